@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// ApprovalID is random. Only users who see the approval know it.
+// ApprovalID identifies an approval. It is random, so users cannot guess the ID of an approval that they do not see.
 type ApprovalID string
 
 // ApprovalState is the state of an approval. An approval changes its state once, from open to another state.
@@ -20,16 +20,16 @@ const (
 	ApprovalAllowed   ApprovalState = "allowed"
 	ApprovalDenied    ApprovalState = "denied"
 	ApprovalAnswered  ApprovalState = "answered"  // a question was answered
-	ApprovalWithdrawn ApprovalState = "withdrawn" // the agent no longer waits: it gave up, or its turn ended
-	ApprovalExpired   ApprovalState = "expired"   // no user answered in time, which denied it
+	ApprovalWithdrawn ApprovalState = "withdrawn" // the agent no longer needs a decision: it gave up, or its turn ended
+	ApprovalExpired   ApprovalState = "expired"   // no user decided in time, so the request was denied
 )
 
-// Approval is a decision that an agent waits for: on a tool request, or on questions.
+// Approval is an agent's request to use a tool, or its questions to users, together with the decision.
 //
-// If a turn makes identical requests at the same time, they share one approval, and its decision answers all of them.
+// If a turn makes identical requests at the same time, they share one approval and get the same decision.
 type Approval struct {
 	ID    ApprovalID
-	Nonce string // random; a decision must include it
+	Nonce string // a random code; a decision must contain it
 	ApprovalRequest
 	ApprovalTerms
 	Decision
@@ -43,60 +43,59 @@ type ApprovalRequest struct {
 	Agent        cli.Agent
 	AgentIDs     []cli.ApprovalID // the agent's own IDs for the request, in order of arrival
 	Dir          string           // the working directory of the turn
-	Sandbox      cli.Sandbox      // where the turn runs; empty is this host
+	Sandbox      cli.Sandbox      // the sandbox in which the turn runs; empty means this host
 	Asked        time.Time
 
 	Request   *cli.ApprovalAsked
-	Links     []Link // the paths of Request that are or contain a symbolic link in the agent's environment
+	Links     []Link // paths of Request that are symbolic links or lie below one, in the agent's environment
 	Questions []cli.Question
 }
 
-// Link is a path that leads to another place, because the path itself or one of its parent directories is a symbolic
-// link.
+// Link is a path that is a symbolic link, or that contains one in its parent directories.
 type Link struct {
-	Path    string `json:"path"`              // as the request names it
-	Real    string `json:"real"`              // target; relative to the working directory if it is below it
+	Path    string `json:"path"`              // the path as the request contains it
+	Real    string `json:"real"`              // the target; relative if it is in the working directory
 	Outside bool   `json:"outside,omitempty"` // the target is outside of the working directory
 }
 
-// ApprovalTerms holds who may decide, the deadline, and the rules that the users can create.
+// ApprovalTerms defines who may decide an approval, until when, and which rules that decision can create.
 type ApprovalTerms struct {
 	Approvers []PersonID // the only users who may decide
 	Expires   time.Time
 
-	// SessionRule and Rule are the exact rules that AllowSession and AllowPattern would create, in words for users. An
-	// empty rule means that ductor does not offer it.
+	// SessionRule and Rule describe, for users, the rules that AllowSession and AllowPattern would create. An empty
+	// text means that ductor does not offer the choice.
 	SessionRule string
 	Rule        string
 	// Edits means that users can choose AllowEdits.
 	Edits bool
 }
 
-// Decision is the state of an approval and the reason for it. The state changes once, from ApprovalOpen to another
+// Decision is the state of an approval and how it was decided. The state changes once, from ApprovalOpen to another
 // state.
 type Decision struct {
 	State  ApprovalState
-	By     PersonID // the user who decided; 0 if none did, for example if a rule decided
+	By     PersonID // the user who decided; 0 if no user did, for example if a rule decided
 	Ruled  string   // the rule that decided, or that the decision created; may be empty
 	Reason string   // one sentence; may be empty
-	// Answers has the chosen labels or the user's own words for each question. The store keeps no answers if a question
-	// has a Secret.
+	// Answers contains one list for each question: the labels that the user chose, or the user's own text. If a
+	// question has Secret set, the store does not contain the answers.
 	Answers [][]string
 	Decided time.Time // zero while open
 }
 
-// TerminalTurn is the prefix of turn IDs for requests of an agent in a terminal. ductor does not run that agent, so the
-// store has no such turn.
+// TerminalTurn is the prefix of turn IDs for requests from agents that a user runs in a terminal. ductor does not run
+// these agents, so the store does not contain their turns.
 const TerminalTurn = "terminal-"
 
-// OfTerminal reports whether an agent in a terminal makes the request.
+// OfTerminal reports whether the request comes from an agent that a user runs in a terminal.
 func (a ApprovalRequest) OfTerminal() bool { return strings.HasPrefix(string(a.Turn), TerminalTurn) }
 
 // Same returns the number of identical requests that the approval stands for.
 func (a ApprovalRequest) Same() int { return len(a.AgentIDs) }
 
-// Offers returns the choices that users have. If a message cannot show all of the approval, it must not offer a choice
-// that allows it.
+// Offers returns the choices that users have. A message that is too short to show the whole approval must leave out the
+// choices that allow the request.
 func (a Approval) Offers() []Choice {
 	switch {
 	case a.Request == nil:
@@ -105,7 +104,8 @@ func (a Approval) Offers() []Choice {
 		return []Choice{Deny}
 	}
 	var all []Choice
-	settings := a.Request.Tool == cli.ProjectTool // users allow settings until the settings change, or deny them
+	// Users allow the agent settings of a project until the settings change, or they deny them.
+	settings := a.Request.Tool == cli.ProjectTool
 	if !settings {
 		all = append(all, AllowOnce)
 	}
@@ -121,7 +121,7 @@ func (a Approval) Offers() []Choice {
 	return append(all, Deny)
 }
 
-// WhyClosed returns the error that explains why users can no longer decide the approval, or nil if they can.
+// WhyClosed returns nil if users can still decide the approval. Otherwise it returns the error that explains why not.
 func (a Approval) WhyClosed(now time.Time) error {
 	switch {
 	case a.State == ApprovalWithdrawn:
@@ -134,10 +134,10 @@ func (a Approval) WhyClosed(now time.Time) error {
 	return nil
 }
 
-// RuledByMode is the value of Approval.Ruled if the permission mode, not a rule, allowed an edit.
+// RuledByMode is the value of Approval.Ruled if the permission mode allowed an edit, without any rule.
 const RuledByMode = string(cli.AcceptEdits)
 
-// RuledByTools is the value of Approval.Ruled if a tool list denied a request.
+// RuledByTools is the value of Approval.Ruled if a list of forbidden tools denied a request.
 const RuledByTools = "tools"
 
 // Choice is a user's decision on an approval.
@@ -148,19 +148,19 @@ const (
 	AllowOnce    Choice = "once"
 	AllowSession Choice = "session" // allows the request and creates SessionRule, which lasts as long as the session
 	AllowPattern Choice = "pattern" // allows the request and creates Rule, which lasts until a user revokes it
-	// AllowEdits allows the request and switches the conversation to accept-edits: its agents may then edit files in
-	// the working directory without asking.
+	// AllowEdits allows the request and switches the conversation to the mode accept-edits. In this mode agents may
+	// edit files in the working directory without asking.
 	AllowEdits Choice = "edits"
-	Deny       Choice = "deny"   // with a Reason, if the user gave one
-	Answer     Choice = "answer" // answers the questions, with Answers
+	Deny       Choice = "deny"   // denies the request; the user may give a Reason
+	Answer     Choice = "answer" // answers the agent's questions with Verdict.Answers
 )
 
-// Verdict is a user's choice with its reason or answers.
+// Verdict is a user's choice, with a reason or with answers to questions.
 type Verdict struct {
 	Choice  Choice
 	Reason  string
 	Answers [][]string
-	Files   []Attachment // files that Reason or Answers mention
+	Files   []Attachment // files that the user attached; Reason or Answers mention them
 }
 
 // ApprovalScreen shows approvals to users. Package bot implements it.
@@ -176,18 +176,19 @@ type ApprovalScreen interface {
 
 // Approvals lets users decide approvals and revoke rules. *approval.Service implements it.
 type Approvals interface {
-	// Decide decides an approval, once, and returns the approval's current state. nonce is Approval.Nonce. The store
-	// marks by.Updates as handled in the transaction that stores the decision.
+	// Decide stores a user's decision and passes it to the agent. An approval can be decided only once. nonce is
+	// Approval.Nonce. Decide returns the approval's new state. One transaction stores the decision and marks by.Updates
+	// as handled.
 	//
 	// Decide checks for errors in this order. The first three return a zero approval.
 	//   - ErrNoApproval: the ID is unknown or forged
-	//   - ErrElsewhere
-	//   - ErrNotApprover
+	//   - ErrElsewhere: the approval belongs to another conversation
+	//   - ErrNotApprover: this user may not decide it
 	//   - ErrApprovalDecided
 	//   - ErrApprovalExpired
 	//   - ErrApprovalWithdrawn
 	//   - ErrBadChoice: the approval does not offer the choice, or the answers do not fit the questions
-	//   - ErrNotBrought
+	//   - ErrNotBrought: the files of the verdict cannot be copied to the agent
 	//   - ErrNotTold: the decision is stored, but did not reach the agent
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
 	// Approval loads an approval of the conversation. It returns ErrNoApproval for an unknown ID. If the approval

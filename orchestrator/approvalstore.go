@@ -7,60 +7,69 @@ import (
 	"ductor/cli"
 )
 
-// ApprovalStore stores approvals, decisions, rules and the audit. It is a part of Store; see Store for the common
-// contract.
+// ApprovalStore stores approvals, decisions, rules and the audit. It is a part of Store, whose comment has the contract
+// for all methods.
 type ApprovalStore interface {
-	// OpenApproval stores an approval with one ID of the agent. It returns the approval that now contains that ID.
-	//   - If the turn already has a request with the ID, OpenApproval stores nothing and returns its approval.
-	//   - If a is open, and the turn has an open approval with the same digest, OpenApproval adds the ID to that
-	//     approval.
+	// OpenApproval stores an agent's request for approval. a contains one request ID of the agent. OpenApproval returns
+	// the approval that now contains that ID.
+	//   - If the store already has a request of this turn with this ID, OpenApproval changes nothing and returns the
+	//     stored approval.
+	//   - If a is open and the turn has an open approval with the same digest, the requests are identical. OpenApproval
+	//     then adds the ID to the stored approval.
 	//
-	// If a is already decided, OpenApproval audits it: as AuditAccepted if RuledByMode decided, otherwise as
-	// AuditRuled. A decided approval survives a power failure. A power failure may lose an open approval, which does no
-	// harm: the agent that waits for it dies, too.
+	// If a is already decided, OpenApproval also writes an audit entry: AuditAccepted if a.Ruled is RuledByMode,
+	// otherwise AuditRuled.
+	//
+	// A decided approval survives a power failure. An open approval may be lost, but then the agent that waits for it
+	// is gone, too.
 	OpenApproval(ctx context.Context, a Approval, digest string) (Approval, error)
-	// FindApproval returns ErrNoApproval for an unknown ID.
+	// FindApproval returns an approval, or ErrNoApproval for an unknown ID.
 	FindApproval(ctx context.Context, id ApprovalID) (Approval, error)
-	// FindSameApproval returns the newest approval of a session with a digest, or ErrNoApproval.
+	// FindSameApproval returns the newest approval in a session that has this digest, or ErrNoApproval.
 	FindSameApproval(ctx context.Context, session SessionID, digest string) (Approval, error)
 	// OpenApprovals lists the open approvals of all turns, oldest first.
 	OpenApprovals(ctx context.Context) ([]Approval, error)
-	// ApprovalsShownOpen lists closed approvals that a chat still shows as open, oldest first.
+	// ApprovalsShownOpen lists approvals that are closed, although the chat still shows them as open. The oldest is
+	// first.
 	ApprovalsShownOpen(ctx context.Context) ([]Approval, error)
-	// DecideApproval closes an open approval, audits the decision, stores its rule and marks its updates as handled, in
-	// one transaction. It returns the approval's state afterwards.
+	// DecideApproval closes an open approval and returns its new state. One transaction stores the decision and its
+	// rule, writes an audit entry, and marks the updates as handled.
 	//
-	// It returns false and stores nothing if the approval is not open. It does the same for a choice that allows or
-	// answers, if the approval's turn is not running or was aborted. Approvals of a terminal have no turn and skip this
-	// check.
+	// DecideApproval returns false and stores nothing in these cases:
+	//   - The approval is not open.
+	//   - The decision allows the request or answers the questions, but the turn is not running or was aborted.
+	//     Approvals of agents in a terminal have no stored turn, so this case does not apply to them.
 	//
-	// If d.Secret is set, no file of the store keeps the answer.
+	// If d.Secret is set, DecideApproval also erases the answer from all files of the store.
 	DecideApproval(ctx context.Context, d ApprovalDecision) (Approval, bool, error)
-	// WithdrawRequest removes one request from an open approval, and closes the approval if it has no other request. It
-	// audits that as what, which is AuditWithdrawn or AuditChanged. With AuditChanged it also closes an allowed approval.
-	// It returns false if nothing changed.
+	// WithdrawRequest removes one request from an open approval. If it was the only request, it closes the approval.
+	// The audit entry has the kind what: AuditWithdrawn or AuditChanged. With AuditChanged, WithdrawRequest also closes
+	// an approval that a user has already allowed. It returns false if nothing changed.
 	WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.ApprovalID, what AuditKind,
 		at time.Time) (Approval, bool, error)
-	// WithdrawApproval closes an approval because its agent no longer waits. It also closes a decided approval whose
-	// decision did not reach the agent.
+	// WithdrawApproval closes an approval whose agent no longer waits for it. It also closes an approval that was
+	// decided, if the decision did not reach the agent.
 	WithdrawApproval(ctx context.Context, id ApprovalID, at time.Time) (Approval, error)
 	// WithdrawTurn closes the open approvals of a turn and returns them.
 	WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) ([]Approval, error)
 
 	// RulesOf lists the rules of a conversation and of all its sessions, oldest first.
 	RulesOf(ctx context.Context, in ConversationID) ([]Rule, error)
-	// RevokeRule deletes a rule of a conversation and audits that. It returns false if there is no such rule.
+	// RevokeRule deletes a rule of a conversation and writes an audit entry. It returns false if the conversation has
+	// no such rule.
 	RevokeRule(ctx context.Context, id RuleID, in ConversationID, by PersonID, at time.Time) (bool, error)
-	// RecordAudit stores entries. It skips an entry with a Call if the turn already has an entry or an approval request
-	// for that call. No entry is lost if the process is killed. A power failure may lose entries until a later method
-	// that changes the store has returned.
+	// RecordAudit stores audit entries. It skips an entry with a Call if the turn already has an entry or an approval
+	// request for that tool call.
+	//
+	// The entries survive if the process is killed. A power failure may lose them, until the next method that changes
+	// the store has returned.
 	RecordAudit(ctx context.Context, entries ...AuditEntry) error
-	// AuditSince lists the entries since a time, newest first.
+	// AuditSince lists the audit entries since a time, newest first.
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 }
 
-// ApprovalDecision closes an open approval. It holds the decision, and the rule and updates that are stored in the same
-// transaction.
+// ApprovalDecision holds everything that one transaction stores when it closes an open approval: the decision, a new
+// rule, and the Telegram updates that this handles.
 type ApprovalDecision struct {
 	Approval ApprovalID
 	Decision
@@ -70,15 +79,16 @@ type ApprovalDecision struct {
 	Secret  bool // Updates contain an answer that must not be stored
 }
 
-// QueueStore reorders queues and merges turns. It is a part of Store; see Store for the common contract.
+// QueueStore reorders queues and merges turns. It is a part of Store, whose comment has the contract for all methods.
 type QueueStore interface {
 	// PromoteTurn moves a queued turn to the front of its conversation's queue. It returns false if the turn is no
 	// longer queued.
 	PromoteTurn(ctx context.Context, id cli.TurnID) (bool, error)
-	// SteerTurn marks a queued turn as steered: its prompt goes to the running turn into. The queued turn takes the
-	// session, agent and model of that turn, and stays in OpenTurns until MarkDelivered. SteerTurn returns false if the
-	// turn is no longer queued or into is not running.
+	// SteerTurn changes a queued turn to the state TurnSteered: its prompt goes to the running turn with the ID into.
+	// The queued turn takes over the session, agent and model of that turn. It stays in OpenTurns until MarkDelivered.
+	// SteerTurn returns false if id is no longer queued or if into is not running.
 	SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (bool, error)
-	// UnsteerTurn moves a steered turn back to the front of the queue. It returns false if the turn is not steered.
+	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
+	// in another state.
 	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)
 }

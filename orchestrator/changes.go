@@ -9,22 +9,22 @@ import (
 	"ductor/cli"
 )
 
-// Changed summarizes the changes of a turn to the files of its repository. The zero value means that no changes are
-// known.
+// Changed summarizes how a turn changed the files of its repository. The zero value means that nothing is known about
+// changes.
 type Changed struct {
 	Files   int    `json:"files"`
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
-	NoUndo  NoUndo `json:"no_undo,omitempty"` // why the changes cannot be undone; empty if they can
-	Ignored bool   `json:"ignored,omitempty"` // the repository has ignored files, which an undo does not touch
-	// With is the conversation of the other turn that wrote at the same time; see NoUndoShared.
+	NoUndo  NoUndo `json:"no_undo,omitempty"` // why a user cannot undo the changes; empty if undo is possible
+	Ignored bool   `json:"ignored,omitempty"` // the repository contains ignored files, which an undo does not restore
+	// With is set if NoUndo is NoUndoShared. It is the conversation of the other turn.
 	With ConversationID `json:"with,omitzero"`
 }
 
-// NoUndo is the reason why the changes of a turn cannot be undone.
+// NoUndo is the reason why a user cannot undo the changes of a turn.
 type NoUndo string
 
-// The reasons.
+// NoUndo values.
 const (
 	NoUndoLate   NoUndo = "late"   // the snapshot was not ready before the agent's first write
 	NoUndoShared NoUndo = "shared" // another turn wrote in the same repository at the same time
@@ -35,12 +35,12 @@ const (
 // Snapshots takes a snapshot of a turn's files before the agent changes them. Package orchestrator/changes implements
 // it.
 type Snapshots interface {
-	// Watch starts to take the snapshot of a turn in the background, just before the agent gets its prompt. If the turn
-	// continues after a restart, Watch loads the snapshot of the previous process. The caller must call End or Leave of
-	// the result.
+	// Watch starts to take the snapshot in the background, just before the agent gets its prompt. If resumed is true,
+	// the turn began before a restart of ductor, and Watch loads the snapshot that the previous process took. The
+	// caller must call End or Leave on the result.
 	Watch(t Turn, dir string, resumed bool) TurnWatch
-	// AwaitSnapshot waits until the snapshot of a turn is complete, but at most for as long as a write may be delayed.
-	// The caller allows request id afterwards.
+	// AwaitSnapshot waits until the snapshot of a turn is complete, so that the agent's first write comes later. It
+	// gives up after a time limit. The caller then allows the request with this id.
 	AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
 	// SnapshotTaken reports whether AwaitSnapshot would return immediately.
 	SnapshotTaken(turn cli.TurnID) bool
@@ -48,25 +48,25 @@ type Snapshots interface {
 
 // TurnWatch observes the file changes of one turn.
 type TurnWatch interface {
-	// Observe receives every event of the turn. It does not block.
+	// Observe must get every event of the turn. It does not block.
 	Observe(ev cli.Event)
 	// End ends the watch after the turn and all its processes have ended. It returns a function that computes the
-	// turn's changes, or nil if the turn did nothing that could change a file.
+	// changes of the turn. It returns nil if the turn did nothing that could change a file.
 	End() func(ctx context.Context) Changed
-	// Leave ends the watch of a turn that continues after ductor has ended. The caller calls it instead of End.
+	// Leave ends the watch if ductor ends and the turn continues without it. The caller calls it instead of End.
 	Leave()
 }
 
-// Snapshot holds the states of the repository that contains a directory, and of the repositories inside it.
+// Snapshot contains the state of the repository around a directory, and of all repositories inside that repository.
 type Snapshot struct {
 	Trees []SnapshotTree
 }
 
-// SnapshotTree is a repository before and after a turn.
+// SnapshotTree holds the Git trees of a repository from before and after a turn.
 type SnapshotTree struct{ Dir, Before, After string }
 
-// TurnChanges is the stored record of a turn that changed files, or of a checkpoint. In a checkpoint, Before and After
-// are equal.
+// TurnChanges is the stored record of a turn that changed files, or of a checkpoint that a user created. For a
+// checkpoint, Before and After are equal.
 type TurnChanges struct {
 	ID           string // ID of the turn or the checkpoint
 	Conversation ConversationID
@@ -76,12 +76,12 @@ type TurnChanges struct {
 	Sandbox      cli.Sandbox
 	Checkpoint   bool
 	Undone       bool
-	Commit       string // commit that contains the changes; empty for none
+	Commit       string // commit of the changes; empty if they were not committed
 	Snapshot     Snapshot
 	Changed      Changed
 }
 
-// ChangeStore stores the changes of turns. internal/store implements it.
+// ChangeStore stores how turns changed files. internal/store implements it.
 type ChangeStore interface {
 	// SaveChanges stores c and replaces the record with the same ID.
 	SaveChanges(ctx context.Context, c TurnChanges) error
@@ -89,7 +89,7 @@ type ChangeStore interface {
 	ChangesOf(ctx context.Context, id string) (TurnChanges, error)
 	// ListChanges lists the changes of a session and the checkpoints of its conversation, newest first.
 	ListChanges(ctx context.Context, in ConversationID, session SessionID, limit int) ([]TurnChanges, error)
-	// OldChanges lists records stored before a time, oldest first.
+	// OldChanges lists the records that were stored before a time, oldest first.
 	OldChanges(ctx context.Context, before time.Time, limit int) ([]TurnChanges, error)
 	DeleteChanges(ctx context.Context, id string) error
 }
@@ -99,7 +99,7 @@ var (
 	ErrNoChanges   = errors.New("these changes are not stored")
 	ErrUndone      = errors.New("these changes are already undone")
 	ErrNotUndone   = errors.New("these changes are not undone")
-	ErrTurnRuns    = errors.New("a turn changes these files now") // the error of a TurnWrites
+	ErrTurnRuns    = errors.New("a turn changes these files now") // matches a TurnWrites
 	ErrCommitted   = errors.New("these changes are already committed")
 	ErrNoIdentity  = errors.New("Git does not know the name of its user")
 	ErrMerging     = errors.New("a merge or a rebase is under way")
@@ -108,42 +108,43 @@ var (
 	ErrDiffTooLong = errors.New("the diff is too long")
 )
 
-// TurnWrites is the error if a turn is changing files. In is the turn's conversation.
+// TurnWrites is the error if a turn that is still running may change the same files. In is the conversation of that
+// turn.
 type TurnWrites struct{ In ConversationID }
 
 func (e *TurnWrites) Error() string { return ErrTurnRuns.Error() }
 func (e *TurnWrites) Unwrap() error { return ErrTurnRuns }
 
-// ChangedSince is the error if files have changed since a turn: they match neither the state before the turn nor the
-// state after it.
+// ChangedSince is the error if files have changed after a turn. They match neither their state before the turn nor
+// their state after it.
 type ChangedSince struct{ Paths []string }
 
 func (e *ChangedSince) Error() string {
 	return fmt.Errorf("%d files changed since", len(e.Paths)).Error()
 }
 
-// DiffSince selects the state with which ductor compares files.
+// DiffSince selects the older state of a diff. The newer state is the current one.
 type DiffSince string
 
-// The states.
+// DiffSince values.
 const (
-	SinceTurn    DiffSince = "turn" // state before the conversation's last turn that changed files
+	SinceTurn    DiffSince = "turn" // state before the last turn of the conversation that changed files
 	SinceSession DiffSince = "session"
 	SinceCommit  DiffSince = "commit"
 )
 
-// ReturnTo selects the state before or after a turn. For a checkpoint both are the same.
+// ReturnTo selects the state before a turn or the state after it. For a checkpoint both are the same.
 type ReturnTo string
 
-// The sides.
+// ReturnTo values.
 const (
 	BeforeTurn ReturnTo = "before"
 	AfterTurn  ReturnTo = "after"
 )
 
 // FileChanges lets users inspect, undo and commit the changes of turns. Package orchestrator/changes implements it. Its
-// methods return ErrElsewhere for changes of another conversation. They return ErrNotAllowed if a user with the role of
-// a member tries to change files.
+// methods return ErrElsewhere for changes of another conversation, and ErrNotAllowed if the user's role does not allow
+// changes of files.
 type FileChanges interface {
 	// Undo restores the files that a turn changed to their state before the turn. It may return ErrUndone, ErrTurnRuns,
 	// ErrInTheWay or *ChangedSince.
@@ -157,18 +158,18 @@ type FileChanges interface {
 	Changes(ctx context.Context, in ConversationID, id string) (TurnChanges, error)
 	// Diff returns the changes of a turn as a unified diff, or ErrDiffTooLong.
 	Diff(ctx context.Context, in ConversationID, turn cli.TurnID) (string, error)
-	// DiffSince returns the current differences in the directory of a conversation. If path is not empty, it returns
-	// only differences below path. It may return ErrNoRepository, ErrNoChanges or ErrDiffTooLong.
+	// DiffSince compares the files in the directory of a conversation with an older state. If path is not empty, it
+	// compares only files below path. It may return ErrNoRepository, ErrNoChanges or ErrDiffTooLong.
 	DiffSince(ctx context.Context, in ConversationID, since DiffSince, path string) (string, error)
-	// Checkpoint stores the state of all files, or returns ErrNoRepository.
+	// Checkpoint stores the state of all files under a name, or returns ErrNoRepository.
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)
-	// Checkpoints lists the checkpoints of a conversation and the turns of its session that changed files, newest
-	// first.
+	// Checkpoints lists the checkpoints of a conversation, together with the turns of its session that changed files.
+	// The newest is first.
 	Checkpoints(ctx context.Context, in ConversationID) ([]TurnChanges, error)
-	// SessionChanges lists the turns of one session of a conversation that changed files, and the checkpoints made in
-	// it, newest first.
+	// SessionChanges lists the turns of a session that changed files, together with the checkpoints made in that
+	// session. The newest is first.
 	SessionChanges(ctx context.Context, in ConversationID, session SessionID) ([]TurnChanges, error)
-	// Return restores all files to the state before or after a turn, or to a checkpoint. It first stores the current
-	// state as a checkpoint and returns it as before.
+	// Return restores all files to the state before or after a turn, or to a checkpoint. First it stores the current
+	// state as a new checkpoint. It returns the restored record as to, and the new checkpoint as before.
 	Return(ctx context.Context, by Press, id string, side ReturnTo) (to, before TurnChanges, err error)
 }

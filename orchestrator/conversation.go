@@ -9,13 +9,14 @@ import (
 	"ductor/cli"
 )
 
-// ConversationID identifies a chat and a topic in it. A conversation runs one turn at a time.
+// ConversationID identifies a conversation: a Telegram chat, and a topic in that chat. A conversation runs one turn at
+// a time.
 type ConversationID struct {
 	Chat  int64 `toml:"chat"`
-	Topic int   `toml:"topic"` // message thread id; 0 outside topics
+	Topic int   `toml:"topic"` // Telegram's message_thread_id; 0 outside of topics
 }
 
-// Key returns the conversation's key in package cli.
+// Key returns the same ID in the form that package cli uses.
 func (id ConversationID) Key() cli.Conversation {
 	return cli.Conversation(strconv.FormatInt(id.Chat, 10) + "/" + strconv.Itoa(id.Topic))
 }
@@ -23,8 +24,9 @@ func (id ConversationID) Key() cli.Conversation {
 // Group reports whether the chat is a group, so that other users can read it. Telegram gives groups negative ids.
 func (id ConversationID) Group() bool { return id.Chat < 0 }
 
-// Shown returns the conversation that shows the activity of this conversation. An Outsider's conversation has a
-// negative topic, which Telegram never uses. Its activity appears in the main topic.
+// Shown returns the conversation in which ductor shows the activity of this conversation. The two differ only for an
+// Outsider: its conversation has a negative topic, which does not exist in Telegram. ductor shows it in the chat's main
+// topic.
 func (id ConversationID) Shown() ConversationID {
 	return ConversationID{Chat: id.Chat, Topic: max(id.Topic, 0)}
 }
@@ -38,16 +40,16 @@ func ParseKey(key cli.Conversation) (ConversationID, error) {
 	return id, nil
 }
 
-// UploadFolder returns the name of the conversation's folder in the uploads directory. The folder contains the files
-// that users sent.
+// UploadFolder returns the name of the folder for files that users send to the conversation. It lies in the uploads
+// directory.
 func (id ConversationID) UploadFolder() string {
 	return strconv.FormatInt(id.Chat, 10) + "_" + strconv.Itoa(id.Topic)
 }
 
-// PersonID is a Telegram user.
+// PersonID is the ID of a Telegram user.
 type PersonID int64
 
-// Conversation holds the choices that users made in one conversation.
+// Conversation holds the choices that users made in a conversation.
 type Conversation struct {
 	ID         ConversationID
 	Session    SessionID // the current session; empty before the first turn
@@ -55,31 +57,31 @@ type Conversation struct {
 	Model      cli.ModelID
 	Effort     cli.Effort
 	Permission cli.PermissionMode // empty means the configured default
-	// GrantedIn is the environment in which a user chose a Permission above ask. The Permission applies only in this
-	// environment. Empty means this host.
+	// GrantedIn is the environment for which a user chose the Permission, if it allows more than the mode ask. The
+	// Permission applies only in this environment. Empty means this host.
 	GrantedIn cli.Sandbox
-	// BypassUntil is the time at which a Permission of cli.Bypass ends.
+	// BypassUntil is when cli.Bypass ends, if that is the Permission.
 	BypassUntil time.Time
 	Dir         string // empty means the configured default
-	Role        string // name of a role, or NoRole; empty means the configured default
+	Role        string // name of a role; NoRole for none; empty means the configured default
 	Tools       cli.ToolList
 	Settings    Settings
 }
 
 // Settings are a conversation's preferences for its turns. Empty values mean the configured defaults.
 type Settings struct {
-	Accounts cli.Accounts // of agents, in all environments
-	Busy     BusyMode     // how to handle a prompt while a turn runs; empty means BusyQueue
+	Accounts cli.Accounts // the chosen account of each agent, in all environments
+	Busy     BusyMode     // for prompts that arrive while a turn runs; empty means BusyQueue
 	Notify   NotifyMode
 	Think    ThinkMode
-	// Display applies to all topics of a chat. ductor uses only the value of the main topic.
+	// Display applies to the whole chat. ductor reads it only from the chat's main topic.
 	Display DisplayMode
 }
 
 // Setting names one of the Settings.
 type Setting string
 
-// The settings.
+// Setting values.
 const (
 	SettingBusy    Setting = "busy"
 	SettingNotify  Setting = "notify"
@@ -117,7 +119,7 @@ func (s Settings) Word(of Setting) string {
 	return string(DisplayPlain)
 }
 
-// Set sets a setting to one of its Words.
+// Set changes a setting. word is one of its Words.
 func (s *Settings) Set(of Setting, word string) {
 	switch of {
 	case SettingBusy:
@@ -131,29 +133,30 @@ func (s *Settings) Set(of Setting, word string) {
 	}
 }
 
-// NotifyMode selects the turns that end with a notification.
+// NotifyMode selects which turns notify the user when they end.
 type NotifyMode string
 
-// The notify modes.
+// NotifyMode values.
 const (
 	NotifyAlways NotifyMode = "always"
 	NotifyLong   NotifyMode = "long" // only turns that took long
 	NotifyNever  NotifyMode = "never"
 )
 
-// ThinkMode selects whether cards show reasoning.
+// ThinkMode selects whether the chat shows the reasoning of models.
 type ThinkMode string
 
-// The think modes.
+// ThinkMode values.
 const (
 	ThinkOn  ThinkMode = "on"
 	ThinkOff ThinkMode = "off"
 )
 
-// DisplayMode selects whether a chat gets rich messages. Telegram does not report whether a user's app can show them.
+// DisplayMode selects whether ductor sends rich messages to a chat. Users choose it, because Telegram does not report
+// whether their apps can show rich messages.
 type DisplayMode string
 
-// The display modes.
+// DisplayMode values.
 const (
 	DisplayRich  DisplayMode = "rich"  // the chat shows rich messages
 	DisplayPlain DisplayMode = "plain" // the chat cannot show rich messages, or the user does not want them
@@ -161,10 +164,10 @@ const (
 	DisplayAsked DisplayMode = "asked" // ductor asked, but no user has answered yet; works like DisplayPlain
 )
 
-// NoRole is the value of Conversation.Role if a user chose no role. It overrides the configured default.
+// NoRole is the value of Conversation.Role if a user wants no role, although the configuration has a default role.
 const NoRole = "(none)"
 
-// Durations of a bypass that a user chooses in a chat.
+// How long a bypass can last that a user chooses in a chat.
 const (
 	DefaultBypass = time.Hour
 	MostBypass    = 24 * time.Hour
@@ -173,14 +176,14 @@ const (
 // BusyMode selects how ductor handles a prompt that arrives while a turn runs.
 type BusyMode string
 
-// BusyMode values. BusyQueue is the default. The other modes queue a prompt if they cannot be applied.
+// BusyMode values. BusyQueue is the default. If ductor cannot apply one of the other modes, it queues the prompt.
 const (
-	BusyQueue     BusyMode = "queue"     // the prompt waits
+	BusyQueue     BusyMode = "queue"     // the prompt waits until the turn ends
 	BusySteer     BusyMode = "steer"     // ductor adds the prompt to the running turn
 	BusyInterrupt BusyMode = "interrupt" // ductor aborts the running turn
 )
 
-// Project is a directory that agents work in, with a name that users know.
+// Project is a directory in which agents work. Users choose it by its name.
 type Project struct{ Name, Dir string }
 
 // Worktree is a checkout of a branch of a project.
@@ -188,31 +191,32 @@ type Worktree struct {
 	Dir    string
 	Branch string // empty for none
 	Main   bool   // the project's first worktree, which ductor never removes
-	Merged bool   // all commits of the branch are in the branch of the main worktree
+	Merged bool   // all commits of the branch are also in the branch of the main worktree
 	Gone   bool   // the directory no longer exists
 }
 
 // Projects lets users open projects and worktrees. It returns only directories inside the configured roots. Package
 // orchestrator/projects implements it.
 type Projects interface {
-	// Projects lists the configured projects and the repositories inside the roots, by name.
+	// Projects lists the configured projects and the repositories inside the roots, sorted by name.
 	Projects(ctx context.Context) ([]Project, error)
-	// OpenProject moves a conversation to a project. If branch is not empty, it moves the conversation to a worktree
+	// OpenProject makes a project the working directory of a conversation. If branch is not empty, it uses a worktree
 	// with that branch, and creates the worktree if needed. It may return ErrNoProject, ErrBadBranch or
 	// ErrNoRepository.
 	OpenProject(ctx context.Context, by Press, name, branch string) (dir string, err error)
 	// Worktrees lists the worktrees of the conversation's repository, or returns ErrNoRepository.
 	Worktrees(ctx context.Context, in ConversationID) ([]Worktree, error)
-	// OpenWorktree moves a conversation to a worktree that Worktrees lists, or returns ErrNoProject.
+	// OpenWorktree makes one of the Worktrees the working directory of the conversation, or returns ErrNoProject.
 	OpenWorktree(ctx context.Context, by Press, dir string) error
-	// RemoveWorktree removes a worktree that Worktrees lists, and keeps its branch. A conversation that works in the
-	// worktree moves to the main worktree. RemoveWorktree returns ErrDirtyWorktree if the worktree has uncommitted
-	// changes and changes is KeepChanges. It returns ErrStillOpen while a turn of the conversation runs there, and
-	// ErrNoProject for an unknown worktree.
+	// RemoveWorktree removes one of the Worktrees. The branch remains. If the conversation works in the worktree, it
+	// moves to the main worktree. RemoveWorktree returns one of these errors:
+	//   - ErrDirtyWorktree: the worktree has uncommitted changes, and changes is KeepChanges
+	//   - ErrStillOpen: a turn of the conversation runs in the worktree
+	//   - ErrNoProject: the worktree does not exist
 	RemoveWorktree(ctx context.Context, by Press, dir string, changes Changes) error
 }
 
-// Changes selects how to handle uncommitted changes.
+// Changes selects whether uncommitted changes may be lost.
 type Changes string
 
 // Changes values.

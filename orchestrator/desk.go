@@ -8,50 +8,50 @@ import (
 	"ductor/cli"
 )
 
-// Press is the press of a button. ductor stores Updates, the Telegram updates of the press, together with its effect,
-// so that a repeated update has no second effect.
+// Press describes a user's press of a button, or a message that ductor treats like one. One transaction stores the
+// effect of the press and marks Updates, its Telegram updates, as handled. So an update that arrives twice has one
+// effect.
 type Press struct {
 	Conversation ConversationID
 	Person       PersonID
 	Role         UserRole
 	Updates      []int64
-	Arrived      time.Time // when ductor read the message that it handles as a press; zero for a button
+	Arrived      time.Time // when the message arrived that ductor treats like a press; zero for a button
 }
 
-// May reports whether the user has a right.
+// May reports whether the user who pressed has a right.
 func (p Press) May(do Right) bool { return p.Role.May(do) }
 
-// MayEnd reports whether the user may abort a turn or remove it from the queue.
+// MayEnd reports whether the user who pressed may abort a turn or remove it from the queue.
 func (p Press) MayEnd(t Turn) bool {
 	own := t.Prompt.Person == p.Person && t.Prompt.Rights.Of == p.Role.OfTurns()
 	return p.May(EndAny) || own && p.May(EndOwn)
 }
 
-// Precedes reports whether a turn is a prompt that came after the press. The IDs of updates usually ascend, but after a
-// week without updates Telegram may continue at any number.
+// Precedes reports whether the prompt of a turn was sent after the press. It compares update IDs, which usually ascend,
+// and arrival times, because Telegram may choose a random next ID after a week without updates.
 func (p Press) Precedes(t Turn) bool {
 	of := t.Prompt.Updates
 	return len(p.Updates) > 0 && len(of) > 0 && of[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
 }
 
-// Receipt reports how a prompt was accepted.
+// Receipt reports how ductor handled a new prompt.
 type Receipt struct {
-	Turn  cli.TurnID // the new turn; for ActionDrop, the turn whose card loses the pressed button
-	Ahead int        // turns before it, including the running turn; 0 means it runs now
-	// Did is how ductor handled a prompt that arrived during a running turn. It queued the prompt, added it to that
-	// turn, or aborted that turn.
+	Turn  cli.TurnID // the new turn; for ActionDrop, the turn from whose card ductor removes the button
+	Ahead int        // number of turns before the new one, including the running turn; 0 means that it runs now
+	// Did is set if another turn was running. ductor queued the prompt, added it to that turn, or aborted that turn.
 	Did  BusyMode
 	Full bool      // the queue was full: nothing was stored, and Turn is empty
-	At   time.Time // when a job runs the prompt; zero without a job
+	At   time.Time // when the prompt will run, if a job runs it later; otherwise zero
 }
 
-// AbortReport reports the effect of an abort.
+// AbortReport describes the effects of an abort.
 type AbortReport struct {
-	Running bool // a turn was running
-	Dropped int  // removed queued turns
-	// Questions is the number of aborted questions to models outside of turns; see Consults.
+	Running bool // a turn was running, and ductor aborts it
+	Dropped int  // number of turns removed from the queue
+	// Questions is the number of cancelled questions to models outside of turns.
 	Questions int
-	// Unshown is a finished turn whose answer the chat shows only in part; it may be empty.
+	// Unshown is a turn that had ended, while the chat showed only a part of its answer; empty for none.
 	Unshown cli.TurnID
 	// Stopping is the turn that was running, or nil.
 	Stopping *Stopping
@@ -59,9 +59,9 @@ type AbortReport struct {
 
 // Stopping is a turn that is being aborted.
 type Stopping struct {
-	// Over is closed when the chat shows the end of the turn, and all its processes are dead or could not be killed.
+	// Over is closed once the chat shows that the turn has ended, and its processes are dead or could not be killed.
 	Over <-chan struct{}
-	// Alive names the processes of the turn that still run.
+	// Alive lists the processes of the turn that are still running.
 	Alive func(ctx context.Context) []cli.ProcessName
 }
 
@@ -70,23 +70,24 @@ type RunningTurn struct {
 	Turn      cli.TurnID
 	Title     string // first words of the prompt
 	Prompt    string
-	Message   int // the user's message with the prompt
+	Message   int // number of the chat message that contains the prompt
 	Started   time.Time
 	Approvals int // number of open approvals
 	Rights    Rights
 }
 
-// Subject describes the message of ductor that a user replies to. The zero value is a message without a turn.
+// Subject describes the message of the bot to which a user replies. The zero value means that the message shows no
+// turn.
 type Subject struct {
 	Said   bool   // the message is part of a turn's answer
-	Here   bool   // the message belongs to the session of the next prompt
+	Here   bool   // the message belongs to the session in which the reply will run
 	Newest bool   // the message is the newest answer of that session
-	Job    JobID  // the job whose report the message is; empty for none
+	Job    JobID  // the job whose result the message shows; empty for none
 	Title  string // title of the job
 	Text   string // the whole answer
 }
 
-// Status describes the choices and the work of a conversation.
+// Status describes a conversation for /status: the choices of its users, and its running and waiting turns.
 type Status struct {
 	Conversation ConversationID
 	Agent        cli.Agent
@@ -95,16 +96,16 @@ type Status struct {
 	Permission   cli.PermissionMode
 	BypassUntil  time.Time // when a bypass that a user chose here ends; zero for none
 	Dir          string
-	Sandbox      cli.Sandbox // where the next turn runs; empty for this host
+	Sandbox      cli.Sandbox // the sandbox of the next turn; empty means this host
 	Role         string
 	Settings     Settings
-	Session      Session // zero if none was started
+	Session      Session // the current session; zero before the first turn
 	Running      *RunningTurn
 	Queue        int        // number of waiting turns
 	Live         cli.Living // running agents of all conversations
 }
 
-// Load counts the waiting work of all conversations.
+// Load counts running and waiting work in all conversations.
 type Load struct {
 	Queued, Running  int // number of turns
 	Approvals        int // open approvals and questions to users
@@ -112,14 +113,14 @@ type Load struct {
 	JobRuns          int // runs of jobs that have not ended
 }
 
-// Alert is a lasting problem of the machine.
+// Alert describes a problem of the machine that lasts.
 type Alert struct {
 	Kind, Key string
 	Since     time.Time
-	Over      string // the message to the owner after the problem has ended
+	Over      string // the message to the owner when the problem has ended
 }
 
-// Role is a named system prompt. Its agent and model apply unless the conversation chose others.
+// Role is a named system prompt. It may also set an agent and a model for conversations that have not chosen any.
 type Role struct {
 	Prompt string       `toml:"prompt"`
 	Append bool         `toml:"append" yaml:"append" default:"true"` // false replaces the agent's own system prompt
@@ -129,20 +130,21 @@ type Role struct {
 	Bounds Bounds       `toml:",inline" yaml:",inline"`
 }
 
-// Bounds are settings of the owner's configuration for turns with a role or in a project. MaxTurns limits turns; the
-// other settings allow more.
+// Bounds are settings for turns with a role or in a project, from the owner's configuration. MaxTurns is a limit. The
+// other settings grant something.
 type Bounds struct {
 	AllowedTools []string `toml:"allowed_tools" yaml:"allowed_tools"` // tools that agents may use without asking
-	// MaxTurns limits the answers of the model in a turn. 0 means no limit.
-	MaxTurns int      `toml:"max_turns" yaml:"max_turns" check:"0..1000"`
-	AddDirs  []string `toml:"add_dirs" yaml:"add_dirs" check:"path"` // further directories of agents; absolute
-	MCP      []string `toml:"mcp" yaml:"mcp"`                        // the owner's MCP servers; empty means all
+	// MaxTurns limits how often the model answers in one turn. 0 means no limit.
+	MaxTurns int `toml:"max_turns" yaml:"max_turns" check:"0..1000"`
+	// AddDirs are absolute paths of more directories that agents may use.
+	AddDirs []string `toml:"add_dirs" yaml:"add_dirs" check:"path"`
+	MCP     []string `toml:"mcp" yaml:"mcp"` // names of the owner's MCP servers that turns use; empty means all
 }
 
-// NoServers in Bounds.MCP means that turns use none of the owner's servers.
+// NoServers as the value of Bounds.MCP means that turns use none of the owner's MCP servers.
 const NoServers = "none"
 
-// With combines b and other for a turn to which both apply.
+// With combines two Bounds that both apply to a turn.
 func (b Bounds) With(other Bounds) Bounds {
 	both := Bounds{
 		AllowedTools: slices.Concat(b.AllowedTools, other.AllowedTools), MaxTurns: b.MaxTurns,
@@ -166,25 +168,26 @@ func (b Bounds) With(other Bounds) Bounds {
 // UsesServer reports whether turns use the owner's MCP server with this name.
 func (b Bounds) UsesServer(name string) bool { return len(b.MCP) == 0 || slices.Contains(b.MCP, name) }
 
-// ProjectPolicy is the configuration for turns in a directory and below it.
+// ProjectPolicy is the configuration of a project. It applies to turns in Dir and below.
 type ProjectPolicy struct {
-	Dir     string       `toml:"dir" check:"path"` // absolute, inside projects.roots
-	Context []string     `toml:"context"`          // files below Dir that ductor adds to the first prompt of a session
+	Dir string `toml:"dir" check:"path"` // absolute, inside projects.roots
+	// Context lists files below Dir. ductor adds their contents to the first prompt of a session.
+	Context []string     `toml:"context"`
 	Tools   cli.ToolList `toml:",inline"`
-	// ShareSessions lets agents in a group read the sessions of this project in other chats; see SessionScope.
+	// ShareSessions lets agents in a group read sessions of this project that belong to other chats.
 	ShareSessions bool   `toml:"share_sessions"`
 	Bounds        Bounds `toml:",inline"`
 }
 
-// AccountChoice is what a user can choose with /account.
+// AccountChoice contains the accounts from which users choose with /account.
 type AccountChoice struct {
 	Agent   cli.Agent
 	Account cli.Account         // the current choice
-	All     []cli.MenuEntry     // the default account first
+	All     []cli.MenuEntry     // all accounts, the default one first
 	Limits  []cli.AccountLimits // of all agents
 }
 
-// AgentDefaults apply to an agent unless the conversation or its role sets another value.
+// AgentDefaults are settings of an agent. The choices of a conversation or of its role take precedence.
 type AgentDefaults struct {
 	Model  cli.ModelID `toml:"model" applies:"at once"`
 	Effort cli.Effort  `toml:"effort" applies:"at once"`

@@ -9,15 +9,15 @@ import (
 	"ductor/lang"
 )
 
-// FilePlace determines how paths are resolved. It has the environment, the base directory of relative paths, and the
-// roots. All paths must lie inside the roots.
+// FilePlace defines where the paths of files are resolved: in which environment, relative to which directory, and below
+// which roots all files must lie.
 type FilePlace struct {
 	Sandbox cli.Sandbox
 	Dir     string
 	Roots   []string
 }
 
-// OutFile is a file to send to a chat.
+// OutFile is a file to be sent to a chat.
 type OutFile struct {
 	Path    string
 	Caption string // plain text below the file; empty for none
@@ -41,45 +41,46 @@ type FileEntry struct {
 const (
 	MostFileBytes    = 50 << 20
 	MostPictureBytes = 10 << 20
-	MostFiles        = 20 // files in one answer or one call of SendFiles
+	MostFiles        = 20 // for one answer, or for one call of SendFiles
 )
 
-// Files reads and writes files of projects in the environment of a place. All paths must lie below the roots of the
-// place. Files follows no links. It returns a *FileError for hidden files, files with secrets, ductor's own files,
-// everything that is not a regular file, and other errors about a file. Safe for concurrent use.
+// Files reads and writes files of projects. The FilePlace defines the environment and the roots, below which all files
+// must lie. Files follows no symbolic links. It returns a *FileError for hidden files, files with secrets, ductor's own
+// files, everything that is not a regular file, and for other problems with a file. It is safe for concurrent use.
 type Files interface {
-	// OfTurn returns the place for the files of a turn's agent. For a turn with the rights of its chat, the roots are
-	// the roots of all projects. For other turns, the only root is the working directory.
+	// OfTurn returns the place in which a turn's agent may use files. If the turn has the rights of its chat, the roots
+	// are the roots of all projects. Otherwise the only root is the working directory.
 	OfTurn(ctx context.Context, t Turn) (FilePlace, error)
-	// OfChat returns the place for a user's files. Relative paths start in the working directory of the chat's next
-	// turn; the environment is the environment of path.
+	// OfChat returns the place in which a user may use the file at path. A relative path starts in the working
+	// directory of the chat's next turn. The environment is the sandbox that contains path, or this host.
 	OfChat(ctx context.Context, id ConversationID, path string) (FilePlace, error)
-	// Read reads a file once. It returns an error for a binary file that contains secrets.
+	// Read reads a file. A binary file that contains a secret is an error.
 	Read(ctx context.Context, at FilePlace, path string) (ProjectFile, error)
-	// List lists a directory, directories first.
+	// List lists the entries of a directory. Subdirectories come first.
 	List(ctx context.Context, at FilePlace, dir string) ([]FileEntry, error)
-	// Write creates a file and returns its absolute path. If path is empty or a directory, Write creates a file with
-	// the given name there. It does not overwrite an existing file.
+	// Write creates a file and returns its absolute path. It returns an error if the file exists. If path is empty or a
+	// directory, Write creates a file called name there.
 	Write(ctx context.Context, at FilePlace, path, name string, content []byte) (string, error)
 }
 
 // FileRefusal is the reason why ductor neither sends nor writes a file.
 type FileRefusal string
 
-// The refusals.
+// FileRefusal values.
 const (
-	FileNotThere    FileRefusal = "not-there"
-	FileOutside     FileRefusal = "outside" // outside of the roots
-	FileHidden      FileRefusal = "hidden"
-	FileLink        FileRefusal = "link"
-	FileHardLink    FileRefusal = "hard-link"
-	FileSpecial     FileRefusal = "special" // a device, a pipe or a socket
-	FileDirectory   FileRefusal = "directory"
-	FileNoFolder    FileRefusal = "no-folder"
-	FileEmpty       FileRefusal = "empty"
-	FileTooLarge    FileRefusal = "too-large"
-	FileExists      FileRefusal = "exists"
-	FileSecret      FileRefusal = "secret"      // its name is a name of files with secrets, or it belongs to ductor
+	FileNotThere  FileRefusal = "not-there"
+	FileOutside   FileRefusal = "outside" // outside of the roots
+	FileHidden    FileRefusal = "hidden"
+	FileLink      FileRefusal = "link"
+	FileHardLink  FileRefusal = "hard-link"
+	FileSpecial   FileRefusal = "special" // a device, a pipe or a socket
+	FileDirectory FileRefusal = "directory"
+	FileNoFolder  FileRefusal = "no-folder"
+	FileEmpty     FileRefusal = "empty"
+	FileTooLarge  FileRefusal = "too-large"
+	FileExists    FileRefusal = "exists"
+	// FileSecret: files with this name usually contain secrets, or the file belongs to ductor.
+	FileSecret      FileRefusal = "secret"
 	FileHasSecret   FileRefusal = "has-secret"  // the file contains a known secret
 	FileUnreachable FileRefusal = "unreachable" // the environment cannot be reached; Err is the cause
 	FileTooMany     FileRefusal = "too-many"    // more files than one answer may contain
@@ -124,9 +125,11 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // FileSender sends files of projects into chats. Package bot implements it.
 type FileSender interface {
-	// SendFiles reads each file of a place once and stores the content. It sends images as pictures, and several images
-	// in a row as an album. It returns the refused files and does not wait for Telegram. A crash neither loses nor
-	// duplicates stored files. key identifies the request: a second call with the same key does nothing.
+	// SendFiles reads files of a place and queues them for a chat. It does not wait for Telegram. It returns the files
+	// that it refused. Images become pictures, and several images in a row become an album.
+	//
+	// Queued files survive a crash and are sent once. key identifies the request: a second call with the same key does
+	// nothing.
 	SendFiles(ctx context.Context, to ConversationID, at FilePlace, key string,
 		files []OutFile) (refused []*FileError, err error)
 }

@@ -10,20 +10,21 @@ import (
 	"ductor/cli"
 )
 
-// JobID identifies a job and never changes. ConfiguredJob returns the IDs of jobs in the configuration.
+// JobID identifies a job and never changes.
 type JobID string
 
-// JobKind selects what starts the runs of a job.
+// JobKind is the trigger of a job's runs.
 type JobKind string
 
-// JobKind values. The store contains them.
+// JobKind values. The store contains these strings, so they must not change.
 const (
 	JobScheduled JobKind = "schedule" // the job's schedule
-	JobHeartbeat JobKind = "pulse"    // a schedule of the proactive prompt; never while a turn uses its session
-	JobHook      JobKind = "hook"     // a webhook; the job has no schedule
+	// JobHeartbeat is a schedule of the proactive prompt. It never runs while a turn uses the job's session.
+	JobHeartbeat JobKind = "pulse"
+	JobHook      JobKind = "hook" // a webhook; the job has no schedule
 )
 
-// ConfiguredJob returns the ID of a job of the configuration.
+// ConfiguredJob returns the ID of a job that the configuration defines.
 func ConfiguredJob(kind JobKind, name string) JobID {
 	if kind == JobHook || kind == JobHeartbeat {
 		return JobID(string(kind) + "/" + name)
@@ -34,22 +35,22 @@ func ConfiguredJob(kind JobKind, name string) JobID {
 // Values of Job.Session.
 const (
 	OwnSession    = "own"    // the job's own session, which continues from run to run
-	SharedSession = "shared" // the conversation's current session
+	SharedSession = "shared" // the current session of the conversation
 )
 
 // Values of Job.Missed. They select how to handle runs that were due while ductor was not running. MissedOnce is the
 // default.
 const (
-	MissedSkip = "skip" // no run
-	MissedOnce = "once" // one run for all of them
-	MissedAll  = "all"  // a run for each of them, one after the other
+	MissedSkip = "skip" // skips all missed runs
+	MissedOnce = "once" // one run replaces all missed runs
+	MissedAll  = "all"  // makes up for each missed run, one after the other
 )
 
-// Values of Job.Overlap. They select how to handle a run that is due while an earlier run of its job is open.
-// OverlapSkip is the default.
+// Values of Job.Overlap. They select how to handle a run that is due while an earlier run of the same job has not
+// ended. OverlapSkip is the default.
 const (
 	OverlapSkip  = "skip"
-	OverlapQueue = "queue" // the run waits; if MostQueuedRuns wait, new runs are skipped
+	OverlapQueue = "queue" // the run waits; if MostQueuedRuns already wait, the run is skipped
 )
 
 // Values of Job.QuietPolicy. They select how to handle a run that is due in quiet hours. QuietHold is the default.
@@ -58,16 +59,16 @@ const (
 	QuietSkip = "skip"
 )
 
-// MostQueuedRuns limits the waiting runs of a job.
+// MostQueuedRuns limits how many runs of one job can wait.
 const MostQueuedRuns = 20
 
-// Job is a prompt that runs on a schedule or by a webhook.
+// Job is a prompt that runs on a schedule, or whenever a webhook is called.
 type Job struct {
 	ID           JobID
 	Kind         JobKind
-	Configured   bool // defined in the configuration; users cannot edit or delete it in a chat
+	Configured   bool // defined in the configuration file, so users cannot edit or delete it in a chat
 	Paused       bool
-	Conversation ConversationID // where the turns run and where the results are shown
+	Conversation ConversationID // the conversation that runs the turns and shows the results
 	Person       PersonID       // the user who created the job
 	Name         string
 	Prompt       string
@@ -76,16 +77,16 @@ type Job struct {
 	JobTurn
 }
 
-// JobTiming is the schedule of a job and its policies.
+// JobTiming defines when a job runs.
 type JobTiming struct {
 	Schedule string `toml:"schedule"` // in the syntax of heartbeat/schedule
-	When     string // Schedule and Zone in words; not stored, but set by Jobs
+	When     string // Schedule and Zone described for users; Jobs fills it in, and the store does not contain it
 	Missed   string `toml:"missed" default:"once" check:"once|skip|all"`
 	Overlap  string `toml:"overlap" default:"skip" check:"skip|queue"`
 	QuietHours
 }
 
-// QuietHours are the hours of a day in which the schedule of a job does not start runs. Users can still start it.
+// QuietHours are the hours of a day in which a job's schedule starts no runs. A user can still start a run.
 type QuietHours struct {
 	Zone string `toml:"zone"` // IANA name; empty means the machine's zone
 	Hours
@@ -99,8 +100,8 @@ func (q QuietHours) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Hours are a part of each day. Both ends are empty, or both are times such as "22:00". QuietTo is on the next day if
-// it is earlier than QuietFrom.
+// Hours is a period of each day, from a time such as "22:00" to another. If QuietTo is earlier than QuietFrom, the
+// period ends on the next day. Either both times are empty or neither.
 type Hours struct {
 	QuietFrom string `toml:"quiet_from"`
 	QuietTo   string `toml:"quiet_to"`
@@ -122,7 +123,7 @@ func (h Hours) Check(problem func(key, format string, args ...any)) {
 // Quiet reports whether quiet hours are set.
 func (h Hours) Quiet() bool { return h.QuietFrom != "" || h.QuietTo != "" }
 
-// JobTurn configures the turns of a job. Empty fields use the conversation's choices.
+// JobTurn configures the turns of a job. For an empty field, the choices of the conversation apply.
 type JobTurn struct {
 	Session string        `toml:"session" default:"own" check:"own|shared"`
 	Agent   cli.Agent     `toml:"agent"`
@@ -132,9 +133,9 @@ type JobTurn struct {
 	Sandbox string        `toml:"sandbox" check:"off|docker"`          // empty means the policy of the project
 	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0 means the agent's default
 	Rights  Rights        `toml:",inline"`                             // RightsOfJob or RightsOfPress
-	Retries int           `toml:"retries" check:"0..10"`               // how often a failed run is retried
-	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry; it doubles
-	OKWord  string        // the chat does not show an answer that consists only of this word
+	Retries int           `toml:"retries" check:"0..10"`               // how often ductor retries a failed run
+	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry, later doubled
+	OKWord  string        // the chat does not show an answer that consists of this word only
 }
 
 // Check implements config.checker.
@@ -154,23 +155,24 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 type JobStatus struct {
 	Job     Job
 	Next    time.Time // zero for none
-	Planned time.Time // time at which Next was computed
+	Planned time.Time // when Next was computed
 	JobResult
-	Runs    int     // ended runs, without skipped ones
+	Runs    int     // number of ended runs, not counting skipped ones
 	CostUSD float64 // cost of all runs
-	Last    *JobRun // the latest run that ended or was skipped; nil for none
+	Last    *JobRun // the latest run that ended or was skipped; nil before the first
 	Open    int     // number of waiting and running runs
 }
 
-// JobResult is the result of a job that the chat shows. It is zero if the chat shows none, or a failure.
+// JobResult is the latest answer of a job that the chat shows. It is the zero value if the chat shows no answer of the
+// job, or a failure.
 type JobResult struct {
-	Digest string     // Digest of the answer
+	Digest string     // hash of the answer; see Digest
 	Shown  cli.TurnID // the turn whose card shows the answer
-	Same   int        // number of later runs with the same answer
+	Same   int        // number of later runs that had the same answer
 }
 
-// JobRunID identifies one run of a job. It is computed from the cause of the run, so that a repeated cause, for example
-// after a crash, has the same ID.
+// JobRunID identifies one run of a job. It is derived from the cause of the run. If ductor handles the same cause
+// twice, for example after a crash, the ID is the same each time.
 type JobRunID string
 
 // DueRun returns the ID of the run that is due at this time.
@@ -181,32 +183,32 @@ func DueRun(job JobID, due time.Time) JobRunID {
 // KeyedRun returns the ID of a run that a user or a webhook delivery starts. key identifies the request.
 func KeyedRun(job JobID, key string) JobRunID { return JobRunID(fmt.Sprintf("%s!%s", job, key)) }
 
-// JobCause is the trigger of a run.
+// JobCause is the reason why a run was started.
 type JobCause string
 
-// The causes of a run.
+// JobCause values.
 const (
 	CauseSchedule JobCause = "schedule"
-	CauseMissed   JobCause = "missed" // one run for runs that were due while ductor was not running
-	CauseManual   JobCause = "hand"   // a user pressed Run now
+	CauseMissed   JobCause = "missed" // runs were due while ductor was not running; this run replaces them
+	CauseManual   JobCause = "hand"   // a user pressed the button Run now
 	CauseHook     JobCause = "hook"
 )
 
-// JobRunState is the state of a run. States change in the order of the list below. Only a retry changes a run back,
-// from RunAsked to RunWaiting.
+// JobRunState is the state of a run. States change in the order of the constants. The only exception is a retry, which
+// changes RunAsked back to RunWaiting.
 type JobRunState string
 
-// The states of a run.
+// JobRunState values.
 const (
-	RunWaiting JobRunState = "waiting" // stored; ductor may submit the turn
-	RunAsked   JobRunState = "asked"   // ductor submitted the turn
+	RunWaiting JobRunState = "waiting" // the run is stored, but its turn is not submitted
+	RunAsked   JobRunState = "asked"   // ductor has submitted the turn
 	RunDone    JobRunState = "done"
 	RunFailed  JobRunState = "failed"
 	RunAborted JobRunState = "aborted" // a user ended the turn, or removed it from the queue
-	RunSkipped JobRunState = "skipped" // a policy skipped the run; Reason explains it
+	RunSkipped JobRunState = "skipped" // a policy of the job skipped the run; Reason explains it
 )
 
-// Open reports whether a run has not ended.
+// Open reports whether the run has not ended yet.
 func (s JobRunState) Open() bool { return s == RunWaiting || s == RunAsked }
 
 // JobRun is one run of a job.
@@ -215,8 +217,8 @@ type JobRun struct {
 	Job       JobID
 	Cause     JobCause
 	Due       time.Time
-	StandsFor int    // number of due times that the run covers; 1 unless some were missed
-	Prompt    string // the prompt, which does not change after the run was stored
+	StandsFor int    // number of due times for which the run was started; 1 unless ductor missed some
+	Prompt    string // the prompt; it does not change once the run is stored
 	Attempt   int    // number of the attempt, from 1
 	NotBefore time.Time
 	State     JobRunState
@@ -230,13 +232,13 @@ type JobRunResult struct {
 	Text     string  // the answer as the chat shows it
 	Reason   string  // a sentence that explains why the run failed or was skipped
 	Changed  bool    // the answer differs from the previous one
-	Notified bool    // the chat shows the result, or need not show it
+	Notified bool    // the chat shows the result, or has no need to show it
 	CostUSD  float64 // cost of all attempts
 }
 
 const jobTurn = "job-"
 
-// Turn returns the turn ID of the current attempt.
+// Turn returns the ID of the turn that makes the current attempt.
 func (r JobRun) Turn() cli.TurnID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", r.ID, r.Attempt))
 	return cli.TurnID(jobTurn + hex.EncodeToString(sum[:12]))

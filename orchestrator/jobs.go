@@ -12,14 +12,14 @@ var (
 	ErrJobsFull      = errors.New("there are too many")
 )
 
-// BadJob is the error if a user's input is invalid. Why is a sentence for the chat.
+// BadJob is the error if a user's description of a job is invalid. Why explains it to the user.
 type BadJob struct{ Why string }
 
 func (e *BadJob) Error() string { return e.Why }
 
 // Jobs lets users manage the jobs of a conversation. Its methods return ErrElsewhere for a job of another conversation.
-// Times are in the zone of the job. No method waits for an agent. Safe for concurrent use. Package heartbeat implements
-// it.
+// They use the time zone of the job. They do not wait for agents, and are safe for concurrent use. Package heartbeat
+// implements Jobs.
 type Jobs interface {
 	// Jobs lists the jobs of a conversation, the oldest first.
 	Jobs(ctx context.Context, in ConversationID) ([]JobStatus, error)
@@ -28,31 +28,31 @@ type Jobs interface {
 	// JobRuns lists the last runs of a job, newest first.
 	JobRuns(ctx context.Context, id JobID, in ConversationID, limit int) ([]JobRun, error)
 
-	// ReadJob splits a request into a schedule and a prompt, and returns a job with both. All other fields have their
-	// defaults. It returns a *BadJob with examples if the request is unclear.
+	// ReadJob splits a user's text into a schedule and a prompt, and returns a job with both. The other fields have
+	// their defaults. If the text is unclear, ReadJob returns a *BadJob with examples.
 	ReadJob(in ConversationID, text string) (Job, error)
-	// ReadSchedule parses a schedule, which is in words or a cron line. named is the zone in text, or else zone.
-	// ReadSchedule returns a *BadJob like ReadJob.
+	// ReadSchedule parses a schedule in words or as a cron line. If text names a time zone, ReadSchedule returns it as
+	// named; otherwise named is zone. It returns a *BadJob if the text is unclear.
 	ReadSchedule(text, zone string) (schedule, named string, err error)
-	// CheckJob adds the defaults to a job and returns the status that the job would have after AddJob. It returns a
+	// CheckJob fills in the defaults of a job and returns the status that AddJob would return for it. It returns a
 	// *BadJob if the job is invalid.
 	CheckJob(j Job) (JobStatus, error)
 
-	// AddJob stores a job under its ID. It changes nothing and returns no error if a job with this ID exists. It
-	// returns a *BadJob if the job is invalid, and ErrJobsFull if there are too many jobs.
+	// AddJob stores a job. If a job with this ID exists, AddJob changes nothing and returns no error. It returns a
+	// *BadJob if the job is invalid, and ErrJobsFull if the conversation has too many jobs.
 	AddJob(ctx context.Context, j Job) (JobStatus, error)
-	// EditJob applies change to a job and computes its next run. It changes nothing and returns an error in these
-	// cases:
-	//   - *BadJob: the job would become invalid
-	//   - the error of change: change failed
-	//   - ErrJobConfigured: the configuration defines the job
+	// EditJob calls change with a job, stores the result and computes the next run. It stores nothing and returns an
+	// error in these cases:
+	//   - change returned an error: EditJob returns the same error
+	//   - the changed job is invalid: *BadJob
+	//   - the configuration defines the job: ErrJobConfigured
 	EditJob(ctx context.Context, id JobID, by Press, change func(*Job) error) (JobStatus, error)
-	// PauseJob stops the runs of a job until ResumeJob.
+	// PauseJob makes a job start no more runs until ResumeJob.
 	PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
 	// ResumeJob continues a paused job. The next run is at the job's next due time.
 	ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
-	// RunJob runs a job now. key identifies the request: RunJob returns ErrRepeated for a used key. It returns
-	// ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called.
+	// RunJob runs a job now. key identifies the request: RunJob returns ErrRepeated if the key was used before. It
+	// returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called.
 	RunJob(ctx context.Context, id JobID, by Press, key string) (JobStatus, error)
 	// DeleteJob deletes a job and its runs, but does not stop a running turn. It returns ErrJobConfigured for a job of
 	// the configuration.

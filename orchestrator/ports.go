@@ -7,10 +7,11 @@ import (
 	"ductor/cli"
 )
 
-// Store persists the state of the domain. internal/store implements it with SQLite.
+// Store stores everything that must survive a restart: conversations, sessions, turns, approvals, jobs and so on.
+// internal/store implements it with SQLite.
 //
-// Every method is one transaction and durable when it returns. Errors are wrapped and final: the caller does not retry.
-// Safe for concurrent use.
+// Every method is one transaction. Its effect is durable when it returns, unless its comment says otherwise. A caller
+// must not retry after an error. All methods are safe for concurrent use.
 type Store interface {
 	ApprovalStore
 	LimitStore
@@ -18,86 +19,87 @@ type Store interface {
 	StepStore
 
 	// Conversation returns the choices of users in a conversation: agent, model, mode and directory. Without any
-	// choices it returns a zero value with the ID.
+	// choices, only the ID of the result is set.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
-	// SaveConversation stores all fields of c and audits the change, in one transaction.
+	// SaveConversation stores all fields of c, and adds the given entries to the audit log.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
 
-	// MoveChat moves all data of a group to its new chat ID: sessions, choices, rules, schedules, history. Choices that
-	// already exist under the new ID stay.
+	// MoveChat moves all data of a group to a new chat ID: sessions, choices, rules, schedules and history. It does not
+	// overwrite choices that exist under the new ID.
 	MoveChat(ctx context.Context, from, to int64) error
 
-	// EndBypasses ends the bypass of every conversation that has one, so that agents ask again. It audits each end and
-	// returns the conversations.
+	// EndBypasses ends the permission mode bypass in all conversations, so that agents ask again. It adds an audit
+	// entry for each of these conversations, and returns them.
 	EndBypasses(ctx context.Context, at time.Time) ([]ConversationID, error)
 
 	// CreateSession stores s and makes s the current session of its conversation.
 	CreateSession(ctx context.Context, s Session) error
-	// Session returns ErrNoSession for an unknown ID.
+	// Session loads a session by its ID. The error is ErrNoSession if the ID is unknown.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// MoveSession moves a session to another conversation; see SessionStore.
+	// MoveSession is a method of SessionStore; see there.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// TitleSession changes the title of a session. It changes nothing if the current title is not from.
+	// TitleSession changes the title of a session, but only if the current title is from.
 	TitleSession(ctx context.Context, id SessionID, from, title string) error
 	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetAgentSession stores an agent's own part of a session. If own has an empty ID, SetAgentSession deletes that
-	// part.
+	// SetAgentSession records which agent session belongs to a session of ductor. If own.ID is empty, it deletes the
+	// record.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
-	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. It also removes the agents in
-	// forget from the AgentSessions of the turn's session. It makes all of these changes or none. If the turn repeats a
-	// turn that was already repeated, it returns ErrRepeated.
+	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. It also deletes the records of
+	// the agents in forget from the AgentSessions of the turn's session. If the turn repeats another turn that was
+	// already repeated, EnqueueTurn returns ErrRepeated.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
-	// Unrepeated returns ErrRepeated if another turn repeats this turn.
+	// Unrepeated returns nil if no turn repeats this turn yet, and ErrRepeated otherwise.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
 	// UpdatePrompt changes the prompt of a queued turn. It returns false if the turn is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
-	// StartTurn changes a queued turn to running and stores its starting point. For a running turn it replaces the
-	// starting point. For any other turn it returns false. A power failure may undo the change.
+	// StartTurn changes a queued turn to running, and stores at, the position in the agent's output at which the turn
+	// starts. For a running turn it only replaces at. For any other turn it returns false. A power failure may undo the
+	// change.
 	StartTurn(ctx context.Context, t Turn, at cli.Start) (bool, error)
-	// FinishTurn stores the outcome of a turn, and adds its cost, tokens and message to its session. The turn must be
-	// running, or steered and not delivered.
+	// FinishTurn stores the outcome of a turn, and adds its cost and tokens to the totals of its session. The turn must
+	// be running, or it must have the state TurnSteered and not be delivered.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
-	// AbortTurns makes these changes in one transaction. running may be empty.
-	//   - It marks the running turn as aborting. If this process dies first, the next process ends the turn. AbortTurns
-	//     may be called before StartTurn has stored the turn. A power failure may undo the mark.
-	//   - It changes queued turns to cancelled.
+	// AbortTurns makes these changes in one transaction:
+	//   - It marks the running turn as being aborted. If this process dies, the next process ends the turn. StartTurn
+	//     need not have stored the turn yet. running may be empty. A power failure may undo the mark.
+	//   - It changes the turns in queued to cancelled.
 	//   - It marks the updates of the abort as handled.
 	//
-	// AbortTurns skips turns that are no longer running or queued.
+	// It skips turns that are no longer running or queued.
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled Handled) error
-	// CancelTurn changes a turn to cancelled. It returns false if the turn is neither queued nor steered, or if its
-	// prompt is already delivered.
+	// CancelTurn changes the state of a turn to TurnCancelled. It returns false if the turn is in another state than
+	// queued and steered, or if its prompt has reached the agent.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// ExtendAnswer appends text to the answer of an ended turn and returns the turn.
 	ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (Turn, error)
-	// AmendOutcome replaces the outcome that FinishTurn stored. Only the file changes and Announce may differ from the
-	// stored outcome.
+	// AmendOutcome replaces the outcome that FinishTurn stored. The new outcome may differ only in the file changes and
+	// in Announce.
 	AmendOutcome(ctx context.Context, id cli.TurnID, o Outcome) error
-	// MarkDelivered records that the chat shows the outcome.
+	// MarkDelivered records that the chat shows the outcome of a turn.
 	MarkDelivered(ctx context.Context, id cli.TurnID) error
-	// Turn returns ErrNoTurn for an unknown ID.
+	// Turn returns a turn, or ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
-	// OpenTurns lists turns that are queued, running, or ended but not delivered, oldest first.
+	// OpenTurns lists the turns that are queued, that are running, or whose outcome the chat does not show yet. The
+	// oldest is first.
 	OpenTurns(ctx context.Context) ([]Turn, error)
-	// TurnsShownWaiting lists turns that no longer wait, but that a chat still shows as waiting.
+	// TurnsShownWaiting lists turns that are no longer queued, although the chat still shows them as waiting.
 	TurnsShownWaiting(ctx context.Context) ([]Turn, error)
-	// RunningTurns lists running turns, and turns whose agent still works in the background.
+	// RunningTurns lists the turns that are running, and ended turns whose agent still works in the background.
 	RunningTurns(ctx context.Context) ([]cli.OpenTurn, error)
-	// EndBackground records that the background work of a run has ended, because the run no longer exists.
+	// EndBackground records that a run of an agent no longer exists, so that its background work has ended.
 	EndBackground(ctx context.Context, run cli.RunID) error
-	// EntriesAfter is History without the entries up to and including number after.
+	// EntriesAfter returns the same entries as History, but only those with a number greater than after.
 	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
 	// History lists the last ended entries of a session; see SessionStore.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 }
 
-// Gateway runs turns. *service.Service implements it, and documents the methods that have no comment here.
+// Gateway runs turns. *service.Service implements it. See there for the methods that have no comment here.
 type Gateway interface {
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
-	// Survey reports which turns of the previous process are still running, have finished, or are lost; see
-	// service.Service.
+	// Survey reports which turns of the previous process are still running, have finished, or are lost.
 	Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error)
 	Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	Settled(turn cli.TurnID)
@@ -105,11 +107,11 @@ type Gateway interface {
 	Bring(ctx context.Context, in cli.Sandbox, files []string) error
 	Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error
 	SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error
-	// Abort ends everything that runs for a conversation, including all child processes. It returns false if nothing
-	// ran.
+	// Abort ends everything that runs for a conversation, including child processes. It returns false if nothing was
+	// running.
 	Abort(conversation cli.Conversation) bool
 	Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName
-	// Release closes the idle session of a conversation, without waiting for it.
+	// Release closes the agent process of a conversation if it is idle. It does not wait for the process.
 	Release(conversation cli.Conversation)
 	Warm(agent cli.Agent, req cli.Request)
 	// Live returns the running agents and the resources that they hold.
@@ -117,15 +119,15 @@ type Gateway interface {
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
-	// CannotHold explains why ductor cannot enforce the tool lists of a request for an agent. It returns "" if ductor
-	// can enforce them.
+	// CannotHold returns "" if ductor can make an agent respect the tool lists of a request. Otherwise it returns the
+	// reason why not.
 	CannotHold(agent cli.Agent, req cli.Request) string
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
 	Menu(ctx context.Context, in cli.Sandbox, of cli.Accounts, only ...cli.Agent) []cli.MenuEntry
 	Accounts(ctx context.Context, in cli.Sandbox, agent cli.Agent) []cli.MenuEntry
 	Default(ctx context.Context, in cli.Sandbox, of cli.Accounts) (agent cli.Agent, instead *cli.Failure, err error)
-	// Logins lists the ways to log in an account of an agent of an environment; see cli.LoginProvider.
+	// Logins lists the ways in which a user can log in to an account of an agent in an environment.
 	Logins(in cli.Sandbox, agent cli.Agent, account cli.Account) []cli.Login
 	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, way cli.Login, show func(cli.DeviceCode)) error
 	Refresh()
@@ -147,55 +149,58 @@ type TurnTrace interface {
 	End(r cli.Result)
 }
 
-// Viewers show turns in terminals, in addition to the chat. Their functions do not block.
+// Viewers contains functions that show turns in terminals, in addition to the chat. The functions do not block.
 type Viewers struct {
-	// Follow shows that a turn starts, and returns the function that shows the turn's events. Calls of the returned
-	// function must be serial. If replayed is true, the events up to cli.CaughtUp happened before this process started.
+	// Follow shows that a turn starts. It returns a function that shows the events of the turn; calls of that function
+	// must be serial. If replayed is true, the events before cli.CaughtUp happened before this process started.
 	Follow func(t Turn, replayed bool) func(ev cli.Event)
-	// Ended shows an ended turn with its Outcome.
+	// Ended shows the Outcome of a turn that has ended.
 	Ended func(t Turn)
 }
 
 // Chat shows turns to users. Package bot implements it.
 type Chat interface {
-	// Card creates the message that shows a turn and grows with it. Card itself sends nothing and does not block.
+	// Card creates the message that shows a turn and grows with it. Card does not block and sends nothing yet.
 	Card(t Turn) Card
-	// Reopen is Card for a turn that the previous process was showing. The card continues in its existing messages. The
-	// caller passes all events up to cli.CaughtUp to Show again, and the card then shows them in one update.
+	// Reopen returns the card of a turn that began before a restart of ductor. The card continues in its existing
+	// messages. The caller passes all events of the turn to Show again. The card shows the events before cli.CaughtUp
+	// in one update.
 	Reopen(ctx context.Context, t Turn) Card
-	// Queued shows that a turn waits, and how many turns run before it. It does not wait for the network. The caller
-	// must call it before Unqueued.
+	// Queued shows that a turn waits; ahead is the number of turns that run before it. It does not wait for the
+	// network.
 	Queued(t Turn, ahead int)
-	// Unqueued removes the message of Queued, because the turn now runs or was cancelled.
+	// Unqueued deletes the message that Queued sent, because the turn now runs or was cancelled. The caller must call
+	// Queued first.
 	Unqueued(t Turn)
-	// Redeliver shows the outcome of a turn that was interrupted, or that ended before the chat showed it completely.
-	// It returns when the chat shows the outcome, or a notice that the outcome may be missing. After an error the
-	// caller may retry.
+	// Redeliver shows the outcome of a turn that ended before the chat showed it completely, for example because ductor
+	// crashed. It returns once the chat shows the outcome, or a message that the outcome may be incomplete. After an
+	// error the caller may retry.
 	Redeliver(ctx context.Context, t Turn) error
-	// ShowAgain sends the outcome of an ended turn as new messages, at a user's request.
+	// ShowAgain sends the outcome of a turn as new messages, if a user asks for it.
 	ShowAgain(ctx context.Context, t Turn) error
-	// Extend updates the card of a turn that ended a moment ago, because its answer became longer. It makes one edit.
-	// It returns ErrCannotAmend if the card has no space, no longer exists, or ended too long ago.
+	// Extend edits the card of a turn that ended a moment ago, because its answer became longer. It returns
+	// ErrCannotAmend if the card has no space, no longer exists, or ended too long ago.
 	Extend(ctx context.Context, t Turn) error
-	// Withdraw cancels unsent messages that the turn's agent created through tools.
+	// Withdraw cancels messages that the turn's agent created with tools, if they are not sent yet.
 	Withdraw(ctx context.Context, t Turn) error
-	// Notice sends a message to a conversation outside of any turn. It stores the message durably and delivers it
-	// later.
+	// Notice sends a message to a conversation that does not belong to a turn. It stores the message and returns. The
+	// message is sent later, even after a crash.
 	Notice(ctx context.Context, id ConversationID, text string) error
 }
 
-// Card is the message of one turn. It grows while the turn runs.
+// Card is the message that shows one turn. It grows while the turn runs.
 type Card interface {
-	// Show adds an event. It never waits for the network. Calls must be serial.
+	// Show adds an event to the card. It never waits for the network. Calls must be serial.
 	Show(ev cli.Event)
-	// Finish shows the outcome. It returns when all of the outcome is delivered. If delivery is impossible, or its
-	// success is unknown, Finish sends a notice about that, if possible, and returns. After an error the caller must
-	// call Finish again, or Redeliver after the next start.
+	// Finish shows the outcome and returns once all of it is delivered. If part of it cannot be delivered, or if it is
+	// unknown whether it arrived, Finish tries to send a message about that, and returns. After an error the caller
+	// must call Finish again, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
-	// Amend shows an outcome again after its file changes were computed. The caller must have called Finish
+	// Amend shows the outcome again, now with the file changes of the turn. The caller must have called Finish
 	// successfully. After an error the caller may retry.
 	Amend(ctx context.Context, o Outcome) error
-	// Leave closes the card of a turn that continues, so that the next process can Reopen it. It tries to show the
-	// received events with one call. It returns after that, or when ctx is done.
+	// Leave closes the card if ductor ends and the turn continues without it. The next process can call Reopen. Leave
+	// tries to show the events received so far with one call to Telegram. It returns when that call has ended or ctx is
+	// done.
 	Leave(ctx context.Context)
 }

@@ -8,76 +8,76 @@ import (
 	"ductor/cli"
 )
 
-// Action is a button below a turn that did not succeed. ActionLogIn and ActionDrop do not run the prompt again. A user
-// can choose only one of the other actions, once. The store contains the values.
+// Action is a button below a turn that did not succeed. Most actions run the prompt again; a user can choose only one
+// of these, and only once. ActionLogIn and ActionDrop do not run the prompt. The store contains these strings.
 type Action string
 
-// The actions.
+// Action values.
 const (
 	ActionAgain   Action = "again"   // runs the prompt in the same session
-	ActionFresh   Action = "fresh"   // runs the prompt in a new session of the agent, which gets the history
-	ActionSummary Action = "summary" // like ActionFresh, with a history that a model summarized
-	ActionCompact Action = "compact" // runs the prompt in the same session, after the agent shortened its context
-	ActionLater   Action = "later"   // runs the prompt at Recovery.At, as a one-time job
-	ActionHandOff Action = "handoff" // runs the prompt with the agent Recovery.Other, which continues the session
-	ActionLogIn   Action = "log-in"  // shows how to log in Recovery.Who; see side.LoginDesk
-	ActionLift    Action = "lift"    // runs the prompt in the same session, after an owner lifted all budgets for today
-	ActionDrop    Action = "drop"    // removes the buttons
+	ActionFresh   Action = "fresh"   // runs the prompt in a new session of the agent and adds the history to it
+	ActionSummary Action = "summary" // like ActionFresh, but with a summary of the history
+	ActionCompact Action = "compact" // runs the prompt in the same session, after the agent has compacted its context
+	ActionLater   Action = "later"   // runs the prompt once, as a job at the time Recovery.At
+	// ActionHandOff runs the prompt with another agent, Recovery.Other, in the same session of ductor.
+	ActionHandOff Action = "handoff"
+	ActionLogIn   Action = "log-in" // shows how to log in to the account Recovery.Who
+	ActionLift    Action = "lift"   // runs the prompt in the same session, after an owner removed all budgets for today
+	ActionDrop    Action = "drop"   // removes the buttons
 )
 
-// accountAction begins the ActionAccount of each account.
 const accountAction = "account/"
 
-// ActionAccount returns the action that runs the prompt with an account of its agent. The conversation then uses that
-// account.
+// ActionAccount returns the action that runs the prompt with another account of the agent. The conversation uses that
+// account from then on.
 func ActionAccount(account cli.Account) Action { return Action(accountAction + account) }
 
-// Account returns the account of an ActionAccount. It returns false for another action.
+// Account returns the account for which ActionAccount made the action. It returns false for any other action.
 func (a Action) Account() (cli.Account, bool) {
 	account, ok := strings.CutPrefix(string(a), accountAction)
 	return cli.Account(account), ok
 }
 
-// Recovery describes the user's options after a turn that did not succeed.
+// Recovery describes the actions that ductor offers after a turn that did not succeed.
 type Recovery struct {
-	Kind  cli.FailureKind `json:"kind,omitempty"`   // empty if the turn was interrupted
+	Kind  cli.FailureKind `json:"kind,omitempty"`   // the kind of failure; empty if the turn was interrupted
 	Offer []Action        `json:"offers,omitempty"` // offered actions, in the order of the buttons
 	At    time.Time       `json:"-"`                // when ActionLater runs the prompt
 	Other cli.Agent       `json:"other,omitempty"`  // the agent for ActionHandOff
 	Who   LogInID         `json:"who,omitempty"`    // the log-in for ActionLogIn
-	Raw   string          `json:"raw,omitempty"`    // shortened output of an agent that ductor could not parse
+	Raw   string          `json:"raw,omitempty"`    // the agent's output, shortened, if ductor could not parse it
 }
 
-// Repeatable returns the Recovery of a turn that may run again, if nothing else is known about the turn.
+// Repeatable returns a Recovery that only offers to run the prompt again.
 func Repeatable() Recovery { return Recovery{Offer: []Action{ActionAgain}} }
 
-// Automatic is ductor's reaction, without asking a user, to a turn that failed before its agent ran anything.
+// Automatic is ductor's reaction to a turn that failed before its agent ran anything. ductor does not ask a user first.
 type Automatic string
 
-// The automatic actions.
+// Automatic values.
 const (
 	AutomaticNothing Automatic = ""
 	AutomaticOnce    Automatic = "once" // runs the turn once more
-	// AutomaticRetries runs the turn a few more times, each time after a pause, which the user can shorten.
+	// AutomaticRetries runs the turn a few more times. It pauses before each of them; the user can end the pause.
 	AutomaticRetries    Automatic = "retries"
-	AutomaticSubstitute Automatic = "substitute" // runs the turn with a configured agent
-	AutomaticConfigured Automatic = "configured" // follows LimitPolicy
+	AutomaticSubstitute Automatic = "substitute" // runs the turn with another agent, which the configuration names
+	AutomaticConfigured Automatic = "configured" // reacts as LimitPolicy selects
 )
 
-// LimitPolicy selects the reaction to a turn that did not run because its agent had reached a usage limit.
+// LimitPolicy selects how ductor handles a prompt if the agent has reached a usage limit.
 type LimitPolicy string
 
-// The policies. LimitAsk is the default.
+// LimitPolicy values. LimitAsk is the default.
 const (
 	LimitAsk     LimitPolicy = "ask"
-	LimitWait    LimitPolicy = "wait"    // a job runs the prompt when the limit ends
-	LimitHandOff LimitPolicy = "handoff" // a configured agent runs the prompt
+	LimitWait    LimitPolicy = "wait"    // creates a job that runs the prompt when the limit ends
+	LimitHandOff LimitPolicy = "handoff" // runs the prompt with another agent, which the configuration names
 )
 
-// Remedy is the reaction to one kind of failure.
+// Remedy is ductor's reaction to one kind of failure, and the buttons that it offers.
 type Remedy struct {
 	Automatic Automatic
-	Offer     []Action // the caller removes actions that are impossible for the turn
+	Offer     []Action // buttons to offer; the caller removes impossible actions
 }
 
 // RemedyOf returns the remedy for a kind of failure.

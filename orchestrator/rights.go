@@ -8,40 +8,42 @@ import (
 	"ductor/cli"
 )
 
-// RightsOf names the source of a turn's rights.
+// RightsOf selects where the permissions of a turn come from.
 type RightsOf string
 
 // RightsOf values. Only RightsOfChat and RightsOfPress use the permission mode and the rules of the chat.
 const (
-	RightsOfChat   RightsOf = ""       // the mode and rules of the turn's conversation
-	RightsOfMember RightsOf = "member" // for a group member who is not a listed user: at most ask, and no rules
-	RightsOfJob    RightsOf = "job"    // only the rights that the job's own configuration grants; no user is asked
-	// RightsOfPress is for a turn that a listed user scheduled by a button. It has the rights of the chat, limited to
-	// Rights.Mode.
+	RightsOfChat RightsOf = "" // from the permission mode and rules of the conversation
+	// RightsOfMember is for a group member who is not a user of ductor. The mode is at most ask, and no rules apply.
+	RightsOfMember RightsOf = "member"
+	RightsOfJob    RightsOf = "job" // only from the configuration of the job; the agent cannot ask a user
+	// RightsOfPress is for a turn that a user scheduled by pressing a button. The mode and rules of the conversation
+	// apply, but the mode is at most Rights.Mode.
 	RightsOfPress RightsOf = "press"
-	// RightsOfTerminal is for an agent in a terminal. The user of the terminal allows each call; no rule or mode of a
-	// chat applies.
+	// RightsOfTerminal is for an agent in a terminal. The user at the terminal allows each tool call. Modes and rules
+	// of a chat do not apply.
 	RightsOfTerminal RightsOf = "terminal"
-	// RightsOfOutside is for an Outsider. Its mode is at most ask, and no rule of a chat applies.
+	// RightsOfOutside is for an Outsider. The mode is at most ask, and no rules apply.
 	RightsOfOutside RightsOf = "outside"
 )
 
-// Rights are the permissions that the agent of a prompt has without asking. The store keeps them with the turn. A turn
-// that repeats another turn has the same rights. The zero value means the rights of the chat.
+// Rights are the permissions that the agent of a turn has without asking a user. The store contains them with the turn.
+// If a turn repeats another turn, it has the same rights. The zero value means the rights of the conversation.
 type Rights struct {
 	Of RightsOf
-	// Mode is the permission mode for RightsOfJob. If it is empty, the mode is the stricter of the configured default
-	// and ask. For RightsOfPress, Mode is an upper limit for the conversation's mode.
+	// Mode has two uses. For RightsOfJob it is the permission mode; if it is empty, the stricter of the configured
+	// default and ask applies. For RightsOfPress it is an upper limit for the conversation's mode.
 	Mode cli.PermissionMode `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"`
-	// The following fields apply only to RightsOfJob.
-	Rules []string     `toml:"rules"`   // patterns of allowed requests; see approval.CheckRights
-	Tools cli.ToolList `toml:",inline"` // applies in addition to the tool lists of the chat
+	// Rules and Tools apply only to RightsOfJob.
+	Rules []string `toml:"rules"` // patterns of allowed requests; see approval.CheckRights
+	// Tools apply in addition to the conversation's lists of allowed and forbidden tools.
+	Tools cli.ToolList `toml:",inline"`
 }
 
-// OfChat reports whether the mode and rules of the conversation apply.
+// OfChat reports whether the permission mode and the rules of the conversation apply.
 func (r Rights) OfChat() bool { return r.Of == RightsOfChat || r.Of == RightsOfPress }
 
-// OfListed reports whether the prompt comes from a listed user, in the chat or through an MCP client.
+// OfListed reports whether the prompt comes from a user of ductor, in the chat or through an MCP client.
 func (r Rights) OfListed() bool { return r.OfChat() || r.Of == RightsOfOutside }
 
 // Equal reports whether two turns have the same rights.
@@ -49,7 +51,7 @@ func (r Rights) Equal(other Rights) bool {
 	return r.Of == other.Of && r.Mode == other.Mode && slices.Equal(r.Rules, other.Rules) && r.Tools.Equal(other.Tools)
 }
 
-// AtMostAsk returns the stricter of a mode and ask.
+// AtMostAsk returns the stricter of two permission modes: the given one and ask.
 func AtMostAsk(mode cli.PermissionMode) cli.PermissionMode {
 	if mode == cli.Plan {
 		return cli.Plan
@@ -57,10 +59,10 @@ func AtMostAsk(mode cli.PermissionMode) cli.PermissionMode {
 	return cli.Ask
 }
 
-// Grants reports whether a mode allows an agent more than ask does.
+// Grants reports whether a permission mode allows more than the mode ask.
 func Grants(mode cli.PermissionMode) bool { return mode != "" && mode != AtMostAsk(mode) }
 
-// AtMost returns the stricter of two modes. An empty most means no limit.
+// AtMost returns the stricter of two permission modes. An empty second mode means no limit.
 func AtMost(mode, most cli.PermissionMode) cli.PermissionMode {
 	all := cli.PermissionModes()
 	if most != "" && slices.Index(all, most) < slices.Index(all, mode) {
@@ -69,40 +71,41 @@ func AtMost(mode, most cli.PermissionMode) cli.PermissionMode {
 	return mode
 }
 
-// Right is an action that users may do if their role includes it.
+// Right is the permission of a user for one kind of action. The user's role determines the rights.
 type Right string
 
-// The rights.
+// Right values.
 const (
-	Read           Right = "read"            // read the status, sessions, steps, changes and usage of the conversation
+	Read           Right = "read"            // read the status, sessions, steps, changes and usage of a conversation
 	SendPrompts    Right = "send-prompts"    // send prompts and run them
 	EndOwn         Right = "end-own-turns"   // end own turns, and remove own prompts from the queue
 	EndAny         Right = "end-any-turn"    // end any turn of the conversation
-	ActAsChat      Right = "act-as-the-chat" // turns of the user have the conversation's mode and rules
+	ActAsChat      Right = "act-as-the-chat" // run turns with the permission mode and rules of the conversation
 	DecideRequests Right = "decide-requests" // decide requests of agents, and answer their questions
-	ChangeSettings Right = "change-settings" // change models, permissions and all other choices of a conversation
+	// ChangeSettings: change the model, the permission mode and all other settings of a conversation.
+	ChangeSettings Right = "change-settings"
 	ChangeSessions Right = "change-sessions"
-	ReachFiles     Right = "reach-files" // read and write files of projects, undo and commit the changes of turns
+	ReachFiles     Right = "reach-files" // read and write files of projects; undo and commit the changes of turns
 	MakeSchedules  Right = "make-schedules"
-	SeeAll         Right = "see-all" // see usage and audit of every conversation
+	SeeAll         Right = "see-all" // see usage and the audit log of all conversations
 	LiftBudgets    Right = "lift-budgets"
 	ManageUsers    Right = "manage-users"
 	ManageDuctor   Right = "manage-ductor" // see the health of ductor
 )
 
-// UserRole is the set of rights of a user. It is not related to Role, which is a system prompt.
+// UserRole is the role of a user, which determines the user's rights. Role is something else: a system prompt.
 type UserRole string
 
-// The roles of users. The zero value has no rights.
+// UserRole values.
 const (
-	RoleNone   UserRole = "" // a user who gets no answer
+	RoleNone   UserRole = "" // a stranger, whom ductor does not answer
 	RoleOwner  UserRole = "owner"
 	RoleUser   UserRole = "user"
 	RoleViewer UserRole = "viewer"
-	RoleMember UserRole = "member" // a member of an allowed group who is not a listed user
+	RoleMember UserRole = "member" // a member of an allowed group who is not a user of ductor
 )
 
-// Rights returns the rights of a role. Only this method defines them.
+// Rights returns the rights of users with this role.
 func (r UserRole) Rights() []Right {
 	switch r {
 	case RoleOwner:
@@ -118,10 +121,10 @@ func (r UserRole) Rights() []Right {
 	return nil
 }
 
-// May reports whether a role has a right.
+// May reports whether users with this role have a right.
 func (r UserRole) May(do Right) bool { return slices.Contains(r.Rights(), do) }
 
-// OfTurns returns the source of rights for the turns of a user with this role.
+// OfTurns returns where the permissions of turns come from that a user with this role starts.
 func (r UserRole) OfTurns() RightsOf {
 	if r.May(ActAsChat) {
 		return RightsOfChat
@@ -129,10 +132,10 @@ func (r UserRole) OfTurns() RightsOf {
 	return RightsOfMember
 }
 
-// UserRoles returns the roles that can be assigned to a user.
+// UserRoles returns the roles that an owner can assign to a user.
 func UserRoles() []UserRole { return []UserRole{RoleOwner, RoleUser, RoleViewer} }
 
-// ParseUserRole parses the name of an assignable role. It returns false for any other word.
+// ParseUserRole returns the role with this name. It returns false if owners cannot assign such a role.
 func ParseUserRole(name string) (UserRole, bool) {
 	for _, r := range UserRoles() {
 		if string(r) == name {
@@ -142,7 +145,7 @@ func ParseUserRole(name string) (UserRole, bool) {
 	return RoleNone, false
 }
 
-// Roster maps listed users to their roles.
+// Roster maps the users of ductor to their roles.
 type Roster map[PersonID]UserRole
 
 // RoleOf implements updates.Users.
@@ -153,7 +156,7 @@ func (l Roster) RoleOf(user PersonID) UserRole {
 	return RoleNone
 }
 
-// Having returns the users who have a right, sorted by ID.
+// Having returns the users who have this right, sorted by ID.
 func (l Roster) Having(do Right) []PersonID {
 	var all []PersonID
 	for user, role := range l {
@@ -165,19 +168,19 @@ func (l Roster) Having(do Right) []PersonID {
 	return all
 }
 
-// JoinedUser is a user who accepted an owner's invitation and is not in the configuration.
+// JoinedUser is a user who accepted an owner's invitation, unlike the users whom the configuration lists.
 type JoinedUser struct {
 	ID      PersonID
 	Name    string
 	Role    UserRole
 	By      PersonID // the owner who created the invitation
 	Joined  time.Time
-	Greeted bool // ductor has notified the owner and the user
+	Greeted bool // ductor has sent the welcome message to the user and a message to the owner
 }
 
-// Invitation lets one user join before it expires.
+// Invitation lets one user join, until it expires.
 type Invitation struct {
-	Hash    []byte // hash of the code; the store does not contain the code
+	Hash    []byte // hash of the invitation's code; the code itself is not stored
 	Role    UserRole
 	By      PersonID
 	Expires time.Time
@@ -185,25 +188,25 @@ type Invitation struct {
 
 // UserStore stores users who joined, and open invitations. internal/store implements it.
 type UserStore interface {
-	// JoinedUser returns a user who joined. It returns false if no such user exists.
+	// JoinedUser returns a user who accepted an invitation, or false.
 	JoinedUser(ctx context.Context, id PersonID) (JoinedUser, bool, error)
-	// JoinedUsers lists the users who joined, the earliest first.
+	// JoinedUsers lists the users who accepted an invitation, the earliest first.
 	JoinedUsers(ctx context.Context) ([]JoinedUser, error)
-	// SetUserRole changes the role of a user who joined, and audits the change. It returns false if no such user
-	// exists.
+	// SetUserRole changes the role of a user who accepted an invitation, and adds the audit entry. It returns false if
+	// there is no such user.
 	SetUserRole(ctx context.Context, id PersonID, role UserRole, audit AuditEntry) (bool, error)
-	// RemoveUser deletes a user who joined, pauses the jobs of the user's private chat, and audits the removal. It
-	// returns false if no such user exists.
+	// RemoveUser deletes a user who accepted an invitation, pauses the jobs of the user's private chat, and adds the
+	// audit entry. It returns false if there is no such user.
 	RemoveUser(ctx context.Context, id PersonID, audit AuditEntry) (bool, error)
-	// UserGreeted records that ductor has notified the owner and the user.
+	// UserGreeted sets JoinedUser.Greeted.
 	UserGreeted(ctx context.Context, id PersonID) error
-	// Invite stores an invitation and audits it.
+	// Invite stores an invitation and adds the audit entry.
 	Invite(ctx context.Context, i Invitation, audit AuditEntry) error
-	// Invitations lists the invitations that are valid at a time, oldest first. It deletes the others.
+	// Invitations lists the invitations that are still valid at a time, oldest first. It deletes expired invitations.
 	Invitations(ctx context.Context, at time.Time) ([]Invitation, error)
 	// CloseInvitations deletes all open invitations.
 	CloseInvitations(ctx context.Context) error
-	// Join deletes an open invitation and stores the user who accepted it. It returns false if the invitation is not
-	// open.
+	// Join deletes the invitation with this hash and stores the user who accepted it. It returns false if no invitation
+	// has this hash.
 	Join(ctx context.Context, hash []byte, u JoinedUser, audit AuditEntry) (bool, error)
 }

@@ -6,27 +6,27 @@ import (
 	"ductor/cli"
 )
 
-// RuleID names a rule.
+// RuleID identifies a rule.
 type RuleID string
 
-// RuleKind selects how a Rule compares requests.
+// RuleKind selects which requests a Rule matches.
 type RuleKind string
 
-// The kinds of rule, from narrow to wide.
+// RuleKind values, from the strictest to the most general.
 const (
-	RuleSame    RuleKind = "same"    // Value is the digest of the whole input
-	RuleCommand RuleKind = "command" // Value is the whole command
-	RulePrefix  RuleKind = "prefix"  // Value is the beginning of a command; approval.plainWord limits further words
-	RuleEdits   RuleKind = "edits"   // Value is a directory; the rule allows changes of visible files below it
+	RuleSame    RuleKind = "same"    // Value is the hash of the tool's input, which must be identical
+	RuleCommand RuleKind = "command" // Value is the whole command, which must be identical
+	// Value is the beginning of the command; approval.plainWord limits the words that may follow
+	RulePrefix RuleKind = "prefix"
+	RuleEdits  RuleKind = "edits" // Value is a directory; agents may edit files below it, except hidden ones
 )
 
-// Rule allows requests that are like a request that a user allowed before. It applies to one tool of one agent in one
-// conversation.
+// Rule allows requests that are similar to an allowed request. It applies to one tool of one agent in one conversation.
 type Rule struct {
 	ID           RuleID
 	Conversation ConversationID
-	// Session is the only session in which the rule applies. If Session is empty, the rule applies until a user revokes
-	// it.
+	// Session is the only session in which the rule applies. If it is empty, the rule applies in all sessions until a
+	// user revokes it.
 	Session SessionID
 	Agent   cli.Agent
 	Tool    string
@@ -45,15 +45,15 @@ type Permissions struct {
 	// BypassUntil is the end of the conversation's bypass. It is zero if no bypass is active.
 	BypassUntil time.Time
 	Rules       []Rule // rules without a session, and rules of the current session; oldest first
-	// Agent is the agent of the conversation, or empty if no agent is usable. Cannot explains, for each mode, which
-	// part of the mode Agent does not support.
+	// Agent is the agent of the conversation, or empty if no agent is usable. If Agent does not support a part of a
+	// permission mode, Cannot explains that, for each such mode.
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
-	// Refused are the modes in which ductor runs no turn of Agent, because it cannot enforce them. Cannot has the
-	// reasons.
+	// Refused contains the permission modes that ductor cannot enforce with Agent. It runs no turns in these modes.
+	// Cannot contains the reasons.
 	Refused []cli.PermissionMode
-	// Tools is the tool list of the conversation. OtherTools are the lists of the configuration that also apply here.
-	// Unheld explains why ductor cannot enforce the lists for Agent; it is empty if ductor can enforce them.
+	// Tools lists the tools that the conversation allows and forbids. OtherTools are lists of the configuration that
+	// also apply. If ductor cannot make Agent respect the lists, Unheld explains why; otherwise it is empty.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
 	Unheld     string

@@ -1,10 +1,11 @@
 package orchestrator
 
-// SessionScope is the set of sessions that the agent of a turn can read.
+// SessionScope describes which sessions the agent of a turn can read.
 type SessionScope struct {
 	Conversation ConversationID // all sessions of this conversation
-	Chats        []int64        // all sessions of these chats, too
-	// In the chats Shared, the scope contains only the sessions in Dirs and below, but not in Except and below.
+	Chats        []int64        // all sessions of these chats
+	// Shared lists more chats. Of their sessions, the agent can read those whose directory is in Dirs or below a
+	// directory in Dirs. Except excludes directories and everything below them.
 	Shared       []int64
 	Dirs, Except []string
 }

@@ -1,3 +1,3 @@
-// Package web serves pages of ductor on the loopback interface. It requires a token, streams events to pages, and
-// contains the files that all pages share.
+// Package web serves web pages of ductor on the loopback interface. Clients need a token. The package can send streams
+// of events to pages, and contains the files that all pages share.
 package web

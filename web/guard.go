@@ -9,21 +9,24 @@ import (
 	"strings"
 )
 
-// policy allows a page to load only files of this server. Pages contain no inline scripts or styles.
+// policy is the Content-Security-Policy. A page may load only files from this server. It contains no inline scripts and
+// styles.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Site is the content of a Server. Parts that the Server does not need are nil.
+// Site contains the handlers of a Server. They may be nil.
 type Site struct {
-	Files http.Handler // files of the page; served without a token, so they must not contain secrets
+	Files http.Handler // the page's files; served without a token, so they must not contain secrets
 	API   http.Handler // the page's data and actions; requires the token
-	Open  http.Handler // endpoints for monitors; served without a token
+	Open  http.Handler // for monitoring; served without a token
 }
 
-// guard decides which requests reach a site. A request must name this server as its host and must not come from another
-// page. The API also requires the token in a header. The page gets the token in the fragment of its URL, which browsers
-// do not send to servers, and keeps it in its session storage. A cookie would not be safe: browsers send it to all
-// ports of this host, and so to other users' programs.
+// guard checks requests before they reach a Site. The Host header of a request must name this server, and the request
+// must not come from a page of another server. A request to the API must also contain the token in a header.
+//
+// The page gets the token in the fragment of its URL, which browsers do not send to servers. It stores the token in its
+// session storage. A cookie would not be safe, because browsers send it to all ports of this host, and so to programs
+// of other users.
 type guard struct {
 	token string
 	port  string
@@ -50,7 +53,7 @@ func (g *guard) protect(site Site) http.Handler {
 	})
 }
 
-// apiPath is a part of the path of every API request.
+// apiPath is the prefix of the paths of the API.
 const apiPath = "/api/"
 
 func setPolicy(h http.Header) {
@@ -64,13 +67,14 @@ func setPolicy(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// isOpen reports whether a request is for an endpoint of monitors.
+// isOpen reports whether a request is for monitoring, so that it needs no token.
 func isOpen(r *http.Request) bool {
 	return r.Method == http.MethodGet && (r.URL.Path == "/metrics" || r.URL.Path == "/healthz")
 }
 
-// isHost rejects other host names that resolve to this address. Otherwise a page that rebinds its own host name to
-// 127.0.0.1 would have the same origin as this server.
+// isHost reports whether a Host header names this server. Any other name is rejected, even if it resolves to this
+// address. Otherwise an attacker could let the name of a web site resolve to 127.0.0.1 (DNS rebinding), and the page of
+// that site would have the same origin as this server.
 func (g *guard) isHost(hostPort string) bool {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil || port != g.port {
@@ -80,8 +84,8 @@ func (g *guard) isHost(hostPort string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// isOwnOrigin reports whether a request comes from a page of this server, or from a client that is not a page. Browsers
-// send Origin, Sec-Fetch-Site or both.
+// isOwnOrigin reports whether a request comes from a page of this server, or from a program that is not a browser.
+// Browsers send at least one of the headers Origin and Sec-Fetch-Site.
 func (g *guard) isOwnOrigin(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
 		return false
@@ -90,7 +94,7 @@ func (g *guard) isOwnOrigin(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	// Another page may link to this server, but must not send background requests.
+	// Pages of other servers may link to this server, but their scripts must not send requests to it.
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
@@ -99,7 +103,7 @@ func (g *guard) knowsToken(r *http.Request) bool {
 	return ok && g.matches(bearer)
 }
 
-// matches compares tokens in constant time. It compares hashes, because they have equal lengths.
+// matches compares a token with the right one in constant time. It compares hashes, which have the same length.
 func (g *guard) matches(token string) bool {
 	want, got := sha256.Sum256([]byte(g.token)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1

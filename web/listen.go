@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Server serves a site to clients that know its token. Create it with Listen and run it with Serve.
+// Server serves a Site to clients that have its token. Create it with Listen and run it with Serve.
 type Server struct {
 	listener net.Listener
 	guard    *guard
 }
 
-// Listen listens on an address and creates a random token. The address "127.0.0.1:0" selects any free port. Listen
-// returns an error for an address that other machines can reach.
+// Listen starts to listen on an address, and creates a random token. "127.0.0.1:0" means any free port. If other
+// machines could reach the address, Listen returns an error.
 func Listen(addr string) (*Server, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -41,20 +41,20 @@ func Listen(addr string) (*Server, error) {
 	return &Server{listener: l, guard: newGuard(rand.Text(), l.Addr().(*net.TCPAddr).Port)}, nil
 }
 
-// URL returns the address to open in a browser, with the token.
+// URL returns the address for the browser, including the token.
 func (s *Server) URL() string { return s.Origin() + "/#token=" + s.guard.token }
 
-// Origin returns the address without a path.
+// Origin returns the scheme, host and port of the server.
 func (s *Server) Origin() string { return "http://" + s.listener.Addr().String() }
 
-// Timeouts of the HTTP server. Streams of events have no write timeout.
+// Timeouts of the HTTP server. A write timeout is missing, because streams of events do not end.
 const (
 	headerTimeout   = 10 * time.Second
 	idleTimeout     = 2 * time.Minute
 	shutdownTimeout = 2 * time.Second
 )
 
-// Serve serves the site until ctx ends. It returns after the last handler has returned.
+// Serve serves the site until ctx is done, and returns when the last handler has returned.
 func (s *Server) Serve(ctx context.Context, site Site) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -69,7 +69,7 @@ func (s *Server) Serve(ctx context.Context, site Site) error {
 		return fmt.Errorf("serve the page: %w", err)
 	case <-ctx.Done():
 	}
-	end() // the streams end with this context
+	end() // streams end when this context is done
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
@@ -79,16 +79,19 @@ func (s *Server) Serve(ctx context.Context, site Site) error {
 	return nil
 }
 
-// Close stops listening. Use it only if Serve was not called.
+// Close stops listening. Call it only if Serve was never called.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// redirectPage is an HTML page that redirects to an address.
+// redirectPage is an HTML page that redirects to an address. %[1]s is the address.
 const redirectPage = `<!doctype html><html lang="en"><head><title>ductor</title><meta http-equiv="refresh" content="0;url=%[1]s"></head>` +
 	`<body><a href="%[1]s">Go to the page</a></body></html>`
 
-// OpenBrowser opens an address in the user's browser. The address contains a token, so it must not be an argument of a
-// program: every user of the machine can read arguments. OpenBrowser passes the address in a private file in dir, which
-// the caller must remove. It returns false if the session has no screen or no program that opens addresses.
+// OpenBrowser opens an address in the user's browser. It returns false without a screen or without a program that opens
+// addresses.
+//
+// The address contains a token. It must not be an argument of a program, because every user of the machine can read
+// arguments. OpenBrowser therefore writes it to a private file in dir, which redirects the browser. The caller must
+// delete the file.
 func OpenBrowser(address, dir string) (bool, error) {
 	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return false, nil
@@ -105,7 +108,7 @@ func OpenBrowser(address, dir string) (bool, error) {
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("open a browser: %w", err)
 	}
-	// Do not wait: the opener may run as long as the browser.
+	// Do not wait for the program: it may run as long as the browser.
 	if err := cmd.Process.Release(); err != nil {
 		return false, fmt.Errorf("open a browser: %w", err)
 	}

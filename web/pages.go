@@ -10,7 +10,7 @@ import (
 //go:embed page
 var shared embed.FS
 
-// Pages serves the files of a page, and the common files of all pages below /shared/.
+// Pages serves the files of one page, and below /shared/ the files that all pages share.
 func Pages(own fs.FS) http.Handler {
 	common, err := fs.Sub(shared, "page")
 	if err != nil {
@@ -33,10 +33,10 @@ func Answer(w http.ResponseWriter, value any) {
 	_, _ = w.Write(data) // the page may have been closed
 }
 
-// Fail sends an error, which the page shows.
+// Fail sends an error as JSON. The page shows it to the user.
 func Fail(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	data, _ := json.Marshal(map[string]string{"error": why}) // cannot fail for strings
+	data, _ := json.Marshal(map[string]string{"error": why}) // strings never fail
 	_, _ = w.Write(data)                                     // the page may have been closed
 }

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Stream sends events to a page in the format of EventSource. Pages read it with fetch, because EventSource cannot send
-// the token.
+// Stream sends events to a page, in the format for the browser's EventSource. Pages read it with fetch, because
+// EventSource cannot send the token in a header.
 type Stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// sendTimeout is how long a page may take to read an event.
+// sendTimeout limits how long a page may take to read an event.
 const sendTimeout = 20 * time.Second
 
-// OpenStream starts the response.
+// OpenStream starts a response that is a stream of events.
 func OpenStream(w http.ResponseWriter) (*Stream, error) {
 	s := &Stream{w: w, control: http.NewResponseController(w)}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -26,7 +26,7 @@ func OpenStream(w http.ResponseWriter) (*Stream, error) {
 	return s, s.Flush()
 }
 
-// Send appends an event to the buffer. Flush sends the buffer.
+// Send puts an event into the buffer. Flush sends the buffer.
 func (s *Stream) Send(name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Stream) Send(name string, value any) error {
 	return s.SendJSON(name, data)
 }
 
-// SendJSON is Send for JSON that is already encoded.
+// SendJSON does the same as Send, with a value that is already JSON.
 func (s *Stream) SendJSON(name string, data []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil &&
 		!errors.Is(err, http.ErrNotSupported) {
@@ -45,5 +45,5 @@ func (s *Stream) SendJSON(name string, data []byte) error {
 	return err
 }
 
-// Flush sends the buffered events.
+// Flush sends the events in the buffer to the page.
 func (s *Stream) Flush() error { return s.control.Flush() }

@@ -12,19 +12,20 @@ import (
 
 const toolCommand = "sleep 600"
 
-// aborts measures /abort while a tool runs, in many fresh chats, one after another. It measures the time until the
-// agent and the tool are dead, and the time until the chat shows the reply.
+// aborts measures /abort while a tool runs, in many new chats one after another. It returns how long it takes until the
+// agent and the tool are dead, and until the chat shows the reply.
 func aborts(ctx context.Context, s *setup) ([]float64, error) {
 	return s.abortAll(ctx, s.sizes.fresh, `[[text %q]] [[tool cmd="`+toolCommand+`"]]`, s.awaitTool)
 }
 
-// abortsOfText measures /abort while an answer grows and its edits have used up the chat's budget.
+// abortsOfText measures /abort while an answer grows. The edits of that answer have used up the chat's rate limit.
 func abortsOfText(ctx context.Context, s *setup) ([]float64, error) {
 	grow := func(ctx context.Context, _ int) ([]int, error) { return nil, pause(ctx, s.sizes.refill) }
 	return s.abortAll(ctx, s.sizes.aborts, `[[text %q]] [[text n=20000 size=20 delay=25ms]]`, grow)
 }
 
-// abortAll aborts a prompt in n chats. ready waits until it is time to abort, and returns the tools of the agent.
+// abortAll sends a prompt in each of n chats and aborts it. ready waits until it is time for the abort, and returns the
+// processes of the agent's tools.
 func (s *setup) abortAll(ctx context.Context, n int, prompt string,
 	ready func(context.Context, int) ([]int, error)) ([]float64, error) {
 	var dead, replied samples
@@ -51,7 +52,7 @@ func (s *setup) abortAll(ctx context.Context, n int, prompt string,
 	return []float64{dead.median(), replied.median(), replied.max()}, nil
 }
 
-// begin sends a prompt and waits for the first text of its answer. It returns the agent's process.
+// begin sends a prompt and waits until the chat shows the first text of the answer. It returns the agent's process.
 func (s *setup) begin(ctx context.Context, chat *telegram.Chat, word, prompt string) (agent int, err error) {
 	first := s.expect("the first text", chat, shows(word))
 	chat.Person().Send(chat, fmt.Sprintf(prompt, word))
@@ -65,7 +66,7 @@ func (s *setup) begin(ctx context.Context, chat *telegram.Chat, word, prompt str
 	return wrote[len(wrote)-1].pid, nil
 }
 
-// abort sends /abort. It measures the time until the processes are dead and until the chat shows the reply.
+// abort sends /abort. It returns how long it takes until the processes are dead and until the chat shows the reply.
 func (s *setup) abort(ctx context.Context, chat *telegram.Chat, pids []int) (dead, replied time.Duration, err error) {
 	watched, err := exitsOf(pids...)
 	if err != nil {
@@ -100,8 +101,8 @@ func (s *setup) awaitTool(ctx context.Context, agent int) ([]int, error) {
 
 const allowButton = "✅ Allow once"
 
-// approvals measures requests for permission in many fresh chats, one after another. It measures the time until the
-// chat shows the approval, and the time from the press until the agent has read the answer.
+// approvals measures requests for permission in many new chats, one after another. It returns how long it takes until
+// the chat shows the request, and, after a button was pressed, until the agent has read the decision.
 func approvals(ctx context.Context, s *setup) ([]float64, error) {
 	var shown, pressed []time.Time
 	var word words
@@ -136,7 +137,8 @@ func approvals(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{there.median(), back.median()}, nil
 }
 
-// approve makes an agent ask, allows the request, and waits for the end of the turn.
+// approve makes an agent ask for permission, presses the button that allows the request, and waits for the end of the
+// turn.
 func (s *setup) approve(ctx context.Context, chat *telegram.Chat, word string) (shown, pressed time.Time, err error) {
 	approval := s.expect("the approval", chat, func(c telegram.Call) bool {
 		return c.Method == "sendMessage" && strings.Contains(c.Params["reply_markup"], allowButton)

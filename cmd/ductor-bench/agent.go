@@ -13,24 +13,24 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// Events that the scripted agent records.
+// Events for which the scripted agent records the time.
 const (
 	wroteText  = "text"
 	wroteAsk   = "ask"
 	readAnswer = "answer"
 )
 
-// stampsFile is a file beside the link that starts the agent.
+// stampsFile is the file with these times. It is in the directory of the link that starts the agent.
 const stampsFile = "stamps"
 
-// stamp is the time of an event in an agent: before a write, or after a read.
+// stamp is the time of an event in an agent: just before it writes or just after it has read something.
 type stamp struct {
 	at    time.Time
 	pid   int
 	event string
 }
 
-// runAgent runs the scripted agent, which records its events. The bench starts this program under the agent's name.
+// runAgent runs the scripted agent and records its events. The benchmark starts this program under the agent's name.
 func runAgent() int {
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(os.Args[0]), stampsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
 		0o600)

@@ -22,18 +22,19 @@ type bench struct {
 	rows   []row
 	rounds int
 	sizes  sizes
-	// contains a copy of ductor: its processes can be identified, and share no memory with other ductors
+	// scratch contains a copy of ductor. So the benchmark can find its processes, and they share no memory with other
+	// ductors.
 	scratch  string
 	progress io.Writer
 }
 
-// Time limits for one bot in one row.
+// Time limits for measuring one row with one bot.
 const (
 	patience     = 3 * time.Minute
 	longPatience = 20 * time.Minute
 )
 
-// choose returns the rows to measure.
+// choose returns the benchmarks to run.
 func choose(only string, long bool) ([]row, error) {
 	var chosen []row
 	var names []string
@@ -49,7 +50,7 @@ func choose(only string, long bool) ([]row, error) {
 	return chosen, nil
 }
 
-// prepare creates the scratch directory with a copy of ductor.
+// prepare creates the scratch directory, with a copy of ductor in it.
 func (b *bench) prepare(program string) (err error) {
 	if b.scratch, err = os.MkdirTemp("", "ductor-bench-"); err != nil {
 		return err
@@ -85,14 +86,14 @@ func (b *bench) prepare(program string) (err error) {
 // programs are the names of ductor's executables.
 var programs = [...]string{"ductor", "ductor-runner"}
 
-// build builds this module's programs, and returns the path of ductor.
+// build builds ductor's executables and returns the path of ductor.
 func (b *bench) build() (string, error) {
 	dir := filepath.Join(b.scratch, "built")
 	for _, name := range programs {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), "ductor/cmd/"+name)
 		cmd.Env = os.Environ()
 		if name != programs[0] {
-			cmd.Env = append(cmd.Env, "CGO_ENABLED=0") // as docs/install.md says
+			cmd.Env = append(cmd.Env, "CGO_ENABLED=0") // like the build in docs/install.md
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("build ductor, since none is beside this program (-ductor names one): %w: %s", err,
@@ -102,8 +103,9 @@ func (b *bench) build() (string, error) {
 	return filepath.Join(dir, programs[0]), nil
 }
 
-// copyProgram copies a file in small pieces, as installers do. After one large write, the file would be in the page
-// cache in units of up to 2 MB, and newer kernels map a whole unit if one byte of it is used.
+// copyProgram copies a file in small pieces, as installers do. A large write would put the file into the page cache in
+// units of up to 2 MB. Newer kernels then map a whole unit even if only one byte of it is used, which would falsify the
+// memory figures.
 func copyProgram(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -119,7 +121,7 @@ func copyProgram(from, to string) (err error) {
 	return err
 }
 
-// beside returns the ductor in the directory of this program, or "".
+// beside returns the path of ductor in the directory of this program, or "".
 func beside() string {
 	self, err := os.Executable()
 	if err != nil {
@@ -132,8 +134,8 @@ func beside() string {
 	return path
 }
 
-// run measures every row once in each round. In each round the floor follows ductor immediately, so that both find
-// the machine in the same state.
+// run measures each row several times, once in each round. It measures the reference bot right after ductor, so that
+// both find the machine in the same state.
 func (b *bench) run(ctx context.Context) *report {
 	r := newReport(b)
 	for round := range b.rounds {
@@ -155,7 +157,7 @@ func (b *bench) run(ctx context.Context) *report {
 	return r
 }
 
-// measurement is the result of a row for one bot in one round.
+// measurement contains the figures of one row for one bot in one round.
 type measurement struct {
 	values []float64
 	err    error
@@ -183,7 +185,7 @@ func (b *bench) measure(ctx context.Context, row row, bot botName) (m measuremen
 	return m
 }
 
-// load returns the load average of the last minute, or zero if it is unknown.
+// load returns the machine's load average of the last minute, or zero if it is unknown.
 func load() float64 {
 	b, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(b), " ")

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// startTogether measures the first text of fresh chats that all start at once, while their answers take long.
+// startTogether measures how long new chats wait for their first text, if they all send a prompt at once. The answers
+// take long.
 func startTogether(ctx context.Context, s *setup) ([]float64, error) {
 	first, err := s.together(ctx, s.sizes.chats, new(words),
 		fmt.Sprintf(` [[sleep %dms]]`, s.sizes.busy.Milliseconds()))
@@ -16,7 +17,8 @@ func startTogether(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{first.median(), first.max()}, nil
 }
 
-// together sends a prompt in n chats at once, and waits until each shows its first text.
+// together sends a prompt in n chats at once, and waits until each chat shows the first text of its answer. It returns
+// how long each chat waited.
 func (s *setup) together(ctx context.Context, n int, word *words, more string) (first samples, err error) {
 	var all []*expected
 	var sent []time.Time
@@ -36,12 +38,13 @@ func (s *setup) together(ctx context.Context, n int, word *words, more string) (
 	return first, nil
 }
 
-// streamTogether measures the cost of answers that all grow at once, in chats with warm agents.
+// streamTogether measures the cost of answers that grow in many chats at once. The agents of these chats are already
+// running.
 func streamTogether(ctx context.Context, s *setup) ([]float64, error) {
 	return s.stream(ctx, s.sizes.chats)
 }
 
-// streamOfMany is streamTogether for many more chats. The cost should grow linearly with their number.
+// streamOfMany is like streamTogether with many more chats. The cost should grow linearly with the number of chats.
 func streamOfMany(ctx context.Context, s *setup) ([]float64, error) {
 	values, err := s.stream(ctx, s.sizes.crowd)
 	if err != nil {
@@ -50,7 +53,8 @@ func streamOfMany(ctx context.Context, s *setup) ([]float64, error) {
 	return values[:2], nil
 }
 
-// stream returns the slowest first text, the CPU time of all processes and of the bot, and the memory.
+// stream measures answers that grow in a number of chats at once. It returns the longest wait for a first text, the CPU
+// time of all processes and of the bot alone, and the memory.
 func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 	var word words
 	p := pacer{every: s.sizes.pace}
@@ -103,10 +107,10 @@ func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 	return []float64{first.max(), ms(after.since(before)), ms(after[bot] - before[bot]), pss}, nil
 }
 
-// usage contains the CPU time of each process of the bot.
 type usage map[int]time.Duration
 
-// since returns the CPU time used since before. It ignores processes that have ended.
+// since returns how much CPU time the processes have used since an earlier measurement. Processes that have ended do
+// not count.
 func (u usage) since(before usage) (sum time.Duration) {
 	for pid, used := range u {
 		sum += used - before[pid]
@@ -128,7 +132,7 @@ func (s *setup) used() (usage, error) {
 	return u, nil
 }
 
-// idleMemory measures a bot that has received no message.
+// idleMemory measures the memory of a bot that has not received a message.
 func idleMemory(ctx context.Context, s *setup) ([]float64, error) {
 	if err := pause(ctx, s.sizes.idle); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// longAnswer measures a long answer that the agent writes at full speed in a fresh chat: the time until the chat
-// shows its last word, and until it shows the whole answer, in messages or in a file.
+// longAnswer measures a long answer that the agent writes at full speed in a new chat. It returns how long it takes
+// until the chat shows the last word, and until it shows the whole answer, as messages or as a file.
 func longAnswer(ctx context.Context, s *setup) ([]float64, error) {
 	chat, last := s.chat(1), "lastword"
 	whole := squeeze(strings.Join(script.Generated(s.sizes.deltas, 20), "") + last)
@@ -35,11 +35,11 @@ func longAnswer(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{ms(shown), ms(complete)}, nil
 }
 
-// everything returns the text of all messages of the bot, followed by its files.
+// everything returns the text of all messages of the bot and of all its files.
 func (s *setup) everything(v telegram.View) string {
 	var messages, files strings.Builder
 	for _, m := range v.FromBot() {
-		if strings.Contains(m.Text, "[[") { // it quotes the prompt
+		if strings.Contains(m.Text, "[[") { // a message that quotes the prompt
 			continue
 		}
 		messages.WriteString(m.Text + "\n")
@@ -53,7 +53,7 @@ func (s *setup) everything(v telegram.View) string {
 	return messages.String() + files.String()
 }
 
-// squeeze removes white space, which an answer may lose at the boundaries of messages.
+// squeeze removes white space, because an answer may lose white space where it is split into messages.
 func squeeze(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

@@ -1,7 +1,7 @@
-// Command ductor-bench compares ductor in its default configuration with the floor, a minimal bot.
+// Command ductor-bench compares the speed of ductor in its default configuration with a minimal bot, the floor.
 //
-// It runs the real ductor as a separate process, with a simulated Telegram in this process and the scripted agent. It
-// is not installed for users.
+// It runs the real ductor as a separate process, with the scripted agent and with a simulated Telegram in this process.
+// It is not installed for users.
 package main
 
 import (
@@ -19,7 +19,8 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// floorArg starts this program as the floor. The arguments after it are the API, the agent and a directory.
+// floorArg is the argument that starts this program as the minimal bot. The address of the API, the agent and a
+// directory follow.
 const floorArg = "floor"
 
 func main() {
@@ -33,7 +34,7 @@ func main() {
 	}
 }
 
-// beChild runs a child process of the bench and exits. In the bench itself, it returns.
+// beChild runs and exits if this process is a child of the benchmark. Otherwise it returns.
 func beChild() {
 	switch {
 	case filepath.Base(os.Args[0]) == agent.Claude:

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes returns the processes that run the bot's programs, without the agents.
+// processes returns the processes that run the bot's programs. Agents do not count.
 func (s *setup) processes() ([]int, error) {
 	if s.bot == floorBot {
 		return []int{s.cmd.Process.Pid}, nil
@@ -28,7 +28,7 @@ func (s *setup) processes() ([]int, error) {
 		program, err := os.Readlink(link)
 		if err != nil || filepath.Dir(program) != filepath.Dir(s.program) ||
 			!slices.Contains(programs[:], filepath.Base(program)) {
-			continue // another program, or a process that is gone
+			continue // the process has ended or runs another program
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
 		if err != nil {
@@ -53,7 +53,7 @@ func cpu(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// memory returns the proportional set size of processes in MB, and its anonymous part.
+// memory returns the proportional set size (PSS) of processes in MB, and how much of it is anonymous memory.
 func memory(pids ...int) (pss, anonymous float64, err error) {
 	for _, pid := range pids {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
@@ -82,7 +82,7 @@ func memory(pids ...int) (pss, anonymous float64, err error) {
 	return pss, anonymous, nil
 }
 
-// childrenOf returns the children of a process that run a command. It omits children that have not called exec yet.
+// childrenOf returns the child processes that run a command. Children that have not called exec yet do not count.
 func childrenOf(pid int, command string) (children []int, err error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -108,10 +108,10 @@ func childrenOf(pid int, command string) (children []int, err error) {
 	return children, nil
 }
 
-// exits contains the pidfds of processes whose end the bench awaits.
+// exits waits for the end of processes. It contains their pidfds.
 type exits []int // pidfds
 
-// exitsOf starts to watch processes.
+// exitsOf returns an exits for these processes.
 func exitsOf(pids ...int) (e exits, err error) {
 	for _, pid := range pids {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -130,7 +130,7 @@ func (e exits) close() {
 	}
 }
 
-// await waits until all processes have ended, and returns the time of the last end.
+// await waits until all processes have ended. It returns when the last one ended.
 func (e exits) await(ctx context.Context) (time.Time, error) {
 	for _, fd := range e {
 		for {

@@ -19,7 +19,7 @@ type report struct {
 	Failures   []string       `json:"failures,omitempty"`
 }
 
-// reportFigure is one figure of both bots. Its value is the minimum of all rounds.
+// reportFigure is one figure of ductor and of the minimal bot. Each value is the minimum of all rounds.
 type reportFigure struct {
 	Row          string    `json:"row"`
 	What         string    `json:"what"`
@@ -42,7 +42,7 @@ func newReport(b *bench) *report {
 	return r
 }
 
-// add adds the figures of one round.
+// add adds the figures of one row in one round.
 func (r *report) add(row row, bot botName, m measurement) {
 	if m.err != nil {
 		r.Failures = append(r.Failures, fmt.Sprintf("%s of %s: %v", row.name, bot, m.err))
@@ -73,7 +73,7 @@ func (r *report) failure() error {
 	return all
 }
 
-// busyLoad is the load above which figures are unreliable.
+// busyLoad is the load average above which the figures are not reliable.
 const busyLoad = 1
 
 func (r *report) table(out io.Writer) error {
@@ -99,7 +99,7 @@ func (r *report) json(out io.Writer) error {
 	return e.Encode(r)
 }
 
-// amount formats a value with its unit, or as a dash if nothing was measured.
+// amount formats a value with its unit, or as a dash if there is no value.
 func (f reportFigure) amount(v float64) string {
 	switch {
 	case v == 0:
@@ -112,7 +112,7 @@ func (f reportFigure) amount(v float64) string {
 	return fmt.Sprintf("%.0f %s", v, f.Unit)
 }
 
-// worst returns ductor's maximum of all rounds, or zero.
+// worst returns the maximum of ductor's values in all rounds, or zero.
 func (f reportFigure) worst() float64 {
 	if len(f.DuctorRounds) == 0 {
 		return 0

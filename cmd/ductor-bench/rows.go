@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// row is a benchmark. It starts its own bot and returns several figures.
+// row is a benchmark. It starts its own bot and measures several figures.
 type row struct {
 	name    string
 	figures []figure
-	floor   bool // the floor supports it too
-	long    bool // only on request, and in one round
+	floor   bool // the minimal bot can run it, too
+	long    bool // runs only if the user asks for it, and only once
 	extra   string
 	measure func(context.Context, *setup) ([]float64, error)
 }
 
-// figure is one line of the table. A row returns its figures in this order. The minimum of all rounds counts.
+// figure is a line of the table. A row returns its values in the order of its figures. The table shows the minimum of
+// all rounds.
 type figure struct {
 	what   string
 	unit   string
@@ -27,23 +28,23 @@ const (
 	mega   = "MB"
 )
 
-// sizes contains the sizes of all rows.
+// sizes contains how large the benchmarks are.
 type sizes struct {
 	fresh  int // chats with one turn each
-	chats  int // chats that are used at once or in turn
-	crowd  int // chats that are used at once in the row crowd
+	chats  int // chats with several turns, or with turns at the same time
+	crowd  int // chats in the row crowd, which has turns in all of them at the same time
 	stored int // turns in the database of the row stored
 	turns  int // turns of each chat after its first turn
-	short  int // turns back to back
+	short  int // turns that follow each other without a pause
 	many   int
-	deltas int // deltas of the long answer, 20 bytes each
-	stream int // deltas of a growing answer, 20 bytes each
-	aborts int // aborted growing answers
+	deltas int // pieces of the long answer, 20 bytes each
+	stream int // pieces of a growing answer, 20 bytes each
+	aborts int // growing answers that are aborted
 	pace   time.Duration
-	settle time.Duration // pause after the start
+	settle time.Duration // pause after the start of the bot
 	idle   time.Duration
-	busy   time.Duration // duration of the answers of chats that start at once
-	refill time.Duration // pause until used budgets are full again
+	busy   time.Duration // how long the answers take in chats that start at the same time
+	refill time.Duration // pause until the rate limits that were used up are full again
 }
 
 func fullSizes() sizes {
@@ -55,10 +56,10 @@ func fullSizes() sizes {
 	}
 }
 
-// Settings of ductor for the two rows that compare them.
+// Additions to ductor's configuration, for two rows that compare settings.
 const (
 	raisedRates = "[rate]\nprivate_per_second = 100\nprivate_burst = 100\noverall_per_second = 1000\n"
-	oneShotMode = "mode = \"one-shot\"\n" // belongs to [agents.claude], the last section
+	oneShotMode = "mode = \"one-shot\"\n" // for [agents.claude], the last section of the configuration
 )
 
 func rows() []row {

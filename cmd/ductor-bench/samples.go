@@ -9,7 +9,7 @@ import (
 // samples are measured durations.
 type samples []time.Duration
 
-// at returns the p-th percentile by nearest rank, in ms, or NaN without samples.
+// at returns the p-th percentile in milliseconds (nearest rank), or NaN if there are no samples.
 func (s samples) at(p int) float64 {
 	if len(s) == 0 {
 		return math.NaN()

@@ -24,19 +24,19 @@ const (
 	floorBot  botName = "floor"
 )
 
-// setup is a simulated Telegram in this process, and one bot in another process.
+// setup contains a bot in another process, and the simulated Telegram in this process with which it talks.
 type setup struct {
 	bot     botName
 	srv     *telegram.Server
 	watch   *watcher
 	dir     string
-	program string // path of ductor; without ductor-runner in the same directory, ductor is its own runner
+	program string // path of ductor; if ductor-runner is not beside it, ductor is its own runner
 	sizes   sizes
 	cmd     *exec.Cmd
-	ended   context.Context // ends when the bot ends
+	ended   context.Context // done when the bot has ended
 }
 
-// newSetup starts a bot and returns when it polls and its start is complete. extra is added to ductor's
+// newSetup starts a bot. It returns when the bot polls Telegram and has nothing else to do. extra is added to ductor's
 // configuration.
 func (b *bench) newSetup(ctx context.Context, bot botName, extra string) (*setup, error) {
 	dir, err := os.MkdirTemp(b.scratch, string(bot)+"-")
@@ -88,7 +88,7 @@ func (s *setup) start(ctx context.Context, extra string) error {
 	s.ended, died = context.WithCancel(context.Background())
 	go func() {
 		defer died()
-		_ = s.cmd.Wait() // the error of a killed bot has no meaning
+		_ = s.cmd.Wait() // the exit status of a killed bot means nothing
 	}()
 	polls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -99,7 +99,7 @@ func (s *setup) start(ctx context.Context, extra string) error {
 	return pause(ctx, s.sizes.settle)
 }
 
-// command returns a command with the bot's environment, which contains nothing of this process's environment.
+// command returns a command for the bot. Its environment contains nothing of this process's environment.
 func (s *setup) command(words ...string) *exec.Cmd {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = []string{"HOME=" + filepath.Join(s.dir, "home"), "PATH=/usr/bin:/bin"}
@@ -107,7 +107,7 @@ func (s *setup) command(words ...string) *exec.Cmd {
 	return cmd
 }
 
-// configuration returns the minimal configuration. Everything else has ductor's defaults.
+// configuration returns the shortest possible configuration, so that the benchmark measures ductor's defaults.
 func (s *setup) configuration(extra string) string {
 	var users []string
 	for id := range max(s.sizes.fresh, s.sizes.chats, s.sizes.crowd) {
@@ -123,18 +123,18 @@ func (s *setup) log() string     { return filepath.Join(s.dir, "log") }
 func (s *setup) project() string { return filepath.Join(s.dir, "project") }
 func (s *setup) claude() string  { return filepath.Join(s.dir, "bin", agent.Claude) }
 
-// chat is the private chat with a user; ids begin with 1.
+// chat returns the private chat of a user. The IDs of users begin with 1.
 func (s *setup) chat(id int) *telegram.Chat {
 	return s.srv.Private(telegram.UserID(id), "User "+strconv.Itoa(id))
 }
 
-// explain adds the end of the bot's log to an error.
+// explain adds the last lines of the bot's log to an error.
 func (s *setup) explain(err error) error {
 	b, _ := os.ReadFile(s.log())
 	return fmt.Errorf("%w; the log of %s ends with: %s", err, s.bot, b[max(0, len(b)-2000):])
 }
 
-// stop ends the bot in an orderly way, and waits for its end.
+// stop asks the bot to end, and waits until it has.
 func (s *setup) stop(ctx context.Context) error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop %s: %w", s.bot, err)
@@ -147,7 +147,7 @@ func (s *setup) stop(ctx context.Context) error {
 	}
 }
 
-// close kills the bot and all its agents, and removes its files.
+// close kills the bot and its agents, and deletes its files.
 func (s *setup) close() error {
 	var err error
 	if s.cmd != nil && s.cmd.Process != nil {
@@ -160,7 +160,7 @@ func (s *setup) close() error {
 	return errors.Join(err, s.srv.Close(), removeAll(s.dir))
 }
 
-// removeAll removes a directory. It retries, because killed agents may still write there for a moment.
+// removeAll deletes a directory. It tries several times, because killed agents may still write there for a moment.
 func removeAll(dir string) (err error) {
 	const patience, pause = 30 * time.Second, 50 * time.Millisecond
 	for range patience / pause {
@@ -172,7 +172,7 @@ func removeAll(dir string) (err error) {
 	return err
 }
 
-// killRuns kills the agents, which outlive a killed ductor.
+// killRuns kills the agents. They do not end if only ductor is killed.
 func (s *setup) killRuns() error {
 	out, err := s.command(s.program, "kill", "--all", "-c", s.config()).CombinedOutput()
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/mattn/go-sqlite3" // fills the database while ductor does not run
+	_ "github.com/mattn/go-sqlite3" // to add turns to the database while ductor is not running
 )
 
-// storedTurns measures warm turns of one chat before and after its session gets a million ended turns. It also
-// measures the first turn after the restart in between.
+// storedTurns measures turns in a chat before and after its database gets a million more turns. ductor restarts in
+// between. The first turn after that restart is measured separately.
 func storedTurns(ctx context.Context, s *setup) ([]float64, error) {
 	var word words
 	before, err := s.warm(ctx, &word)
@@ -36,9 +36,9 @@ func storedTurns(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{before[1:].median(), after[1:].median(), ms(after[0])}, nil
 }
 
-// warm measures turns of one chat. The first turn starts the agent.
+// warm measures turns in one chat. It does not count the first turn, which starts the agent.
 func (s *setup) warm(ctx context.Context, word *words) (first samples, err error) {
-	p := pacer{every: 3 * time.Second} // slow enough for the budget of the chat
+	p := pacer{every: 3 * time.Second} // slow enough for the chat's rate limit
 	for range s.sizes.short + 1 {
 		if err := p.wait(ctx); err != nil {
 			return nil, err
@@ -52,7 +52,7 @@ func (s *setup) warm(ctx context.Context, word *words) (first samples, err error
 	return first, nil
 }
 
-// fill copies the last turn of the database until the row's number is reached.
+// fill copies the last turn in the database until there are as many turns as the row needs.
 func (s *setup) fill(ctx context.Context) (err error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "home", ".local", "state", "ductor", "ductor.db"))
 	if err != nil || len(files) != 1 {
@@ -77,7 +77,7 @@ func (s *setup) fill(ctx context.Context) (err error) {
 	return nil
 }
 
-// columnsOf lists the columns of a table, quoted.
+// columnsOf returns the names of a table's columns, quoted and separated by commas.
 func columnsOf(ctx context.Context, db *sql.DB, table string) (string, error) {
 	rows, err := db.QueryContext(ctx, "SELECT name FROM pragma_table_info(?)", table)
 	if err != nil {

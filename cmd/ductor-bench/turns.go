@@ -10,12 +10,13 @@ import (
 
 // turn contains the measurements of one turn.
 type turn struct {
-	first time.Duration // time from the message to the first text of the answer in the chat
-	call  time.Time     // time at which the call that shows this text arrived at Telegram
+	first time.Duration // from the message until the chat shows the first text of the answer
+	call  time.Time     // when the call with this text arrived at Telegram
 }
 
-// words creates a different word for each answer of a setup. A word has the length of the agent's chunks, so that an
-// answer is one delta. It does not end in a digit, because ductor holds back a digit that could start its token.
+// words generates the answers, a different word for each turn. A word is as long as the pieces in which the scripted
+// agent writes, so that an answer is one piece. It does not end in a digit, because ductor would hold a digit back: its
+// bot token starts with one.
 type words int
 
 func (w *words) next() string {
@@ -23,12 +24,12 @@ func (w *words) next() string {
 	return fmt.Sprintf("word%03dx", *w)
 }
 
-// turn sends a message whose answer is one word, and returns when the chat shows the whole answer.
+// turn sends a prompt to which the answer is one word, and returns when the chat shows the whole answer.
 func (s *setup) turn(ctx context.Context, chat *telegram.Chat, word string) (turn, error) {
 	return s.ask(ctx, chat, word, fmt.Sprintf("[[text %q]]", word))
 }
 
-// ask sends a prompt whose answer contains a word, and returns when the chat shows the whole answer.
+// ask sends a prompt to which the answer contains a word, and returns when the chat shows the whole answer.
 func (s *setup) ask(ctx context.Context, chat *telegram.Chat, word, prompt string) (turn, error) {
 	first := s.expect("the first text", chat, shows(word))
 	end := s.expect("the end of the answer", chat, s.ends(word))
@@ -44,8 +45,8 @@ func (s *setup) ask(ctx context.Context, chat *telegram.Chat, word, prompt strin
 	return turn{call.Done.Sub(sent), call.At}, nil
 }
 
-// pacer ensures a minimum time between the starts of turns, so that neither ductor's budgets nor the previous turn
-// delay a turn.
+// pacer makes sure that some time passes between the starts of two turns. So neither ductor's rate limits nor the
+// previous turn delay a turn.
 type pacer struct {
 	every time.Duration
 	next  time.Time
@@ -59,7 +60,7 @@ func (p *pacer) wait(ctx context.Context) error {
 	return nil
 }
 
-// coldTurns measure the first turn of many chats, one after another.
+// coldTurns measures the first turns of many chats, one after another.
 func coldTurns(ctx context.Context, s *setup) ([]float64, error) {
 	var first samples
 	var word words
@@ -77,7 +78,7 @@ func coldTurns(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{first.median()}, nil
 }
 
-// warmTurns measures later turns of chats. The chats take turns.
+// warmTurns measures turns in chats whose agents are already running. The turns do not overlap.
 func warmTurns(ctx context.Context, s *setup) ([]float64, error) {
 	var first samples
 	var calls []time.Time
@@ -111,7 +112,7 @@ func warmTurns(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{first.median(), way.median()}, nil
 }
 
-// backToBack measures n turns in a fresh chat. It sends each prompt when the previous answer is complete.
+// backToBack measures n turns in a new chat. It sends each prompt as soon as the previous answer is complete.
 func backToBack(ctx context.Context, s *setup, n int) (first samples, err error) {
 	var word words
 	for range n {

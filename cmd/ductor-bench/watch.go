@@ -11,7 +11,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// watcher examines every successful call as soon as its outcome is known.
+// watcher looks at every successful call of the bot, as soon as the call has ended.
 type watcher struct {
 	mu      sync.Mutex
 	waiting []*expected
@@ -40,7 +40,7 @@ func (w *watcher) call(c telegram.Call) {
 	})
 }
 
-// expect starts waiting for the next call about a chat for which match returns true.
+// expect waits, in the background, for the next call for a chat with which match returns true.
 func (s *setup) expect(what string, chat *telegram.Chat, match func(telegram.Call) bool) *expected {
 	e := &expected{what, chat.ID(), match, make(chan telegram.Call, 1)}
 	s.watch.mu.Lock()
@@ -61,7 +61,8 @@ func (s *setup) await(ctx context.Context, e *expected) (telegram.Call, error) {
 	}
 }
 
-// shows matches a call that shows a word of the answer. Queue cards quote the prompt, which has the word in brackets.
+// shows matches a call whose message contains a word of the answer. It ignores words in brackets, which occur in
+// messages that quote the prompt.
 func shows(word string) func(telegram.Call) bool {
 	return func(c telegram.Call) bool {
 		text := c.Params["text"]
@@ -69,8 +70,8 @@ func shows(word string) func(telegram.Call) bool {
 	}
 }
 
-// ends matches the call that shows the end of an answer. With ductor, this call shows a footer. The floor makes only
-// this edit. If word is not empty, the call must show it too.
+// ends matches the call that shows the end of an answer. From ductor, the message of this call has a footer. The
+// minimal bot makes only one edit, and this is it. If word is not empty, the message must also contain the word.
 func (s *setup) ends(word string) func(telegram.Call) bool {
 	return func(c telegram.Call) bool {
 		if !shows(word)(c) {
@@ -83,8 +84,8 @@ func (s *setup) ends(word string) func(telegram.Call) bool {
 	}
 }
 
-// hasFooter reports whether the last line is a footer, such as "sonnet · 1.2s". A line about a tool looks similar,
-// but begins with a symbol.
+// hasFooter reports whether the last line is a footer, such as "sonnet · 1.2s". A line about a tool looks similar, but
+// begins with a symbol.
 func hasFooter(text string) bool {
 	text = strings.TrimSpace(text)
 	last := text[strings.LastIndexByte(text, '\n')+1:]

@@ -1,7 +1,9 @@
-// Command ductor-runner runs agents inside containers, and manages the homes of sessions and the files of agents and
-// projects there. ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in every
-// container. If the program is in the directory of ductor, ductor also uses it on this machine: it runs the agents
-// and connects them to ductor's tools with a sixth of the memory. Users do not run it.
+// Command ductor-runner runs agents inside containers. It also manages the home directories of sessions and the files
+// of agents and projects there. ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in
+// every container.
+//
+// If the program is in the same directory as ductor, ductor uses it on this machine, too: it runs the agents and
+// connects them to ductor's tools, with a sixth of the memory. Users do not start it.
 package main
 
 import (
@@ -45,8 +47,8 @@ func main() {
 	}
 }
 
-// relayTools connects an agent to the tools of ductor. In a container, args contains the directory of the runner. On
-// this machine args is empty, and the environment contains the directory of ductor.
+// relayTools connects an agent to ductor's tools. In a container, args contains the directory of the runner. On this
+// machine args is empty, and the environment contains the directory of ductor.
 func relayTools(args []string) int {
 	dir, dial := os.Getenv(relay.DirVar), relay.Dial
 	if len(args) == 1 {

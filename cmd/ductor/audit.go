@@ -65,7 +65,7 @@ func auditCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// writeAudit writes the entries as a table, the oldest first.
+// writeAudit writes audit entries as a table, the oldest first.
 func writeAudit(out io.Writer, entries []orchestrator.AuditEntry) error {
 	if len(entries) == 0 {
 		_, err := fmt.Fprintln(out, "nothing happened")
@@ -93,8 +93,8 @@ func writeAudit(out io.Writer, entries []orchestrator.AuditEntry) error {
 	return w.Flush()
 }
 
-// onOneLine makes an agent's text safe for a table in a terminal. It replaces control characters by spaces, and
-// escapes invisible characters, such as marks that reverse the direction of text.
+// onOneLine makes a text that an agent wrote safe for a table in a terminal. It replaces control characters by spaces,
+// and escapes invisible characters, such as marks that reverse the direction of text.
 func onOneLine(s string) string {
 	var out strings.Builder
 	for _, r := range s {
@@ -114,7 +114,7 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
 }
 
-// auditRow is the JSON form of an entry.
+// auditRow is an audit entry in JSON.
 type auditRow struct {
 	ID       int64     `json:"id"`
 	At       time.Time `json:"at"`
@@ -134,7 +134,7 @@ type auditRow struct {
 	Call     string    `json:"call,omitempty"`
 }
 
-// writeAuditJSON writes one JSON object per line, the oldest first.
+// writeAuditJSON writes each audit entry as a line of JSON, the oldest first.
 func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
 	for _, e := range slices.Backward(entries) {
 		line, err := json.Marshal(auditRow{
@@ -154,8 +154,7 @@ func writeAuditJSON(out io.Writer, entries []orchestrator.AuditEntry) error {
 	return nil
 }
 
-// escapeUnseen escapes invisible characters in JSON, because a terminal would interpret them. They occur only in
-// strings.
+// escapeUnseen escapes invisible characters in JSON, because a terminal would interpret them.
 func escapeUnseen(text string) string {
 	var out strings.Builder
 	for _, r := range text {

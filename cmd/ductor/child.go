@@ -14,8 +14,8 @@ import (
 	"ductor/mcp/relay"
 )
 
-// simAgentCommand documents the scripted agent as a command. main starts the agent before it parses flags, which is
-// faster.
+// simAgentCommand returns a command that exists only for the help text. main starts the scripted agent before it parses
+// flags, which is faster.
 func simAgentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                agent.Subcommand + " claude|codex [ARG ...]",
@@ -28,14 +28,15 @@ func simAgentCommand() *cobra.Command {
 	}
 }
 
-// runnerArg starts the runner for the agents of this machine. Only ductor uses it, so it is not a cobra command.
+// runnerArg is the argument with which ductor starts itself as the runner of the agents on this machine. Users do not
+// need it, so it is not a cobra command.
 const runnerArg = "runner"
 
-// restartWait is how long a hook waits for the next ductor process if the current one ends before it answers.
+// restartWait limits how long a hook waits for the next ductor process, if the current one ends before it has answered.
 const restartWait = 10 * time.Minute
 
-// runIfAsked runs the runner, a hook or an MCP server of the owner if the arguments request it, and exits. It runs
-// before cobra, because the CLIs in a user's terminals wait for hooks.
+// runIfAsked checks whether the arguments start a runner, a hook or an MCP server of the owner. If so, it runs that and
+// exits. It runs before cobra because the agent CLIs in a user's terminals wait for hooks.
 func runIfAsked() {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == relay.ServerVerb:

@@ -85,7 +85,7 @@ func serveDashboard(ctx context.Context, o *overview, addr string, browser bool,
 	return server.Serve(ctx, dashboard.Site(o.look, slog.New(scrub.Handler(slog.NewTextHandler(stderr, nil)))))
 }
 
-// overview collects the contents of the dashboard. It only reads.
+// overview collects the contents of the dashboard. It changes nothing.
 type overview struct {
 	cfg  config.Config
 	db   *store.DB
@@ -95,7 +95,8 @@ type overview struct {
 	agents []dashboard.Agent
 }
 
-// askEvery is the interval between checks of the agents' log-ins. Each check starts a process for each agent.
+// askEvery is how often the dashboard checks whether the agents are logged in. Each check starts a process for each
+// agent.
 const askEvery = 5 * time.Minute
 
 func (o *overview) askAgents(ctx context.Context) {
@@ -121,7 +122,7 @@ func (o *overview) askAgents(ctx context.Context) {
 	}
 }
 
-// Limits of the dashboard: its period and its number of rows.
+// Limits of the dashboard: the number of days and the numbers of rows.
 const (
 	plotDays     = 14
 	usedDays     = 30
@@ -205,7 +206,7 @@ func (o *overview) conversations(ctx context.Context, now time.Time, v *dashboar
 	return nil
 }
 
-// chatName returns the name of a conversation, as in `ductor audit`.
+// chatName returns the name of a conversation, in the same form as in `ductor audit`.
 func chatName(id orchestrator.ConversationID) string {
 	if id == (orchestrator.ConversationID{}) {
 		return "no chat"

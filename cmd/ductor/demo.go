@@ -46,11 +46,11 @@ type demoOptions struct {
 	scripted bool
 	dir      string
 	verbose  bool
-	browser  bool   // open the page
-	addr     string // of the page
+	browser  bool   // open the page in a browser
+	addr     string // address on which the page is served
 }
 
-// runDemo runs the app with a simulated Telegram. The page acts as the user of Telegram.
+// runDemo runs ductor with a simulated Telegram. On a web page, the user writes to the bot and sees its messages.
 func runDemo(ctx context.Context, opts demoOptions, out, stderr io.Writer) error {
 	if info, err := os.Stat(opts.dir); opts.dir != "" && (err != nil || !info.IsDir()) {
 		return fmt.Errorf("--dir %s: there is no such directory", opts.dir)
@@ -89,7 +89,8 @@ func runDemo(ctx context.Context, opts demoOptions, out, stderr io.Writer) error
 	return demoPage(ctx, opts, append(worlds, w), scratch, out)
 }
 
-// dirOfTour returns the directory that the user named, unless real agents work in it.
+// dirOfTour returns the working directory for the scripted agents of the tour. This is the directory that the user
+// named, unless real agents work in it.
 func (o demoOptions) dirOfTour(alone bool) string {
 	if alone {
 		return o.dir

@@ -27,7 +27,7 @@ const (
 	tourPage  = "/tour/"
 )
 
-// demoPage serves the worlds in the browser until ctx ends. The second world is the tour.
+// demoPage serves a web page for each world until ctx is done. The second world, if any, is the tour.
 func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratch string, out io.Writer) (err error) {
 	server, err := web.Listen(opts.addr)
 	if err != nil {
@@ -79,7 +79,8 @@ func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratc
 	return err
 }
 
-// otherPage returns the address of the page to which page i of n links, or "" if there is only one page.
+// otherPage returns the address of the other page, to which page i of n has a link. It returns "" if there is only one
+// page.
 func otherPage(i, n int) string {
 	switch {
 	case n == 1:
@@ -100,7 +101,7 @@ func answerer(worlds []*demoWorld) string {
 		"nothing; --scripted starts with that one alone. Ctrl-C ends it.", worlds[0].bot.cfg.Agents.Default)
 }
 
-// elsewhere explains how to open the page from another machine.
+// elsewhere explains to the user how to open the page from another machine.
 func elsewhere(origin string) string {
 	address := strings.TrimPrefix(origin, "http://")
 	port := address[strings.LastIndex(address, ":")+1:]
@@ -112,13 +113,13 @@ func elsewhere(origin string) string {
 		port, address, host)
 }
 
-// demoBot runs the app of the demo. It can restart the app while agents work.
+// demoBot runs ductor for the demo. It can restart ductor while agents work.
 type demoBot struct {
 	cfg    config.Config
 	srv    *telegram.Server
 	log    *slog.Logger
 	watch  func(demo.Event)
-	failed chan error // receives the error of an app that ended unexpectedly
+	failed chan error // receives the error if ductor ends unexpectedly
 
 	mu     sync.RWMutex
 	app    *app.App
@@ -130,7 +131,7 @@ func newDemoBot(cfg config.Config, srv *telegram.Server, log *slog.Logger) *demo
 	return &demoBot{cfg: cfg, srv: srv, log: log, watch: func(demo.Event) {}, failed: make(chan error, 1)}
 }
 
-// start builds and runs an app.
+// start builds a ductor and runs it.
 func (d *demoBot) start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,7 +173,7 @@ func (d *demoBot) Restart(ctx context.Context) error {
 	return errors.Join(err, d.startLocked(ctx))
 }
 
-// end stops the app and all agents.
+// end stops ductor and all agents.
 func (d *demoBot) end() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,7 +187,7 @@ func (d *demoBot) end() error {
 	return err
 }
 
-// Processes implements demo.Bot. During a restart it returns nothing.
+// Processes implements demo.Bot. While ductor restarts, the list is empty.
 func (d *demoBot) Processes(ctx context.Context) ([]demo.Process, error) {
 	if !d.mu.TryRLock() {
 		return nil, nil
@@ -236,7 +237,7 @@ func (d *demoBot) Budgets() []demo.Budget {
 // Begin implements orchestrator.Tracer.
 func (d *demoBot) Begin(_ cli.Agent, req cli.Request) orchestrator.TurnTrace { return demoTurn{d, req} }
 
-// demoTurn shows the events of a turn on the page.
+// demoTurn shows the events of a turn on the web page.
 type demoTurn struct {
 	d   *demoBot
 	req cli.Request
@@ -251,8 +252,8 @@ func (t demoTurn) Observe(ev cli.Event) {
 
 func (t demoTurn) End(r cli.Result) { t.Observe(r) }
 
-// describeEvent describes an event in a few words. grows reports whether the next event of the same kind continues
-// the text.
+// describeEvent describes an event in a few words. If grows is true, text is only a part, and the next event of the
+// same kind continues it.
 func describeEvent(ev cli.Event) (kind, text string, grows bool) {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:

@@ -18,17 +18,17 @@ import (
 	"ductor/web/demo"
 )
 
-// demoWorld is a simulated Telegram with its own ductor. It does not listen on the network, so other users of the
-// machine cannot write in its chats.
+// demoWorld is a ductor together with its own simulated Telegram. The simulation does not listen on the network, so
+// other users of this machine cannot write to the bot.
 type demoWorld struct {
 	srv      *telegram.Server
 	bot      *demoBot
-	scripted bool // its agents are scripted
-	seeded   bool // its agents work in a project that the demo created
+	scripted bool // the agents are scripted, not real
+	seeded   bool // the agents work in a project that the demo created
 }
 
-// newDemoWorld creates a world whose agents work in dir, or in a new project if dir is empty. It writes only below
-// home.
+// newDemoWorld creates a demoWorld whose agents work in dir. If dir is empty, it creates a small project for them. It
+// writes only below home.
 func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	w := &demoWorld{seeded: dir == ""}
 	if w.seeded {
@@ -48,7 +48,8 @@ func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	demo.Populate(w.srv)
 	cfg := config.Default()
 	cfg.Telegram.Token = secrets.Value(w.srv.Token())
-	cfg.Telegram.APIBase = "http://telegram.invalid" // never called, because the world's transport answers
+	// No host has this name. The simulated Telegram answers all requests.
+	cfg.Telegram.APIBase = "http://telegram.invalid"
 	cfg.Telegram.AllowedUsers = []int64{int64(demo.You), int64(demo.Sam)}
 	cfg.Telegram.AllowedGroups = []int64{int64(demo.TeamChat)}
 	cfg.Telegram.GroupTrigger = "all"
@@ -59,7 +60,7 @@ func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	return w, nil
 }
 
-// newScriptedWorld creates a world with scripted agents.
+// newScriptedWorld creates a demoWorld with scripted agents.
 func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	w, err := newDemoWorld(home, dir, log)
 	if err != nil {
@@ -76,16 +77,16 @@ func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 		programs.Copilot
 	for name, variable := range map[string]string{
 		agent.Claude: "ANTHROPIC_API_KEY", agent.Codex: "OPENAI_API_KEY", agent.Gemini: "GEMINI_API_KEY", agent.Copilot: "COPILOT_GITHUB_TOKEN",
-	} { // a scripted agent accepts any key as a log-in
+	} { // scripted agents accept any key
 		w.bot.cfg.Keys = append(w.bot.cfg.Keys, keys.Key{Agent: name, Name: variable, Value: secrets.Value(rand.Text())})
 	}
 	return w, nil
 }
 
-// lookPatience limits how long the agents may take to report their log-ins.
+// lookPatience limits how long ductor checks which agents are logged in.
 const lookPatience = 30 * time.Second
 
-// loggedIn makes the first usable agent the default. It returns false if none is usable.
+// loggedIn finds the first agent that is logged in and makes it the default agent. It returns false if no agent is.
 func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()

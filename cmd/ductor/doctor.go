@@ -34,7 +34,7 @@ func doctorCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// examine runs the checks and writes their findings. It returns an error if one failed.
+// examine checks the set-up and writes the findings. It returns an error if a check failed.
 func examine(ctx context.Context, from *source, out io.Writer, write func(doctor.Findings, io.Writer) error) error {
 	cfg, err := from.load()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command ductor talks to coding agents from Telegram.
+// Command ductor lets users talk to coding agents from Telegram.
 //
-// Package main contains flags, signals and exit codes, in one file per subcommand. Package internal/app constructs
-// ductor.
+// Package main handles flags, signals and exit codes, with one file for each subcommand. Package internal/app builds
+// the rest of ductor.
 package main
 
 import (
@@ -28,8 +28,8 @@ import (
 )
 
 func main() {
-	runIfAsked()       // before ductor initializes anything
-	agent.RunIfChild() // the scripted agent of the demo is this program under another name
+	runIfAsked()       // first, because it must be fast
+	agent.RunIfChild() // the demo starts this program under another name as the scripted agent
 	env, err := ownEnvironment()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ductor:", err)
@@ -54,7 +54,7 @@ func command(env config.Environment) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	// cobra's own flag needs text/template, which adds 6 MB
+	// cobra's own version flag would need text/template, which makes the program 6 MB larger.
 	version := root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
@@ -67,7 +67,7 @@ func command(env config.Environment) *cobra.Command {
 		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))
 	showUsageOnWrongArgs(root)
-	// Without this, cobra prints help for a mistyped subcommand and exits with 0.
+	// Without this, cobra shows the help for an unknown subcommand and exits with 0.
 	for _, group := range append(root.Commands(), root) {
 		if group.HasSubCommands() && !group.Runnable() {
 			group.Args, group.RunE = suggestCommand, func(cmd *cobra.Command, _ []string) error {
@@ -82,7 +82,7 @@ func command(env config.Environment) *cobra.Command {
 	return root
 }
 
-// showUsageOnWrongArgs adds the usage line to errors about the number of arguments, in cmd and all its subcommands.
+// showUsageOnWrongArgs makes errors about the number of arguments show the usage line, for cmd and all its subcommands.
 func showUsageOnWrongArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil && cmd.Runnable() {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -101,11 +101,11 @@ func showUsageOnWrongArgs(cmd *cobra.Command) {
 // source loads the configuration for a command.
 type source struct {
 	env  config.Environment
-	path string // value of the flag, or the default path
-	err  error  // error of determining the default path
+	path string // value of the flag --config, or the default path
+	err  error  // the error of finding the default path
 }
 
-// sourceOf adds the flag --config to cmd, and returns a source that reads the file that the flag names.
+// sourceOf adds the flag --config to cmd. It returns a source that reads the file named by the flag.
 func sourceOf(cmd *cobra.Command, env config.Environment) *source {
 	s := &source{env: env}
 	s.path, s.err = config.DefaultPath(env)
@@ -114,7 +114,7 @@ func sourceOf(cmd *cobra.Command, env config.Environment) *source {
 	return s
 }
 
-// load reads the configuration and the stored keys of agents.
+// load reads the configuration, and the API keys that are stored in files of their own.
 func (s *source) load() (config.Config, error) {
 	cfg, err := s.read()
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *source) load() (config.Config, error) {
 	return cfg, nil
 }
 
-// read reads only the configuration.
+// read reads the configuration without the API keys.
 func (s *source) read() (config.Config, error) {
 	if s.path == "" && s.err != nil {
 		return config.Config{}, app.WithKind(app.ErrConfig, s.err)
@@ -143,14 +143,14 @@ func (s *source) read() (config.Config, error) {
 const (
 	exitOK       = 0
 	exitFailure  = 1
-	exitConfig   = 2 // wrong configuration; a restart does not help
-	exitToken    = 3 // Telegram rejects the token; a restart does not help
-	exitInstance = 4 // another ductor serves this token
-	exitDisk     = 5 // the disk of the database reports an error; a restart reads the data again
+	exitConfig   = 2 // the configuration is wrong, so a restart does not help
+	exitToken    = 3 // Telegram rejects the bot token, so a restart does not help
+	exitInstance = 4 // another ductor already uses this bot token
+	exitDisk     = 5 // the disk with the database has reported an error; after a restart ductor reads the data again
 	exitNewer    = 6 // a newer release is available
 )
 
-// exitCode maps an error to an exit code.
+// exitCode returns the exit code for an error.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -170,7 +170,7 @@ func exitCode(err error) int {
 	}
 }
 
-// version is set by the linker in releases. In other builds, describe adds the commit.
+// version is set by the linker in releases. In other builds it is "dev", and describe adds the commit.
 var version = "dev"
 
 func versionCommand() *cobra.Command {

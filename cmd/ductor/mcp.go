@@ -15,7 +15,8 @@ import (
 	"ductor/mcp/relay"
 )
 
-// mcpCommand returns the command that connects agents, and MCP clients outside of turns, to ductor's tools.
+// mcpCommand returns the command that connects an MCP client to ductor's tools. The client is an agent that ductor
+// runs, or a program of the owner such as an IDE.
 func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 	var from *source
 	var tokenFile string
@@ -33,7 +34,8 @@ func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 				return err
 			}
 			ended := make(chan error, 1)
-			// Run returns when its input ends. If ctx ends first, the process exits and ends Run.
+			// Run returns at the end of its input. If ctx is done before that, the process exits without waiting for
+			// Run.
 			go func() { ended <- r.Run(cmd.Context(), os.Stdin, os.Stdout) }()
 			select {
 			case err := <-ended:
@@ -49,11 +51,11 @@ func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// errNoToken means that the relay has no token.
+// errNoToken is the error if the relay does not know with which token to connect to ductor.
 var errNoToken = errors.New("$" + relay.TokenVar + " is not set: agents that ductor runs have it; for another MCP " +
 	"client, create a token with ductor mcp token NAME")
 
-// relayFor returns a relay for the client that started this process.
+// relayFor returns a relay for the MCP client that started this process.
 func relayFor(from *source, tokenFile string) (*relay.Relay, error) {
 	token, dir := os.Getenv(relay.TokenVar), os.Getenv(relay.DirVar)
 	if tokenFile != "" {
@@ -75,7 +77,8 @@ func relayFor(from *source, tokenFile string) (*relay.Relay, error) {
 	return newRelay(token, dir)
 }
 
-// relayFromEnvironment returns a relay to the ductor that started the agent of this process.
+// relayFromEnvironment returns a relay for an agent that ductor runs. The environment contains the token and the
+// directory of that ductor.
 func relayFromEnvironment() (*relay.Relay, error) {
 	token, dir := os.Getenv(relay.TokenVar), os.Getenv(relay.DirVar)
 	if token == "" || dir == "" {
@@ -85,8 +88,8 @@ func relayFromEnvironment() (*relay.Relay, error) {
 	return newRelay(token, dir)
 }
 
-// newRelay returns a relay to the ductor with the state directory dir. Only MCP clients outside of turns need the
-// secret of its sockets.
+// newRelay returns a relay to the ductor whose state directory is dir. For a client that ductor did not start, it also
+// reads the secret of ductor's sockets.
 func newRelay(token, dir string) (*relay.Relay, error) {
 	r := &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
 		return relay.Dial(ctx, dir)
@@ -98,7 +101,7 @@ func newRelay(token, dir string) (*relay.Relay, error) {
 	return r, err
 }
 
-// readTokenFile reads a token from a file. It returns an error if other users can read the file.
+// readTokenFile reads a token from a file. The file must not be readable for other users.
 func readTokenFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// printOutput prints the output of a run while it grows, from the start of its newest turn, or from the start if all
-// is set.
+// printOutput prints the output of a run while the run continues. It begins with the newest turn or, if all is set,
+// with the first.
 func printOutput(cmd *cobra.Command, from *source, id string, all bool) error {
 	return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
 		run, err := findRun(cmd.Context(), envs, id, cmd.ErrOrStderr())
@@ -35,7 +35,7 @@ func printOutput(cmd *cobra.Command, from *source, id string, all bool) error {
 	})
 }
 
-// turnOffset returns the offset in a run's output at which the run's newest turn begins.
+// turnOffset returns the position in the output of a run at which its newest turn begins.
 func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int64, err error) {
 	cfg, err := from.load()
 	if err != nil {
@@ -47,13 +47,13 @@ func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	_, start, err := db.LastStart(ctx, cli.RunID(info.ID))
-	if errors.Is(err, orchestrator.ErrNoTurn) { // the run has had no turn yet
+	if errors.Is(err, orchestrator.ErrNoTurn) { // no turn of the run has begun
 		return 0, nil
 	}
 	return start.Output, err
 }
 
-// follow copies a run's output to out until the run or ctx ends. It returns nil in both cases.
+// follow copies the output of a run to out until the run ends or ctx is done. In both cases it returns nil.
 func follow(ctx context.Context, root *runner.Client, id string, offset int64, out, notes io.Writer) error {
 	run, err := root.Follow(ctx, id, offset)
 	if err != nil {

@@ -52,7 +52,7 @@ func psCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// writeRuns writes runs as a table, the oldest first.
+// writeRuns writes a table of runs, the oldest first.
 func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 	if len(runs) == 0 {
 		_, err := fmt.Fprintln(out, "no agent runs")
@@ -75,10 +75,10 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 	return w.Flush()
 }
 
-// purposeOf reads the purpose of a run from its labels.
+// purposeOf returns the purpose of a run from its labels.
 func purposeOf(i runner.Info) cli.Purpose { return host.PurposeOf(i.Labels) }
 
-// agentOf returns the agent of a run, or the run's program if the labels contain no agent.
+// agentOf returns the name of the agent in a run. If the labels do not contain it, it returns the name of the program.
 func agentOf(i runner.Info) string {
 	p := purposeOf(i)
 	switch {
@@ -99,13 +99,14 @@ func memory(bytes int64) string {
 	return fmt.Sprintf("%.0f MB", float64(bytes)/1e6)
 }
 
-// stateOf describes whether a ductor process is attached to a run, or how the run ended.
+// stateOf describes the state of a run: running with or without a ductor process that reads its output, or how it
+// ended.
 func stateOf(run listedRun) string {
 	i := run.Info
 	switch {
 	case i.Problem != "":
 		return "cannot be resumed: " + strings.TrimSpace(i.Problem)
-	case i.Alive && i.Attached && run.at.Name != "": // in a container, AttachedBy is the pid of a helper
+	case i.Alive && i.Attached && run.at.Name != "": // in a container, AttachedBy is not a pid of this machine
 		return "attached by ductor"
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)

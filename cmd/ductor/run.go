@@ -35,11 +35,11 @@ func runCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// serve runs the app until ctx ends. Agents continue to work, and the next process resumes their turns. A second
-// signal ends ductor without waiting for messages. SIGHUP reloads the configuration with load. If the database is
-// damaged, serve runs another app, which replaces the database.
+// serve runs ductor until ctx is done. After that, the agents continue to work, and the next ductor process continues
+// their turns. A second signal makes serve return without waiting for messages to be sent. SIGHUP makes ductor read its
+// configuration again, with load. If the database is damaged, serve starts again with a new database.
 func serve(ctx context.Context, cfg config.Config, load func() (config.Config, error), stderr io.Writer) error {
-	hangups := make(chan os.Signal, 1) // buffered, because a signal may come during Build
+	hangups := make(chan os.Signal, 1) // buffered, because a signal may arrive before anything reads the channel
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	scrub := app.NewScrubber(cfg)
@@ -70,10 +70,10 @@ func serve(ctx context.Context, cfg config.Config, load func() (config.Config, e
 	return err
 }
 
-// mostDamages limits how often serve starts an app again because of a damaged database.
+// mostDamages limits how often serve starts again because of a damaged database.
 const mostDamages = 3
 
-// live builds and runs one app.
+// live builds one app and runs it until it ends.
 func live(ctx context.Context, cfg config.Config, opts app.Options, hangups <-chan os.Signal, log *app.Log) error {
 	a, err := app.Build(ctx, cfg, opts)
 	if err != nil {
@@ -99,7 +99,7 @@ func live(ctx context.Context, cfg config.Config, opts app.Options, hangups <-ch
 	}
 }
 
-// unlessStopped returns err, or nil if err only reports that ctx ended.
+// unlessStopped returns nil if err is only the consequence of a cancelled ctx. Otherwise it returns err.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil

@@ -17,14 +17,14 @@ import (
 	"ductor/internal/runner"
 )
 
-// listedRun is a run with its environment.
+// listedRun is a run of an agent, with the environment in which it runs.
 type listedRun struct {
 	runner.Info
 	at environment.Runs
 }
 
-// withRuns calls f with the environments of a configuration. ductor need not run. For each sandbox that cannot be
-// opened, it writes a line to notes.
+// withRuns opens the environments of a configuration and calls f with them. It works even if ductor is not running. For
+// each sandbox that cannot be opened it writes a line to notes.
 func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]environment.Runs) error) (err error) {
 	cfg, err := from.load()
 	if err != nil {
@@ -54,7 +54,7 @@ func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]envir
 
 var errNoRuns = errors.New("no agent was ever started with this configuration")
 
-// listRuns returns the runs of all environments.
+// listRuns returns the runs of agents in all environments.
 func listRuns(ctx context.Context, envs []environment.Runs, notes io.Writer) (all []listedRun, err error) {
 	for _, at := range envs {
 		infos, err := at.Root.List(ctx)
@@ -71,7 +71,7 @@ func listRuns(ctx context.Context, envs []environment.Runs, notes io.Writer) (al
 	return all, nil
 }
 
-// findRun returns the run whose id starts with begin.
+// findRun returns the only run whose ID starts with begin.
 func findRun(ctx context.Context, envs []environment.Runs, begin string, notes io.Writer) (listedRun, error) {
 	all, err := listRuns(ctx, envs, notes)
 	if err != nil {

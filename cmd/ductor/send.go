@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// sendCommand returns the command that sends a message to the chat of the agent in whose shell it runs.
+// sendCommand returns the command with which an agent sends a message to its chat. The agent runs the command in its
+// shell.
 func sendCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{

@@ -12,7 +12,7 @@ import (
 	"ductor/internal/nearest"
 )
 
-// otherNames maps words that users may try to subcommands.
+// otherNames maps words that users may type to the subcommands that they mean.
 var otherNames = map[string]string{
 	"start": "run", "serve": "run", "init": "setup", "configure": "setup", "config": "setup", "login": "setup",
 	"list": "ps", "stop": "kill",
@@ -20,7 +20,7 @@ var otherNames = map[string]string{
 	"check": "doctor", "web": "dashboard",
 }
 
-// suggestCommand rejects an unknown subcommand, and suggests a similar one.
+// suggestCommand returns an error for an unknown subcommand. The error suggests a subcommand with a similar name.
 func suggestCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func suggestCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no command %q; did you mean %s %s?", cmd.CommandPath(), args[0], cmd.CommandPath(), near)
 }
 
-// suggestFlag adds a similar flag to an error about an unknown flag.
+// suggestFlag adds a suggestion to the error for an unknown flag: a flag with a similar name.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	wrong, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {

@@ -13,15 +13,16 @@ import (
 	"ductor/internal/config"
 )
 
-// tokenPipeVariable contains the descriptor from which a restarted ductor reads the bot token.
+// tokenPipeVariable names the environment variable with the number of a file descriptor. A restarted ductor reads the
+// bot token from it.
 const tokenPipeVariable = "DUCTOR_TOKEN_PIPE"
 
-// maxToken is a number of bytes that fits into every pipe.
+// maxToken is the maximum length of a token in bytes. So many bytes fit into a pipe without blocking.
 const maxToken = 4096
 
-// ownEnvironment returns the environment of this process. If it contains the bot token, ductor first restarts itself
-// without the token and passes the token through a pipe. Otherwise /proc/PID/environ would show the initial
-// environment to all agents of this user, even after Unsetenv.
+// ownEnvironment returns the environment of this process without the bot token. If the environment contains the token,
+// ductor first starts itself again without it, and passes the token through a pipe. That is necessary because all
+// agents of this user can read the initial environment in /proc/PID/environ, even after Unsetenv.
 func ownEnvironment() (config.Environment, error) {
 	if token := os.Getenv(config.TokenVariable); token != "" {
 		return config.Environment{}, fmt.Errorf("restart without the token in the environment: %w", startAnew(token))

@@ -61,7 +61,6 @@ func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orc
 	return all, wrap("list pending updates", err)
 }
 
-// FinishUpdates ignores IDs of updates that are not stored.
 func (db *DB) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return wrap("finish updates", db.write(ctx, db.finishUpdates(ids, notices)))
 }

@@ -40,8 +40,8 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err != nil {
 		return approval, err
 	}
-	// Copy the files before the decision is stored. If ductor delivers the decision again after a restart, the files
-	// are already in the environment.
+	// Copy the user's files into the agent's environment before the decision is stored. After a crash, ductor passes a
+	// stored decision to the agent again, but does not copy the files again.
 	if len(v.Files) > 0 {
 		if err := s.opts.Agents.Bring(ctx, approval.Sandbox, orchestrator.Paths(v.Files)); err != nil {
 			s.log.Warn("bring the files of an answer", "approval", id, "err", err)
@@ -53,7 +53,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	case err != nil:
 		return approval, fmt.Errorf("decide approval: %w", err)
 	case !won && now.State == orchestrator.ApprovalOpen:
-		// The turn has ended or was aborted. Then its approvals are withdrawn.
+		// The turn has ended or was aborted, so its approvals are withdrawn.
 		return now, orchestrator.ErrApprovalWithdrawn
 	case !won:
 		return now, now.WhyClosed(s.opts.Now())
@@ -61,7 +61,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	return s.decided(context.WithoutCancel(ctx), now, d, v)
 }
 
-// close decides an approval without a user. It returns false if the approval is no longer open.
+// close stores a decision that no user made. It returns false if the approval is no longer open.
 func (r *Requests) close(id orchestrator.ApprovalID, d orchestrator.Decision) (orchestrator.Approval, bool, error) {
 	d.Decided = r.s.opts.Now()
 	return r.s.opts.Store.DecideApproval(r.recordContext(), orchestrator.ApprovalDecision{Approval: id, Decision: d})
@@ -88,7 +88,8 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 		d.State = orchestrator.ApprovalAllowed
 	case v.Choice == orchestrator.AllowEdits && approval.Edits && approval.Request.Allowable():
 		d.State, d.Ruled = orchestrator.ApprovalAllowed, orchestrator.RuledByMode
-	// Create the rule only if the user saw exactly this rule: the target of a path may have changed since.
+	// Create a rule only if it is the rule that the user saw. It may be another one now, because a symbolic link in the
+	// request may have a new target.
 	case v.Choice == orchestrator.AllowSession && session.Kind != "" && session.Text == approval.SessionRule:
 		d.State, d.Rule = orchestrator.ApprovalAllowed, &session
 	case v.Choice == orchestrator.AllowPattern && lasting.Kind != "" && lasting.Text == approval.Rule:
@@ -103,7 +104,7 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 	return d, nil
 }
 
-// answers reports whether given has a valid answer to every question.
+// answers reports whether there is a valid answer to every question.
 func answers(questions []cli.Question, given [][]string) bool {
 	if len(questions) == 0 || len(given) != len(questions) {
 		return false
@@ -122,8 +123,8 @@ func answers(questions []cli.Question, given [][]string) bool {
 	return true
 }
 
-// decided passes a stored decision to the agent and shows it. If the agent has not yet repeated its request after a
-// restart, it gets the decision as soon as it repeats the request.
+// decided passes a stored decision to the agent and shows it to users. After a restart of ductor, the agent repeats its
+// requests. If it has not done so yet, it gets the decision when it does.
 func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	r := s.of(approval.Turn)
@@ -135,10 +136,10 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	defer r.mu.Unlock()
 	told := approval
 	if approval.State == orchestrator.ApprovalAnswered {
-		told.Answers = v.Answers // the agent gets the answers even if the store does not keep them
+		told.Answers = v.Answers // the agent gets the answers even if they are too secret to store
 		r.turn.Learn(approval.Questions, v.Answers)
 	}
-	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // before the agent continues
+	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // set before the agent continues
 		r.turn.Mode = mode
 	}
 	gone, err := r.deliver(told)
@@ -164,8 +165,8 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	return approval, nil
 }
 
-// ModeAfter returns the permission mode to which a choice switches the conversation and its turn. It returns "" if the
-// mode stays the same. before is the current mode. Allowing a plan ends plan mode.
+// ModeAfter returns the permission mode that a user's choice sets for the conversation and its turn. It returns "" if
+// the choice does not change the mode. before is the mode before the choice. Allowing a plan ends the plan mode.
 func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.PermissionMode) cli.PermissionMode {
 	switch {
 	case a.State != orchestrator.ApprovalAllowed || a.Request == nil:
@@ -177,7 +178,7 @@ func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.P
 	return ""
 }
 
-// sweep allows the other open approvals that a new rule or mode covers. The caller holds mu.
+// sweep allows those open approvals that a new rule or permission mode allows. The caller holds mu.
 func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest) bool) {
 	for _, approval := range r.open() {
 		if asked := approval.ApprovalRequest; !covered(asked) || !canAutoApprove(asked) || r.s.touchesOwn(asked) {
@@ -195,8 +196,8 @@ func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest
 	}
 }
 
-// redeliver delivers a decision again that did not reach the agent. If the approval expired without a decision,
-// redeliver denies it. It returns the approval's new state.
+// redeliver passes a decision to the agent again, because it may not have arrived. If the time for a decision has
+// passed, redeliver denies the request. It returns the new state of the approval.
 func (s *Service) redeliver(ctx context.Context, approval orchestrator.Approval) orchestrator.Approval {
 	r := s.of(approval.Turn)
 	switch {

@@ -9,11 +9,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// acceptWait limits the time that an agent may take to accept a decision.
+// acceptWait limits how long an agent may take to accept a decision.
 const acceptWait = 10 * time.Second
 
-// deliver passes a decision to the agent, once for each request that the approval stands for. gone means that the agent
-// made requests in this process, but no longer waits for any of them. The caller holds mu.
+// deliver passes a decision to the agent, once for each request that shares the approval. gone is true if the agent no
+// longer waits for any of these requests. The caller holds mu.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
@@ -28,7 +28,7 @@ func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error
 		case errors.Is(err, cli.ErrNotAsked):
 			missed++
 			r.delivered[request] = true
-		case errors.Is(err, cli.ErrNoTurn): // the turn ended while the decision was on its way
+		case errors.Is(err, cli.ErrNoTurn): // the turn ended before the decision reached it
 			r.delivered[request] = true
 		case err != nil:
 			errs = append(errs, err)
@@ -51,7 +51,7 @@ func (r *Requests) deliverOrLog(approval orchestrator.Approval) {
 
 func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 	if own, is := r.own[request]; is {
-		own.decided <- d // cannot block: the channel has room for the only decision
+		own.decided <- d // does not block, because the buffered channel gets only one decision
 		delete(r.own, request)
 		return nil
 	}
@@ -67,8 +67,8 @@ func (r *Requests) deny(request cli.ApprovalID, reason string) {
 	}
 }
 
-// decisionOf converts the end of an approval into a decision for the agent. It denies everything that is not clearly
-// allowed.
+// decisionOf returns what ductor sends to the agent for an approval that is no longer open. It denies the request
+// unless the approval clearly allows it.
 func decisionOf(approval orchestrator.Approval) cli.Decision {
 	switch {
 	case approval.State == orchestrator.ApprovalAllowed:

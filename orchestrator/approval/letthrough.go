@@ -9,9 +9,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// autoApproval returns the permission that allows a request without asking the user: a rule, the permission mode, or an
-// allowed tool of the configuration. It returns "" if no permission does, or if the request asks for wider rights or is
-// incomplete. The caller checks ductor's own files separately (touchesOwn).
+// autoApproval returns the reason why a request is allowed without asking a user: a rule, the permission mode, or a
+// tool that the configuration allows. It returns "" if nothing allows the request. The caller must check separately
+// that the request does not touch ductor's own files (touchesOwn).
 func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, error) {
 	if !canAutoApprove(approval) {
 		return "", nil
@@ -26,8 +26,8 @@ func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, 
 	return rule, err
 }
 
-// modeCovers reports whether the permission mode of the turn allows the request. Every mode allows agents to read.
-// modeCovers returns false for requests of an agent in a terminal: that agent has already applied a mode of its own.
+// modeCovers reports whether the permission mode of the turn allows the request. Agents may read files in every mode.
+// For an agent in a terminal, modeCovers returns false, because that agent applies a mode of its own before it asks.
 func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	if r.turn.Turn.Prompt.Rights.Of == orchestrator.RightsOfTerminal {
 		return false
@@ -35,10 +35,11 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	return readsBelow(a) || r.turn.Mode == cli.AcceptEdits && editsBelow(a)
 }
 
-// allowedTool returns the allowed tool of the configuration that matches the request, or "" if none does. An entry with
-// parentheses allows the requests that match its pattern. An entry without parentheses allows every use of the tool,
-// but only the file changes that accept-edits allows. Some agents support such a list and do not ask ductor;
-// allowedTool serves the other agents.
+// allowedTool returns the entry of the configuration's allowed tools that matches the request, or "". An entry with a
+// pattern in parentheses allows the requests that match the pattern. Any other entry allows all uses of its tool,
+// except changes of files that the mode accept-edits does not allow.
+//
+// Some agents support such a list themselves, and do not ask ductor about these tools.
 func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	p := a.Request
 	if p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || len(p.Changes) > 0 && !editsBelow(a) {
@@ -54,7 +55,8 @@ func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	return r.turn.Allowed[i]
 }
 
-// permits reports whether the turn's tool lists permit the tool of a request. Plans and project settings are not tools.
+// permits reports whether the turn's tool lists permit the tool of a request. The lists do not apply to plans and to
+// project settings, which are not tools.
 func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
 	p, tools := a.Request, r.turn.Tools
 	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {
@@ -63,16 +65,16 @@ func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
 	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || tools.Permits(p.Tool)
 }
 
-// canAutoApprove reports whether a rule or mode may allow this request at all. The caller checks ductor's own files
-// separately (touchesOwn).
+// canAutoApprove reports whether a rule or a permission mode may allow this request at all. The caller must check
+// separately that the request does not touch ductor's own files (touchesOwn).
 func canAutoApprove(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	outside := func(l orchestrator.Link) bool { return l.Outside }
 	return p != nil && p.Missing == "" && !p.Widens() && !slices.ContainsFunc(a.Links, outside)
 }
 
-// touchesOwn reports whether a request names one of ductor's own files. The name may be a file to change, a text in the
-// input, or a word of the command.
+// touchesOwn reports whether a request mentions one of ductor's own files: as a file to change, in the tool's input, or
+// as a word of the command.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	names := func(word string) bool { return cli.NamesOne(s.opts.Protected, a.Dir, word) }
@@ -80,8 +82,8 @@ func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 		slices.ContainsFunc(wordsOf(p, p.Effect.Command), names))
 }
 
-// ruleFor returns the conversation's rule or the job's pattern that allows an approval, as users read it, or "" if
-// there is none.
+// ruleFor returns the rule of the conversation or the pattern of the job that allows a request. It returns the text
+// that users see, or "" if there is no such rule.
 func (r *Requests) ruleFor(approval orchestrator.ApprovalRequest) (string, error) {
 	if rights := r.turn.Turn.Prompt.Rights; !rights.OfChat() {
 		i := slices.IndexFunc(rights.Rules, func(text string) bool { return patternCovers(text, approval) })
@@ -93,7 +95,7 @@ func (r *Requests) ruleFor(approval orchestrator.ApprovalRequest) (string, error
 	return r.s.chatRule(r.recordContext(), approval)
 }
 
-// chatRule returns the conversation's rule that allows an approval.
+// chatRule returns the rule of the conversation that allows a request, or "".
 func (s *Service) chatRule(ctx context.Context, a orchestrator.ApprovalRequest) (string, error) {
 	if a.Request == nil {
 		return "", nil

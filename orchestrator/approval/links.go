@@ -14,20 +14,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// inspectWait limits the time for inspecting files in an agent's environment.
+// inspectWait limits how long ductor inspects files in an agent's environment.
 const inspectWait = 20 * time.Second
 
-// pathBytes limits the length of a text that could be a path.
+// pathBytes is the maximum length of a text that ductor treats as a path.
 const pathBytes = 4096
 
 // Files reads files in the environment of an agent.
 type Files interface {
-	// ReadFile and RealPaths behave like the methods of package rooted.
+	// ReadFile and RealPaths work like the methods of package rooted.
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
-// machine implements Files for the host.
+// machine implements Files for this host.
 type machine struct{}
 
 func (machine) ReadFile(_ context.Context, dir, below string, most int64) ([]byte, error) {
@@ -38,7 +38,7 @@ func (machine) RealPaths(_ context.Context, paths []string) ([]string, error) {
 	return rooted.RealPaths(paths), nil
 }
 
-// files returns the files of the turn's environment.
+// files gives access to the files in the turn's environment.
 func (r *Requests) files() (Files, error) {
 	if in := r.turn.Turn.Sandbox; in != "" {
 		return r.s.opts.Files(in)
@@ -46,11 +46,11 @@ func (r *Requests) files() (Files, error) {
 	return machine{}, nil
 }
 
-// planBytes limits the length of a plan. A chat does not show longer plans.
+// planBytes is the maximum length of a plan that a chat shows.
 const planBytes = 64 << 10
 
-// readPlan reads the plan from the file that a request names, and adds the plan to the request. If it cannot read the
-// file, it marks the request as incomplete.
+// readPlan reads the plan file that a request names, and adds the plan to the request. If that fails, it marks the
+// request as incomplete.
 func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	if p.Tool != cli.PlanTool || p.Detail != "" || len(p.Input) > 0 || !filepath.IsAbs(p.Title) ||
 		filepath.Ext(p.Title) != ".md" {
@@ -69,8 +69,8 @@ func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	}
 }
 
-// inspect adds details from the turn's environment to a request: the files of a skill, a plan, and the targets of the
-// request's paths.
+// inspect adds information about files to a request: the files of a skill, a plan, and the targets of symbolic links.
+// It reads them in the turn's environment.
 func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
@@ -81,8 +81,8 @@ func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	r.findLinks(ctx, a)
 }
 
-// findLinks adds the targets of a request's paths to the request. If it cannot inspect the paths, it marks the request
-// as incomplete.
+// findLinks adds the targets of symbolic links to a request. If it cannot resolve the paths, it marks the request as
+// incomplete.
 func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalRequest) {
 	p, named := a.Request, pathsOf(*a)
 	if len(named) == 0 || !filepath.IsAbs(r.turn.Dir) {
@@ -112,8 +112,8 @@ func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalReques
 	}
 }
 
-// targetMoved reports whether a path of a request has another target than when the user saw the request. It also
-// returns true if it can no longer inspect the path.
+// targetMoved reports whether a symbolic link of a request leads elsewhere now than when the user saw the request. It
+// also returns true if that cannot be checked.
 func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
@@ -123,7 +123,7 @@ func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	return now.Request.Missing != asked.Request.Missing || !slices.Equal(now.Links, asked.Links)
 }
 
-// onlyAdds reports whether a diff only adds lines, as the diff of a new file does.
+// onlyAdds reports whether a diff only adds lines, like the diff of a new file.
 func onlyAdds(diff string) bool {
 	for line := range strings.Lines(diff) {
 		if !strings.ContainsAny(line[:1], `@+\`) {
@@ -133,8 +133,8 @@ func onlyAdds(diff string) bool {
 	return true
 }
 
-// kindOf returns FileUpdated if the file exists and FileAdded if it does not, because many agents do not report the
-// kind. If it cannot read the file, it returns said, the agent's own value.
+// kindOf returns FileUpdated if the file exists, and FileAdded if not. It checks the file because many agents do not
+// report the kind. If it cannot check, it returns said, the kind that the agent reported.
 func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) cli.ChangeKind {
 	_, err := files.ReadFile(ctx, "/", strings.TrimPrefix(path, "/"), 0)
 	var refused *rooted.Error
@@ -150,7 +150,8 @@ func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) 
 	return said
 }
 
-// linksOf returns the paths that resolve to another path. real has the resolved paths, and realDir is dir resolved.
+// linksOf returns the paths that are symbolic links or lie below one. real contains the resolved paths, and realDir is
+// dir resolved.
 func linksOf(dir string, paths []string, realDir string, real []string) (links []orchestrator.Link) {
 	for i, path := range paths {
 		expected := path
@@ -167,8 +168,8 @@ func linksOf(dir string, paths []string, realDir string, real []string) (links [
 	return links
 }
 
-// pathsOf returns the texts of a request that could be paths, as absolute paths. The texts come from the changes, the
-// title, the fields and wordsOf.
+// pathsOf returns all texts in a request that could be paths, as absolute paths. It looks at the changes, the title,
+// the fields and the result of wordsOf.
 func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	p := a.Request
 	seen := map[string]bool{}
@@ -199,8 +200,8 @@ func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	return paths
 }
 
-// wordsOf returns the words that could be paths: all words of a plain command, including the name of its program, or
-// the file that a tool reads.
+// wordsOf returns all words that could be paths. For a plain command these are all its words, including the program.
+// For a tool that reads a file it is that file.
 func wordsOf(p *cli.ApprovalAsked, command string) []string {
 	if plainCommand(command) {
 		return strings.Split(command, " ")

@@ -12,19 +12,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Helper is another agent that works for a running turn. Tools uses that agent's names of tools. The zero value is the
-// turn's own agent.
+// Helper is another agent that works for a running turn. Tools contains tool names as that agent uses them. The zero
+// value stands for the turn's own agent.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList
 }
 
-// AskFor asks a user to decide a request or answer a question. The request comes from a tool call of the agent of a
-// running turn, or from a helper of that turn. The rules for the helper's agent and its tool lists apply. asked is a
-// cli.ApprovalAsked or a cli.QuestionAsked; AskFor chooses its ID.
+// AskFor asks users to decide a request or to answer a question of a running turn. The request comes from ductor's
+// tools, on behalf of the turn's agent or of a helper. The rules for the helper's agent and the helper's tool lists
+// apply. asked is a cli.ApprovalAsked or a cli.QuestionAsked; AskFor sets its ID.
 //
-// AskFor waits for the decision or the expiry. If ctx ends, it withdraws the request. It returns ErrNoTurn if the turn
-// is not running.
+// AskFor waits until a user decides or the time is over. If ctx is done, it withdraws the request. It returns ErrNoTurn
+// if the turn is not running.
 func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error) {
 	r := s.of(turn)
 	if r == nil {
@@ -33,7 +33,7 @@ func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked c
 	return r.ask(ctx, cli.ApprovalID("tool-"+random(5)), h, asked)
 }
 
-// ask is AskFor with an ID from the caller.
+// ask does the work of AskFor, with an ID from the caller.
 func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked cli.Event) (cli.Decision, error) {
 	decided, err := r.expect(id, h)
 	if err != nil {
@@ -60,7 +60,8 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	case <-ctx.Done():
 	case <-r.life.Done():
 	}
-	if !errors.Is(context.Cause(ctx), cli.ErrDetached) { // after a detach, the next process asks again
+	// If ductor detaches from the turn, the next process asks again.
+	if !errors.Is(context.Cause(ctx), cli.ErrDetached) {
 		r.handleOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
 	}
 	if r.life.Err() != nil {
@@ -69,8 +70,8 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	return cli.Decision{}, context.Cause(ctx)
 }
 
-// expect returns the channel for the decision on a request that ductor makes for the agent. The caller must call giveUp
-// when it stops waiting.
+// expect registers a request that ductor itself makes for an agent, and returns the channel for the decision. A caller
+// that stops waiting must call giveUp.
 func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, error) {
 	decided := make(chan cli.Decision, 1)
 	r.mu.Lock()
@@ -82,7 +83,6 @@ func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, er
 	return decided, nil
 }
 
-// ownRequest is a request that ductor makes for an agent.
 type ownRequest struct {
 	decided chan<- cli.Decision
 	of      Helper
@@ -94,8 +94,8 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// handleOwn shows and handles an event that ductor itself created. It returns false if the agent has already ended the
-// turn.
+// handleOwn shows and handles an event that does not come from the agent but from ductor itself. It returns false if
+// the turn has already ended.
 func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,12 +107,12 @@ func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 	return true
 }
 
-// AskForTerminal asks a user to decide a request of an agent that ductor does not run, such as an agent in a terminal.
-// of names the agent. Rules do not apply, and no rule is created.
+// AskForTerminal asks a user to decide a request of an agent that ductor does not run, for example in the user's
+// terminal. of describes that agent as if ductor ran it. No rule allows the request, and the decision creates no rule.
 //
-// AskForTerminal waits for the decision or the expiry. If ctx ends, it withdraws the request. If the cause is
-// cli.ErrDetached, the request stays open instead: the agent repeats it to the next process under the same turn ID, and
-// gets a decision that was made in between.
+// AskForTerminal waits until a user decides or the time is over. If ctx is done, it withdraws the request, except if
+// the cause is cli.ErrDetached, because ductor restarts. Then the request stays open. The agent repeats it after the
+// restart with the same turn ID, and gets the decision if a user has made one.
 func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.Event) (cli.Decision, error) {
 	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}
@@ -123,24 +123,23 @@ func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.
 			s.WithdrawTurn(life, of.Turn.ID)
 		}
 	}()
-	if ctx.Err() != nil { // the approval expired while ductor was not running
+	if ctx.Err() != nil { // the time was over while ductor was not running
 		return cli.Decision{}, context.Cause(ctx)
 	}
 	r := s.Open(life, of)
 	defer r.Close()
 	defer r.Drain()
 	d, err := r.ask(ctx, "terminal", Helper{}, asked)
-	if d.Reason == goneSentence { // withdrawn because the agent had not asked again
+	if d.Reason == goneSentence { // withdrawn because the agent did not repeat the request in time
 		return cli.Decision{}, orchestrator.ErrApprovalWithdrawn
 	}
 	return d, err
 }
 
-// askAgainWait is how long ductor keeps a request of a terminal open after a start. The terminal must repeat the
-// request within this time.
+// askAgainWait is how long an agent in a terminal may take to repeat its open request after a start of ductor.
 const askAgainWait = time.Minute
 
-// awaitTerminal withdraws the request of a terminal unless the terminal asks again.
+// awaitTerminal withdraws the request of an agent in a terminal, unless the agent repeats it in time.
 func (s *Service) awaitTerminal(turn cli.TurnID) {
 	s.opts.After(askAgainWait, func() {
 		leave, ok := s.opts.Enter()

@@ -9,14 +9,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// pattern is a rule in the configuration of a job. It has the form "Tool", "Tool(command)" or "Tool(first words *)".
+// pattern is a rule from the configuration of a job. It is written as "Tool", "Tool(command)" or "Tool(first words *)".
 type pattern struct {
 	tool    string
-	command string // the command; its first words if open is set; if empty, harmlessUse decides
-	open    bool   // further plain words may follow command
+	command string // the command, or its first words if open is true; empty for a pattern without parentheses
+	open    bool   // more words may follow, if they are plain (see plainWords)
 }
 
-// CheckRights validates the rights of a job. The author of the job reads its error.
+// CheckRights returns an error if the rights of a job are invalid. The error is meant for the author of the job.
 func CheckRights(r orchestrator.Rights) error {
 	if r.Mode != "" && !slices.Contains(cli.PermissionModes(), r.Mode) {
 		return fmt.Errorf("there is no permission mode %q", r.Mode)
@@ -50,7 +50,7 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// patternCovers reports whether a pattern allows an approval. An invalid pattern allows nothing.
+// patternCovers reports whether a pattern allows a request. An invalid pattern allows nothing.
 func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	p, err := parsePattern(text)
 	if err != nil || a.Request == nil || a.Request.Tool != p.tool {
@@ -67,16 +67,16 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	return ok && plainCommand(command) && plainWords(p.command, rest, a.Links)
 }
 
-// harmlessUse reports whether a pattern without a command allows this use of its tool. It returns false for commands,
-// which a pattern must name. It also returns false for wider rights, and for files that accept-edits would not allow to
-// change.
+// harmlessUse reports whether a pattern that only names a tool allows this use of the tool. Such a pattern allows no
+// commands, no wider permissions, and only those changes of files that the mode accept-edits allows.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
 	e := a.Request.Effect
 	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool && e.Shell == cli.NoShell
 }
 
-// openEnded lists the commands for which a rule may allow further plain words after the words that the user saw. These
-// commands build, test, run targets of a build file, or read or create files. Options are not plain words.
+// openEnded lists commands that are harmless with other arguments, too. A rule for such a command may allow more words
+// after those that the user saw, if they are plain words without options. The commands build, test, run targets of a
+// build file, or read or create files.
 func openEnded() []string {
 	return []string{
 		"git status", "git diff", "git log", "git show", "git blame", "git add", "git fetch", "git ls-files",
@@ -89,8 +89,7 @@ func openEnded() []string {
 	}
 }
 
-// runners lists commands that run another command, or a program from another source. ductor does not create lasting
-// rules for them.
+// runners lists commands that run another command or a downloaded program. ductor offers no lasting rules for them.
 func runners() []string {
 	return []string{
 		"sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "pwsh", "powershell", "cmd", "busybox",
@@ -105,8 +104,9 @@ func runners() []string {
 	}
 }
 
-// lastingCommand reports whether a lasting rule may allow exactly this command. The command must be plain and must not
-// begin with a runner. Its program must not be a path, because the file at a path can change.
+// lastingCommand reports whether ductor may offer a lasting rule for exactly this command. The command must be plain
+// and must not begin with one of the runners. The program must not be given as a path, because the file at a path can
+// change.
 func lastingCommand(command string) bool {
 	first, _, _ := strings.Cut(command, " ")
 	interpreter := strings.HasPrefix(first, "python") || strings.HasPrefix(first, "pypy")

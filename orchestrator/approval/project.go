@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// ProjectSettings reports whether a turn of the conversation may use the settings of its project. A turn may use them
-// if a rule of the chat allows exactly these settings.
+// ProjectSettings reports whether a turn may use the agent settings in its project. It may if a rule of the chat allows
+// exactly these settings.
 func (s *Service) ProjectSettings(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
 	dir string) (cli.ProjectSettings, error) {
 	asked, there := s.projectApproval(t, dir)
@@ -35,7 +35,7 @@ func (s *Service) ProjectSettings(ctx context.Context, conv orchestrator.Convers
 	return cli.WithProject, nil
 }
 
-// projectApproval returns the request to use the project settings in dir for the agent of a turn. It returns false if
+// projectApproval returns a request for permission to use the agent settings of the project in dir. It returns false if
 // the project has no such settings.
 func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.ApprovalAsked, bool) {
 	fields, missing := s.opts.Agents.ProjectFields(t.Sandbox, t.Agent, dir)
@@ -54,14 +54,15 @@ func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.Approval
 
 const projectDigestField = "sha256"
 
-// projectRule returns the rule that allows exactly the settings in p.
+// projectRule returns the rule that allows exactly the settings in p. base has the fields that all rules of the turn
+// share.
 func projectRule(base orchestrator.Rule, p cli.ApprovalAsked) orchestrator.Rule {
 	base.Kind, base.Value = orchestrator.RuleSame, projectDigest(p)
 	base.Text = fmt.Sprintf("%s(of %s, as listed, %s)", p.Tool, base.Dir, base.Value[:min(len(base.Value), 12)])
 	return base
 }
 
-// projectDigest returns a digest of project settings. The caller must call it before secrets are removed.
+// projectDigest returns a hash of project settings. The settings must still contain their secrets.
 func projectDigest(p cli.ApprovalAsked) string {
 	i := slices.IndexFunc(p.Fields, func(f cli.Field) bool {
 		return f.Name == projectDigestField && f.Weight == cli.LabelField
@@ -72,9 +73,10 @@ func projectDigest(p cli.ApprovalAsked) string {
 	return p.Fields[i].Value
 }
 
-// AskForProject asks users whether the turn may use project settings, and reports whether they allow it. Otherwise the
-// turn starts without the settings. AskForProject passes the question to show, and waits for the decision, the expiry
-// or the end of ctx. Only a turn with the rights of the chat asks. A session asks only once about the same settings.
+// AskForProject asks users whether the turn may use the agent settings of its project. Without their permission the
+// turn starts without these settings. AskForProject shows the question with show, and waits until a user decides, the
+// time is over, or ctx is done. It asks only for a turn with the rights of the chat, and only once in a session about
+// the same settings.
 func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.ProjectSettings {
 	t, opts := r.turn.Turn, r.s.opts
 	asked, there := r.s.projectApproval(t, r.turn.Dir)
@@ -103,7 +105,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	show(asked)
 	select {
 	case d := <-decided:
-		// The settings may have changed while the question was open. Users saw only the old settings, so new ones are
+		// The settings may have changed while the question was open. The user did not see the new settings, so they are
 		// not allowed.
 		if now, _ := r.s.projectApproval(t, r.turn.Dir); d.Allow && projectDigest(now) == projectDigest(asked) {
 			return cli.WithProject

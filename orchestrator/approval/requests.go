@@ -12,11 +12,11 @@ import (
 
 // Limits on the requests of a turn.
 const (
-	mostOpen   = 32 // open requests of one turn
-	mostEvents = 64 // events that wait to be recorded; when the queue is full, the agent's stream waits
+	mostOpen   = 32 // maximum number of open requests in one turn
+	mostEvents = 64 // maximum number of queued events; if the queue is full, the agent must wait
 )
 
-// Sentences that agents and users read.
+// Reasons and errors as agents and users read them.
 const (
 	expiredSentence    = "No user decided in time, so it was denied."
 	unansweredSentence = "No user answered in time. Decide yourself, or say what you need to know and end your turn."
@@ -29,50 +29,50 @@ const (
 	secretSentence = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
 )
 
-// RunningTurn is a running turn whose requests the service handles.
+// RunningTurn describes a running turn whose requests the service decides.
 type RunningTurn struct {
 	Turn    orchestrator.Turn
 	Dir     string
 	Mode    cli.PermissionMode
-	Tools   cli.ToolList // tools that the turn may use, in the agent's words
-	Allowed []string     // the configuration's allowed tools, in the agent's words
-	Resumed bool         // events before cli.CaughtUp happened before this process started
-	// Known returns the secrets that must not be shown or stored if the agent prints them. Learn adds secret answers to
-	// Known, because the agent may repeat them. Both are safe for concurrent use.
+	Tools   cli.ToolList // tools that the turn may use, in the agent's names
+	Allowed []string     // tools that the configuration allows without asking, in the agent's names
+	Resumed bool         // the turn began before a restart of ductor; events before cli.CaughtUp are old
+	// Known returns the secrets that ductor must not show or store if the agent prints them. Learn adds a user's secret
+	// answers, because the agent may print them. Both are safe for concurrent use.
 	Known func() *secrets.Set
 	Learn func(questions []cli.Question, answers [][]string)
-	// Show receives a cli.ApprovalWithdrawn when the agent no longer waits for a request.
+	// Show gets a cli.ApprovalWithdrawn when the agent no longer waits for a request.
 	Show func(cli.Event)
 }
 
-// Requests handles the requests of one running turn: users or rules decide, and Requests passes the decision to the
-// agent. A separate goroutine handles the events from a queue, so that the agent's stream neither waits for the disk
-// nor delivers decisions itself.
+// Requests handles the requests of one running turn: a rule or a user decides, and Requests passes the decision to the
+// agent. Events wait in a queue for a separate goroutine. So the code that reads the agent's output need not wait for
+// the disk.
 type Requests struct {
 	s      *Service
 	turn   RunningTurn
-	life   context.Context // context of the turn
+	life   context.Context // lasts as long as the turn
 	log    *slog.Logger
 	events chan cli.Event
 	done   chan struct{}
 
-	mu        lock                                    // held while one event or decision is handled
-	delivered map[cli.ApprovalID]bool                 // requests of this process; true once the agent has the decision
-	timers    map[orchestrator.ApprovalID]func() bool // stop the timers; nil after Close
-	held      []cli.Event                             // requests before CaughtUp; some may be withdrawn since
-	own       map[cli.ApprovalID]ownRequest           // requests that ductor makes for the agent; nil after Drain
+	mu        lock                    // held while the Requests handles one event or decision
+	delivered map[cli.ApprovalID]bool // requests seen by this process; true if the agent has the decision
+	// timers contains functions that stop the timers of open approvals. It is nil after Close.
+	timers map[orchestrator.ApprovalID]func() bool
+	held   []cli.Event                   // requests before CaughtUp, which the agent may have withdrawn since
+	own    map[cli.ApprovalID]ownRequest // requests that ductor makes for the agent; nil after Drain
 }
 
-// lock is a mutex that its holder keeps while it waits for the disk or an agent. A sync.Mutex does not work in tests:
-// in a synctest bubble the clock advances only while all goroutines wait durably, and waiting for a sync.Mutex does not
-// count.
+// lock is a mutex for code that waits for the disk or an agent while it holds the mutex. Tests with testing/synctest
+// need it instead of a sync.Mutex: their clock stands still while a goroutine waits for a sync.Mutex.
 type lock chan struct{}
 
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open starts to handle the requests of a turn. At the end of the turn the caller must call Drain and then Close. life
-// is the context of the turn.
+// Open starts to handle the requests of a turn. life must last as long as the turn. When the turn has ended, the caller
+// must call Drain and then Close.
 func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
@@ -90,13 +90,13 @@ func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	return r
 }
 
-// recordContext returns a context that never ends, because all events must be recorded.
+// recordContext returns a context that is never cancelled, because every event must be recorded.
 func (r *Requests) recordContext() context.Context { return context.WithoutCancel(r.life) }
 
-// HandleEvent handles an event of the turn. The agent's stream calls it.
+// HandleEvent handles an event of the turn. The goroutine that reads the agent's output calls it.
 func (r *Requests) HandleEvent(ev cli.Event) {
 	switch ev.(type) {
-	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // wait in any case: the audit must be complete
+	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // never dropped, because the audit log must be complete
 		r.events <- ev
 		return
 	case cli.ApprovalAsked, cli.QuestionAsked, cli.ApprovalWithdrawn, cli.CaughtUp:
@@ -105,12 +105,12 @@ func (r *Requests) HandleEvent(ev cli.Event) {
 	}
 	select {
 	case r.events <- ev:
-	case <-r.life.Done(): // the agent is being killed, or was detached and will repeat its request
+	case <-r.life.Done(): // the agent is killed, or ductor detaches from it and the agent will repeat its request
 	}
 }
 
-// Drain returns once all requests are recorded. After the call the caller sends no more events, and ductor makes no
-// more requests for the agent.
+// Drain waits until all events are handled. The caller must not call HandleEvent after it. ductor makes no more
+// requests for the agent.
 func (r *Requests) Drain() {
 	close(r.events)
 	<-r.done
@@ -119,8 +119,7 @@ func (r *Requests) Drain() {
 	r.own = nil
 }
 
-// Close stops the timers and forgets the turn. Until then, Requests recognizes a decision that comes too late for the
-// agent.
+// Close stops the timers and forgets the turn. Before Close, a user who decides too late still gets the right error.
 func (r *Requests) Close() {
 	r.s.mu.Lock()
 	delete(r.s.turns, r.turn.Turn.ID)
@@ -133,8 +132,8 @@ func (r *Requests) Close() {
 	r.timers = nil
 }
 
-// work handles the events of the turn. It audits a tool when the tool has ended, because until then the agent may still
-// ask for permission to use it.
+// work handles the events in the queue. It adds a tool to the audit log only when the tool has ended, because until
+// then the agent may still ask for permission.
 func (r *Requests) work() {
 	defer close(r.done)
 	running := map[cli.ToolID]cli.ToolStarted{}
@@ -159,8 +158,8 @@ func (r *Requests) work() {
 	}
 }
 
-// auditTool records a tool that the agent ran. The store skips a tool if the agent asked for permission, or if a
-// previous process has recorded the tool.
+// auditTool adds a tool that the agent ran to the audit log. The store skips it if the agent asked for permission, or
+// if ductor added it before a restart.
 func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 	r.mu.Lock()
 	mode := r.turn.Mode
@@ -172,12 +171,13 @@ func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 		Tool: begun.Name, Title: begun.Title, Rule: string(mode),
 		Reason: cli.Shorten(r.turn.Known().String(ended.Err), toolReasonBytes),
 	}
-	if err := r.s.opts.Store.RecordAudit(r.recordContext(), entry); err != nil { // the tool has already run
+	// Only log an error: the tool has already run.
+	if err := r.s.opts.Store.RecordAudit(r.recordContext(), entry); err != nil {
 		r.log.Error("record the audit", "what", entry.What, "err", err)
 	}
 }
 
-// toolReasonBytes limits the error text of a failed tool in the audit.
+// toolReasonBytes is the maximum length of a tool's error in the audit log.
 const toolReasonBytes = 200
 
 func (r *Requests) handle(ev cli.Event) {
@@ -241,7 +241,7 @@ func requestOf(ev cli.Event) cli.ApprovalID {
 	return ""
 }
 
-// asked handles a request: it lets a rule or a user decide, or delivers an earlier decision.
+// asked handles a request of the agent: a rule or a user decides it, or it gets the decision from before a restart.
 func (r *Requests) asked(ev cli.Event) {
 	request := requestOf(ev)
 	if r.s.opts.Screen == nil {
@@ -255,7 +255,8 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.delivered[request] = false
-	before := approval.Ruled == "" || approval.By != 0 // the previous process may have shown the approval as open
+	// The chat may show the approval as open, if that happened before a restart.
+	before := approval.Ruled == "" || approval.By != 0
 	if approval.State == orchestrator.ApprovalOpen && r.timers[approval.ID] == nil && len(r.timers) >= mostOpen {
 		approval, before = r.refuse(approval), false
 	}
@@ -265,12 +266,12 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.deliverOrLog(approval)
-	if before { // the chat may still show the approval as open
+	if before {
 		r.show(approval)
 	}
 }
 
-// refuse denies an approval beyond the limit of open approvals. Users do not see it.
+// refuse denies an approval because the turn has too many open ones. Users do not see it.
 func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval {
 	now, _, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalDenied, Reason: manySentence})
 	if err != nil {
@@ -280,7 +281,7 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 	return now
 }
 
-// record stores a request and returns the approval of that request.
+// record stores a request and returns its approval.
 func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	approval, ofOwn := r.compose(ev)
 	var rule string
@@ -304,7 +305,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
 		return now, err
 	}
-	// An open approval is older than the rule that now allows it.
+	// The approval is older than the rule that allows it, and still open.
 	now, _, err = r.close(now.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule})
 	if err == nil {
 		r.show(now)
@@ -312,7 +313,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	return now, err
 }
 
-// compose creates the approval for a request. It also reports whether the request touches one of ductor's own files.
+// compose creates the approval for a request. It also reports whether the request touches ductor's own files.
 func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn bool) {
 	now, turn := r.s.opts.Now(), r.turn.Turn
 	approval = orchestrator.Approval{
@@ -336,7 +337,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // rules of the chat do not apply to turns with other rights
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // offer rules only for turns to which rules apply
 		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool
@@ -346,12 +347,12 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	return approval, ofOwn
 }
 
-// hiddenPart describes text that hide removed because it may be a secret. It is a part of a sentence.
+// hiddenPart is the part of a sentence that describes a text without its secrets.
 const hiddenPart = "it without a text that ductor takes for a secret"
 
-// hide removes secrets from an approval before it is stored and shown. Rules are created from the visible text, so hide
-// removes the offered rules if that text contained a secret. If hide removes more than a word, such as a whole command,
-// users cannot allow the approval.
+// hide removes secrets from an approval before it is stored and shown. If the text of a rule contains a secret, hide
+// removes the rule, because a rule must match what the user sees. If hide must remove more than a word, for example the
+// whole command, users cannot allow the request.
 func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 	a.Questions, _ = secrets.Clean(set, a.Questions)
 	if a.Request == nil {
@@ -369,7 +370,8 @@ func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 		p.Missing = hiddenPart
 	}
 	a.Request, a.Links, a.SessionRule = &p, shown.Links, ""
-	if p.Tool != cli.ProjectTool { // a rule for project settings compares a digest of all values, including secrets
+	// Rules for project settings do not depend on the visible text, but on a hash of all values.
+	if p.Tool != cli.ProjectTool {
 		a.Rule = ""
 	}
 	return a

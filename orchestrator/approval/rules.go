@@ -8,12 +8,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// sameInputBytes limits the length of an input for which ductor offers a rule. Longer inputs rarely repeat, and users
-// do not read them to the end.
+// sameInputBytes is the maximum length of an input for which ductor offers a rule. Longer inputs rarely repeat, and
+// users do not read them to the end.
 const sameInputBytes = 2000
 
-// offeredRules returns the rules that a user can create from an approval: session is valid in the session, and lasting
-// in the conversation. An empty Kind means no rule. Both rules cover the approval itself.
+// offeredRules returns the rules that a user can create when allowing a request. session applies in the session, and
+// lasting in the whole conversation. An empty Kind means that there is no such rule. Both rules also match the request
+// itself.
 func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) {
 	p := a.Request
 	if !canAutoApprove(a) || p.Tool == cli.PlanTool || p.Tool == "" {
@@ -50,8 +51,8 @@ func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator
 	return session, lasting
 }
 
-// covers reports whether rule r allows a. A stored rule may be wrong, so covers applies it only within the limits of
-// its kind.
+// covers reports whether rule r allows request a. It does not trust the stored rule: it applies r only within the
+// limits that rules of its kind have.
 func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if !canAutoApprove(a) || p.Tool == cli.PlanTool || r.Tool != p.Tool ||
@@ -75,8 +76,8 @@ func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	return false
 }
 
-// editsBelow reports whether an approval does nothing but write visible files below its directory. Rules and the
-// permission mode both use it.
+// editsBelow reports whether a request does nothing but write files below its directory that are not hidden. Rules and
+// the mode accept-edits use it.
 func editsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	return p != nil && p.OnlyEdits() && !slices.ContainsFunc(p.Changes, func(c cli.FileChanged) bool {

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// plainCommand reports whether every shell would parse s as one command that consists of plain words, without quotes,
-// variables, patterns, redirections or a second command.
+// plainCommand reports whether s is a single command of plain words, in every shell. It contains no quotes, variables,
+// patterns, redirections or second command.
 func plainCommand(s string) bool {
 	if s == "" {
 		return false
@@ -31,12 +31,12 @@ func plainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@+,", r)
 }
 
-// plainWords reports whether the words after the head of a plain command may be allowed without asking. A word must not
-// be an option, a path out of the working directory, the name of a host, or a hidden or secret file. A link counts as
-// its target.
+// plainWords reports whether a plain command may have these arguments without asking a user. head is the first part of
+// the command, and rest contains the arguments. An argument must not be an option, a path out of the working directory,
+// the name of a host, or a hidden or secret file. If it is a symbolic link, its target must fulfil the same conditions.
 func plainWords(head, rest string, links []orchestrator.Link) bool {
-	// After "run", a word with a colon is a script of the project, such as "test:unit". After other commands it may be
-	// host:path, or source:target of git.
+	// After "run", a word with a colon is the name of a script, such as "test:unit". After other commands it may be a
+	// path on a host, or source:target for git.
 	scripts := strings.HasSuffix(head, " run")
 	return !slices.ContainsFunc(strings.Split(rest, " "),
 		func(word string) bool { return !plainWord(word, scripts) }) && staysInside(links)
@@ -48,13 +48,13 @@ func plainWord(word string, script bool) bool {
 		(script || !strings.Contains(word, ":")) && !private(word)
 }
 
-// staysInside reports whether all links stay in the working directory and lead to no hidden or secret file.
+// staysInside reports whether all links lead to places inside the working directory, and to no hidden or secret file.
 func staysInside(links []orchestrator.Link) bool {
 	return !slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside || private(l.Real) })
 }
 
-// private reports whether a path leads upwards, is hidden, is below a hidden directory, or has the name of a file with
-// secrets.
+// private reports whether a path contains "..", is hidden, lies below a hidden directory, or has a name that is usual
+// for files with secrets.
 func private(path string) bool {
 	parts := strings.Split(path, "/")
 	hidden := func(part string) bool {
@@ -63,7 +63,7 @@ func private(path string) bool {
 	return slices.ContainsFunc(parts, hidden) || secrets.IsFile(parts[len(parts)-1])
 }
 
-// matchPrefix reports whether a command consists of prefix and plain words.
+// matchPrefix reports whether a command consists of prefix and plain words after it.
 func matchPrefix(prefix, command string, links []orchestrator.Link) bool {
 	if !slices.Contains(openEnded(), prefix) || !plainCommand(command) {
 		return false
@@ -76,8 +76,8 @@ func matchPrefix(prefix, command string, links []orchestrator.Link) bool {
 	return ok && plainWords(prefix, rest, links)
 }
 
-// commandOf returns the command of an approval. It returns "" if the approval does more than run this command in the
-// turn's directory.
+// commandOf returns the command of a request. It returns "" if the request does anything else than run this command in
+// the turn's directory.
 func commandOf(a orchestrator.ApprovalRequest) string {
 	p := a.Request
 	if p.Tool == cli.PlanTool || len(p.Changes) > 0 || p.Effect.Dir != a.Dir {
@@ -86,8 +86,8 @@ func commandOf(a orchestrator.ApprovalRequest) string {
 	return p.Effect.Command
 }
 
-// digestOf returns a digest of a request. Requests with the same effect have the same digest: the digest omits the
-// fields that only identify a request.
+// digestOf returns a hash of a request. Requests with the same effect have the same hash. The hash does not depend on
+// IDs.
 func digestOf(a orchestrator.ApprovalRequest) string {
 	var same any = each(a.Questions, func(q cli.Question) digestQuestion {
 		options := each(q.Options, func(o cli.Option) digestOption { return digestOption(o) })
@@ -106,14 +106,14 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		same = parts
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
-	if err != nil { // an input that cannot be compared matches no other
+	if err != nil { // an input without a JSON form counts as different from all others
 		text = fmt.Appendf(nil, "%s %q", a.Turn, a.AgentIDs)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// The digest uses types of its own. Digests are stored, so renaming a field of another type must not change them.
+// Types for the hash only. Hashes are stored, so they must stay the same if a field of another type is renamed.
 type (
 	digestField struct {
 		Name, Value string
@@ -136,7 +136,7 @@ type (
 	digestOption struct{ Label, Description string }
 )
 
-// each applies f to all elements. It returns nil for nil: a digest distinguishes nil from an empty slice.
+// each applies f to all elements. It returns nil for nil, because a hash distinguishes nil from an empty slice.
 func each[A, B any](all []A, f func(A) B) []B {
 	if all == nil {
 		return nil

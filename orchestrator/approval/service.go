@@ -19,19 +19,19 @@ import (
 type Options struct {
 	Store  orchestrator.ApprovalStore
 	Agents Agents
-	Screen orchestrator.ApprovalScreen // shows approvals; nil denies every request without asking
-	// Approvers returns the users who may decide the requests of a user's turn in a group. If Approvers is nil, that
-	// user decides. In a private chat the user of the chat always decides.
+	Screen orchestrator.ApprovalScreen // shows approvals to users; if nil, every request is denied
+	// Approvers returns the users who may decide requests in a group. approvals is the user who started the turn. If
+	// Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
 	Approvers func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
-	Timeout   time.Duration // how long users have to decide before the request is denied
-	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
-	// touches one of them; a user must decide.
+	Timeout   time.Duration // how long users have for a decision before the request is denied
+	// Protected lists ductor's own files and directories, as absolute paths without symbolic links. If a request
+	// touches one of them, a user must decide it, and no rule applies.
 	Protected []string
-	// Files returns access to the files of a sandbox.
+	// Files gives access to the files in a sandbox.
 	Files func(in cli.Sandbox) (Files, error)
 
-	// Enter reports whether ductor is still running. If so, the caller must call leave when its work is done; ductor
-	// waits for leave before it ends.
+	// Enter must be called before work in the background. ok is false if ductor is ending; then there must be no work.
+	// Otherwise ductor waits for leave before it ends.
 	Enter  func() (leave func(), ok bool)
 	Now    func() time.Time
 	After  func(d time.Duration, f func()) (stop func() bool)
@@ -39,7 +39,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Agents are the methods of service.Service that a Service needs.
+// Agents contains the methods of service.Service that a Service needs.
 type Agents interface {
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
 	Bring(ctx context.Context, in cli.Sandbox, files []string) error
@@ -47,7 +47,7 @@ type Agents interface {
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 }
 
-// Service lets users and rules decide the requests of agents. Safe for concurrent use.
+// Service lets rules and users decide the requests of agents. It is safe for concurrent use.
 type Service struct {
 	opts Options
 	log  *slog.Logger
@@ -67,7 +67,7 @@ func (s *Service) of(turn cli.TurnID) *Requests {
 	return s.turns[turn]
 }
 
-// SetMode records the new mode of a running turn's agent.
+// SetMode records that the permission mode of a running turn has changed.
 func (s *Service) SetMode(turn cli.TurnID, mode cli.PermissionMode) {
 	if r := s.of(turn); r != nil {
 		r.mu.Lock()
@@ -113,8 +113,8 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// afterFullDisk calls again after a pause if err means that the disk is full. If ductor ends before that, the next
-// process does what again would do.
+// afterFullDisk calls again after a pause if err is the error of a full disk. If ductor ends before that, the next
+// process does the same work at its start.
 func (s *Service) afterFullDisk(err error, again func()) {
 	const pause = 5 * time.Second
 	if !errors.Is(err, orchestrator.ErrDiskFull) {
@@ -128,7 +128,7 @@ func (s *Service) afterFullDisk(err error, again func()) {
 	})
 }
 
-// WithdrawTurn closes the approvals of a turn that has ended. It retries while the disk is full.
+// WithdrawTurn closes the approvals of a turn that has ended. While the disk is full, it tries again.
 func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	approvals, err := s.opts.Store.WithdrawTurn(ctx, turn, s.opts.Now())
 	if err != nil {
@@ -140,9 +140,11 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	}
 }
 
-// WithdrawEnded cleans up when ductor starts. It closes the approvals of turns that have ended, and updates the chats
-// that still show closed approvals as open. Approvals of running turns stay open, because their agents repeat the
-// requests. Approvals of terminals stay open too, because a terminal may need a moment to repeat them.
+// WithdrawEnded must be called when ductor starts. It closes the approvals of turns that have ended. It also updates
+// chats that still show closed approvals as open.
+//
+// Approvals of running turns stay open, because the agents repeat their requests. The same applies to agents in
+// terminals, which may need a moment for that.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)
@@ -181,7 +183,7 @@ func (s *Service) show(approval orchestrator.Approval) {
 	s.opts.Screen.ShowApproval(approval)
 }
 
-// isSecret reports whether an answer to an approval must not be stored.
+// isSecret reports whether the answers to the questions of a request must not be stored.
 func isSecret(a orchestrator.ApprovalRequest) bool {
 	return slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 }
@@ -190,7 +192,7 @@ func mayDecide(a orchestrator.Approval, user orchestrator.PersonID) bool {
 	return user != 0 && slices.Contains(a.Approvers, user)
 }
 
-// approvers returns the users who may decide. In a private chat, the ID of the chat is the ID of its user.
+// approvers returns the users who may decide. In a private chat, the ID of the chat is the ID of the user.
 func (s *Service) approvers(p orchestrator.Prompt) []orchestrator.PersonID {
 	switch {
 	case p.Conversation.Chat > 0:

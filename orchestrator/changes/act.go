@@ -21,8 +21,8 @@ func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, i
 	return c, err
 }
 
-// toChange returns the same as Changes, for a user who wants to change files. It checks the user's rights, and returns
-// an error if a running turn may have written in the same repositories.
+// toChange returns a record like Changes does, for a user who wants to change files. It returns an error if the user
+// may not do that, or if a running turn may have written to the same repositories.
 func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
@@ -34,7 +34,7 @@ func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string
 	return c, err
 }
 
-// turnToChange is toChange for turns. It rejects checkpoints.
+// turnToChange is like toChange, but returns an error for a checkpoint.
 func (s *Service) turnToChange(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges,
 	error) {
 	c, err := s.toChange(ctx, by, string(turn))
@@ -82,7 +82,7 @@ func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
 
-// plan lists the repositories to restore, and the files of each.
+// plan lists the repositories and the files to restore.
 type plan []planned
 
 type planned struct {
@@ -90,8 +90,8 @@ type planned struct {
 	changes []git.Change
 }
 
-// plan creates a plan for all repositories of c. trees selects two trees of each repository: the tree to restore (to),
-// and the tree that the files must match now (from).
+// plan creates a plan for all repositories of c. For each repository, trees returns two Git trees. to is the tree to
+// restore. from is the tree that the files must match now.
 func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
 	for _, t := range c.Snapshot.Trees {
@@ -112,8 +112,8 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	return p, nil
 }
 
-// carryOut restores all repositories. It checks all of them first: if a file cannot be restored, carryOut changes
-// nothing.
+// carryOut restores the files of all repositories. It checks all of them first, and changes nothing if one file cannot
+// be restored.
 func (p plan) carryOut(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, act := range []func(*git.Repo, context.Context, []git.Change) error{(*git.Repo).Check, (*git.Repo).Restore} {
@@ -126,7 +126,6 @@ func (p plan) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// refusal converts an error of package git to an error of package orchestrator.
 func refusal(err error) error {
 	var differs *git.Differs
 	if errors.As(err, &differs) {
@@ -191,7 +190,7 @@ func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name st
 	return s.checkpoint(ctx, by, at, cli.Shorten(strings.Join(strings.Fields(name), " "), 100))
 }
 
-// checkpoint stores the state of a repository's files.
+// checkpoint stores the state of all files in a repository.
 func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.Place,
 	name string) (orchestrator.TurnChanges, error) {
 	ctx = context.WithoutCancel(ctx)

@@ -21,32 +21,33 @@ import (
 // Engine runs the turns of conversations. *conversation.Engine implements it.
 type Engine interface {
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// Directory returns a directory with links resolved, or an error if conversations may not work in it.
+	// Directory returns a directory without symbolic links in its path. It returns an error if conversations must not
+	// work there.
 	Directory(path string) (string, error)
 }
 
-// Options configures a Service. All fields but Sandboxes are required.
+// Options configures a Service. All fields except Sandboxes are required.
 type Options struct {
 	Store     orchestrator.ChangeStore
 	Sandboxes orchestrator.Sandboxes
-	Secrets   func(dir string) *secrets.Set // secrets to hide in the diffs of a directory
-	Hold      time.Duration                 // how long a write waits at most for the snapshot before it; 0 means 2 s
+	Secrets   func(dir string) *secrets.Set // secrets to remove from the diffs of a directory
+	Hold      time.Duration                 // how long a write may wait for the snapshot before it; 0 means 2 seconds
 	Now       func() time.Time
 	NewID     func() string
 	Log       *slog.Logger
 }
 
-// Service takes snapshots of turns' files. Safe for concurrent use after Attach.
+// Service takes snapshots of the files of turns. It is safe for concurrent use once Attach has returned.
 type Service struct {
 	opts   Options
 	engine Engine
 	git    *git.Git
-	life   context.Context // context of background work
+	life   context.Context // for work in the background
 	end    context.CancelFunc
 	wg     sync.WaitGroup
-	work   sync.Mutex // held while a user's command changes files
+	work   sync.Mutex // held while files are changed for a user
 
-	order   atomic.Int64 // number of starts and ends of turns
+	order   atomic.Int64 // counts the starts and ends of turns
 	mu      sync.Mutex
 	watches map[cli.TurnID]*watch
 }
@@ -63,10 +64,10 @@ func New(o Options) *Service {
 	return &Service{opts: o, watches: map[cli.TurnID]*watch{}, life: life, end: end}
 }
 
-// Attach connects components that are constructed after the Service.
+// Attach sets the components that are constructed after the Service.
 func (s *Service) Attach(engine Engine, git *git.Git) { s.engine, s.git = engine, git }
 
-// Close waits for background work. All turns must have ended. If ctx ends, Close cancels the remaining work.
+// Close waits for work in the background. All turns must have ended. When ctx is done, it cancels the work.
 func (s *Service) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { s.wg.Wait(); close(done) }()
@@ -79,8 +80,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// inRepository reports whether a directory of this host is inside a repository. It starts no process, so directories
-// outside of repositories cost little.
+// inRepository reports whether a directory on this host is inside a Git repository. It does not run git, so it is fast
+// for the many directories that are not.
 func inRepository(dir string) bool {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -92,10 +93,10 @@ func inRepository(dir string) bool {
 	}
 }
 
-// mostRepos limits the nested repositories in a snapshot.
+// mostRepos limits how many nested repositories a snapshot includes.
 const mostRepos = 20
 
-// treesOf returns the tree of a directory's repository and the trees of the repositories nested in it.
+// treesOf returns the Git trees of the repository around a directory, and of the repositories nested in it.
 func (s *Service) treesOf(ctx context.Context, at git.Place,
 	tree func(context.Context, *git.Repo) (string, error),
 ) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
@@ -123,7 +124,7 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 			if len(repos)+len(queue) >= mostRepos {
 				return repos, trees, git.ErrTooLarge
 			}
-			// Skip a nested repository that is not checked out.
+			// Leave out a nested repository that is not checked out.
 			if within, err := s.open(ctx, git.Place{In: at.In, Dir: dir}); err == nil && within.Top == dir {
 				queue = append(queue, within)
 			}
@@ -132,7 +133,7 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 	return repos, trees, nil
 }
 
-// open opens a repository if conversations may work in it.
+// open opens a repository, or returns an error if conversations must not work in it.
 func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	r, err := s.git.Open(ctx, at)
 	if err != nil {
@@ -144,8 +145,7 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return r, nil
 }
 
-// mix marks w and each turn that wrote in the same repository at the same time, because their changes cannot be
-// distinguished.
+// mix marks w and all turns that wrote to the same repository at the same time. Their changes cannot be told apart.
 func (s *Service) mix(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Service) mix(w *watch) {
 	}
 }
 
-// markBeside marks w if the other turn may have written since w started.
+// markBeside marks w if the other turn may have written after w started.
 func (w *watch) markBeside(other *watch) {
 	other.mu.Lock()
 	wrote := other.writes.possible() && (other.to == 0 || w.from < other.to)
@@ -168,7 +168,7 @@ func (w *watch) markBeside(other *watch) {
 	}
 }
 
-// share records the conversation of another turn that wrote in the repository during this turn.
+// share records in which conversation another turn wrote to the same repository at the same time.
 func (w *watch) share(in orchestrator.ConversationID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,8 +184,8 @@ func overlap(a, b *watch) bool {
 	return in(a, b) || in(b, a)
 }
 
-// worksIn reports whether the turn works in a repository. If the turn's repositories are not known yet, it returns true
-// if the turn's directory lies in top.
+// worksIn reports whether the turn works in the repository at top. As long as the repositories of the turn are unknown,
+// it checks whether the turn's directory is inside top.
 func (w *watch) worksIn(top string, in cli.Sandbox) bool {
 	w.mu.Lock()
 	known := w.writes.snapshotDone
@@ -208,7 +208,7 @@ func (s *Service) forget(w *watch) {
 	delete(s.watches, w.turn.ID)
 }
 
-// watchesIn lists the turns that work in a repository of a snapshot.
+// watchesIn returns the turns that work in one of the repositories of c.
 func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +222,8 @@ func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	return found
 }
 
-// busy returns a TurnWrites error if a turn that works in a repository of a snapshot may have written something.
+// busy returns a TurnWrites error if a running turn works in one of the repositories of c and may have written
+// something.
 func (s *Service) busy(c orchestrator.TurnChanges) error {
 	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
@@ -235,8 +236,8 @@ func (s *Service) busy(c orchestrator.TurnChanges) error {
 	return nil
 }
 
-// repeatSnapshots takes a new snapshot for each running turn that has not written anything. It runs after a user
-// changed files.
+// repeatSnapshots must be called after a user changed files. It takes a new snapshot for each running turn that has not
+// written anything yet.
 func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChanges) {
 	for _, w := range s.watchesIn(c) {
 		w.mu.Lock()
@@ -263,7 +264,7 @@ func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChange
 	}
 }
 
-// Prune deletes records older than before, and their snapshots.
+// Prune deletes records that are older than a time, together with their snapshots.
 func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error) {
 	for {
 		old, err := s.opts.Store.OldChanges(ctx, before, 100)
@@ -277,7 +278,8 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 					err = r.Forget(ctx, beforeRef(cli.TurnID(c.ID)), afterRef(cli.TurnID(c.ID)))
 				}
 				if err != nil && !errors.Is(err, orchestrator.ErrNoRepository) {
-					s.opts.Log.Debug("delete a snapshot", "dir", tree.Dir, "err", err) // the repository may be gone
+					// Only log an error: the repository may have been deleted.
+					s.opts.Log.Debug("delete a snapshot", "dir", tree.Dir, "err", err)
 				}
 			}
 			if err := s.opts.Store.DeleteChanges(ctx, c.ID); err != nil {

@@ -14,8 +14,9 @@ import (
 
 // Time limits.
 const (
-	holdMost  = 2 * time.Second  // default for how long a write waits for the snapshot before it
-	lookMost  = 2 * time.Minute  // for the snapshot before a turn; even a late one makes the next one faster
+	holdMost = 2 * time.Second // default of Options.Hold
+	// lookMost is for the snapshot before a turn. A late one is useless for this turn, but makes the next one faster.
+	lookMost  = 2 * time.Minute
 	afterMost = 20 * time.Second // for the snapshot after a turn
 )
 
@@ -24,23 +25,24 @@ type watch struct {
 	turn    orchestrator.Turn
 	began   time.Time
 	at      git.Place // the turn's directory and environment
-	resumed bool      // the previous process started the turn
+	resumed bool      // the turn began before a restart of ductor
 
 	mu     sync.Mutex
 	before before
 	writes writes
-	from   int64                        // value of Service.order at the start of the turn
-	to     int64                        // value of Service.order at the end of the turn; 0 while it runs
-	shared *orchestrator.ConversationID // conversation of another turn that wrote at the same time; nil for none
+	from   int64 // value of Service.order when the turn started
+	to     int64 // value of Service.order when the turn ended; 0 while it runs
+	// shared is the conversation of another turn that wrote at the same time. It is nil if no other turn did.
+	shared *orchestrator.ConversationID
 }
 
-// before is the snapshot before a turn.
+// before is the snapshot of the files before a turn.
 type before struct {
 	stop  context.CancelFunc
-	ready chan struct{} // closed once the snapshot is complete or has failed
+	ready chan struct{} // closed when the snapshot is complete or has failed
 	repos []*git.Repo
 	trees []orchestrator.SnapshotTree
-	why   orchestrator.NoUndo // why the turn has no undo; empty if it has one
+	why   orchestrator.NoUndo // why a user cannot undo the turn; empty if undo is possible
 }
 
 // isReady reports whether the snapshot is complete or has failed.
@@ -53,7 +55,7 @@ func (b *before) isReady() bool {
 	}
 }
 
-// none is the TurnWatch of a turn outside of any repository.
+// none is the TurnWatch of a turn that works outside of any repository.
 type none struct{}
 
 func (none) Observe(cli.Event)                               {}
@@ -79,7 +81,7 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, resumed bool) orchestra
 	return w
 }
 
-// takeBefore takes the snapshot before the turn, or loads the previous process's snapshot.
+// takeBefore takes the snapshot before the turn. If the turn began before a restart, it loads the snapshot from then.
 func (w *watch) takeBefore(ctx context.Context) {
 	repos, trees, err := w.s.treesOf(ctx, w.at, func(ctx context.Context, r *git.Repo) (string, error) {
 		if w.resumed {
@@ -100,7 +102,7 @@ func (w *watch) takeBefore(ctx context.Context) {
 	case w.resumed && trees[0].Before == "":
 		w.before.why = orchestrator.NoUndoLate
 	}
-	if w.resumed { // the previous process took its snapshot before these tools started
+	if w.resumed { // the snapshot is older than these tools, because it is from before the restart
 		clear(w.writes.early)
 	}
 	w.before.repos, w.before.trees = repos, trees
@@ -124,7 +126,7 @@ func (w *watch) Observe(ev cli.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.writes.observe(ev)
-	default: // most events need no lock
+	default: // no lock: most events come here
 	}
 }
 
@@ -144,7 +146,7 @@ func (s *Service) AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.App
 	case <-late.C:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.writes.tooEarly() // the agent gets its answer now, so it may write before the snapshot is complete
+		w.writes.tooEarly() // the agent gets the decision now, so its write may come before the snapshot
 	}
 }
 
@@ -155,7 +157,7 @@ func (s *Service) SnapshotTaken(turn cli.TurnID) bool {
 	return w == nil || w.before.isReady()
 }
 
-// answered records that ductor answered a request: the requested tool may write from now on.
+// answered records that the agent has got a decision, so that the tool may write from now on.
 func (w *watch) answered(id cli.ApprovalID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,14 +187,14 @@ func (w *watch) End() func(context.Context) orchestrator.Changed {
 	return w.changed
 }
 
-// changed returns the changes of the turn, which has ended.
+// changed returns the changes of the turn after it has ended.
 func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	defer w.s.forget(w)
 	ctx, cancel := context.WithTimeout(ctx, afterMost)
 	defer cancel()
 	select {
 	case <-w.before.ready:
-	case <-ctx.Done(): // let it continue, because it makes the next snapshot faster
+	case <-ctx.Done(): // do not cancel the snapshot, because it makes the next one faster
 		w.s.wg.Go(func() { <-w.before.ready; w.before.stop(); w.drop() })
 		return orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}
 	}
@@ -218,7 +220,7 @@ func (w *watch) drop() {
 	}
 }
 
-// compare takes the snapshot after the turn and stores the changes.
+// compare takes the snapshot after the turn, compares it with the one before, and stores the changes.
 func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error) {
 	if why := w.reason(); len(w.before.repos) == 0 || why != "" {
 		if !w.touched(ctx) {
@@ -265,7 +267,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	})
 }
 
-// reason returns why the snapshot before the turn is unusable, or "" if it is usable.
+// reason returns why the snapshot before the turn is useless, or "" if it is not.
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -275,10 +277,10 @@ func (w *watch) reason() orchestrator.NoUndo {
 	return w.before.why
 }
 
-// clockSlack exceeds the inaccuracy of a file system's clock.
+// clockSlack is more than the error of a file system's clock.
 const clockSlack = 50 * time.Millisecond
 
-// touched reports whether any file may have been written since the turn started.
+// touched reports whether a file may have been written after the turn started.
 func (w *watch) touched(ctx context.Context) bool {
 	since := w.began
 	if w.resumed {
@@ -292,7 +294,7 @@ func (w *watch) touched(ctx context.Context) bool {
 	return len(w.before.repos) == 0
 }
 
-// restorable returns the changes without changes of nested repositories, which have trees of their own.
+// restorable leaves out changes of nested repositories, which have their own trees.
 func restorable(all []git.Change) (some []git.Change) {
 	for _, c := range all {
 		if !c.Old.Repository() && !c.New.Repository() {

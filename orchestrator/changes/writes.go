@@ -8,18 +8,18 @@ import (
 	"ductor/cli"
 )
 
-// writes records the writes that a turn may have made.
+// writes records whether and when a turn may have written files.
 type writes struct {
 	wrote bool
-	tools map[cli.ToolID]bool     // unfinished tools that may write; false while waiting for an answer
-	asks  map[cli.ApprovalID]bool // requests for permission; true if the tool may write
-	// early lists the tools that may write, did not ask, and started before the snapshot was complete. unknownTool
-	// stands for a write without a known tool.
+	tools map[cli.ToolID]bool     // running tools that may write; false while a tool waits for permission
+	asks  map[cli.ApprovalID]bool // requests for permission; true if the tool may write after permission
+	// early lists tools that may have written before the snapshot was complete, because they did not ask for
+	// permission. unknownTool stands for a write without a known tool.
 	early        map[cli.ToolID]bool
-	snapshotDone bool // the snapshot before the turn is complete or has failed
+	snapshotDone bool // the snapshot is complete or has failed
 }
 
-// unknownTool is an ID that no tool has.
+// unknownTool is an ID that no real tool has.
 const unknownTool cli.ToolID = "\x00"
 
 func newWrites() writes {
@@ -28,12 +28,12 @@ func newWrites() writes {
 	}
 }
 
-// possible reports whether the turn may have written anything.
+// possible reports whether the turn may have written something.
 func (w *writes) possible() bool {
 	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
 }
 
-// tooEarly records a write of an unknown tool if the snapshot is not complete.
+// tooEarly records that an unknown tool may have written before the snapshot was complete.
 func (w *writes) tooEarly() {
 	if !w.snapshotDone {
 		w.early[unknownTool] = true
@@ -50,7 +50,7 @@ func (w *writes) observe(ev cli.Event) {
 			w.early[ev.ID] = true
 		}
 	case cli.ToolChanged:
-		if _, known := w.tools[ev.ID]; !known { // the first event named a tool that only reads
+		if _, known := w.tools[ev.ID]; !known { // the first event looked like a tool that only reads
 			w.observe(ev.ToolStarted)
 		}
 	case cli.ToolEnded:
@@ -65,7 +65,7 @@ func (w *writes) observe(ev cli.Event) {
 	case cli.FileChanged:
 		w.wrote = true
 		w.tooEarly()
-	case cli.ApprovalAsked: // the tool waits for the answer, and the answer waits for the snapshot
+	case cli.ApprovalAsked: // the tool waits for permission, which comes after the snapshot
 		w.asks[ev.ID] = !onlyReads(ev.Tool)
 		started := ev.Started
 		if started == "" && len(w.tools) == 1 {
@@ -79,10 +79,10 @@ func (w *writes) observe(ev cli.Event) {
 	}
 }
 
-// onlyReads reports whether a tool is known not to change files.
+// onlyReads reports whether a tool surely does not change files.
 func onlyReads(tool string) bool {
 	if own := cli.OwnTool(tool); own != "" {
-		return own != "work_with" // work_with lets another agent write
+		return own != "work_with" // the tool work_with lets another agent write files
 	}
 	switch strings.ToLower(tool) {
 	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file",

@@ -1,5 +1,5 @@
-// Package circuit is the circuit breaker of agents. An agent gets no turns for a while after several failed turns in a
-// row, and while it is at its usage limit.
+// Package circuit stops using an agent for a while, like a circuit breaker: after several failed turns in a row, and
+// while the agent is at its usage limit.
 package circuit
 
 import (
@@ -12,14 +12,15 @@ import (
 	"ductor/cli"
 )
 
-// The first and the longest pause of an agent after too many failures. The pause doubles with each further failure.
+// After too many failures, an agent pauses. These are its first and its longest pause. The pause doubles with each
+// further failure.
 const (
 	firstPause = time.Minute
 	mostPause  = 30 * time.Minute
 )
 
-// Breakers records how the last turns of each agent in each environment ended. A nil Breakers never opens. Safe for
-// concurrent use.
+// Breakers records how the last turns of each agent in each environment ended. With a nil Breakers, agents never pause.
+// It is safe for concurrent use.
 type Breakers struct {
 	failures int // number of failures in a row after which an agent pauses
 	now      func() time.Time
@@ -34,23 +35,23 @@ type agent struct {
 	account cli.Account
 }
 
-// state holds two independent facts about an agent: its limit and its failures.
+// state describes an agent. Its usage limit and its failures are independent of each other.
 type state struct {
-	limit *cli.Failure // current usage limit; nil for none
+	limit *cli.Failure // the usage limit that the agent has reached; nil for none
 
 	failed int          // number of failed turns in a row
 	last   *cli.Failure // the last failure
-	paused time.Time    // end of the pause
+	paused time.Time    // when the pause ends
 }
 
-// New creates Breakers that open after this number of failures in a row. If failures is 0, they open only for agents at
-// their usage limit.
+// New creates Breakers that let an agent pause after this number of failures in a row. If failures is 0, an agent
+// pauses only at its usage limit.
 func New(failures int, now func() time.Time) *Breakers {
 	return &Breakers{failures: failures, now: now, states: map[agent]state{}}
 }
 
-// Ended records the end of a turn. f is nil for success. Ended ignores failures of stale turns, because they are not
-// the agent's fault.
+// Ended records how a turn ended. f is nil if the turn succeeded. A stale turn is not the agent's fault, so Ended
+// ignores such a failure.
 func (b *Breakers) Ended(in cli.Sandbox, name cli.Agent, account cli.Account, f *cli.Failure) {
 	if b == nil || f != nil && errors.Is(f, cli.ErrStale) {
 		return
@@ -86,7 +87,7 @@ func pauseAfter(further int) time.Duration {
 	return pause
 }
 
-// verdict classifies the end of a turn by what it shows about the agent.
+// verdict classifies the end of a turn by its meaning for the agent.
 type verdict int
 
 const (
@@ -115,7 +116,7 @@ func judge(f *cli.Failure) verdict {
 	return saysNothing
 }
 
-// Open returns the reason why an agent gets no turns now. It returns nil if the agent gets turns.
+// Open returns nil if ductor may use an agent now. Otherwise it returns the failure because of which the agent pauses.
 func (b *Breakers) Open(in cli.Sandbox, name cli.Agent, account cli.Account) *cli.Failure {
 	if b == nil {
 		return nil
@@ -137,8 +138,8 @@ func (b *Breakers) open(who agent, in cli.Sandbox) *cli.Failure {
 	return nil
 }
 
-// MayRepeat reports whether ductor may repeat a failed turn of an agent without asking. After too many failures it
-// returns false until a turn of the agent succeeds.
+// MayRepeat reports whether ductor may run a failed turn of an agent again without asking the user. After too many
+// failures this is false until a turn of the agent succeeds.
 func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent, account cli.Account) bool {
 	if b == nil || b.failures == 0 {
 		return true
@@ -148,8 +149,7 @@ func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent, account cli.Account
 	return b.states[agent{in.Name(), name, account}].failed < b.failures
 }
 
-// All returns the reasons that Open returns for the agents of an environment with these accounts, sorted by agent. It
-// omits agents that get turns.
+// All calls Open for all agents of an environment with these accounts, and returns the failures, sorted by agent.
 func (b *Breakers) All(in cli.Sandbox, of cli.Accounts) (all []*cli.Failure) {
 	if b == nil {
 		return nil

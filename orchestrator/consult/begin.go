@@ -32,9 +32,9 @@ func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 	}
 }
 
-// enter counts an agent as running until the caller calls leave. It sets r.by.fresh if another question uses the same
-// lane, or if the agent works in a different directory than the session. If ctx belongs to no question, enter begins a
-// question.
+// enter counts an agent as running until the caller calls leave. If the agent cannot continue its session, because
+// another question uses the same lane or because the session has another directory, enter sets r.by.fresh. If ctx does
+// not come from Begin, enter begins the question.
 func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave func(), err error) {
 	end := func() {}
 	one, begun := ctx.Value(questionKey{}).(*question)
@@ -62,8 +62,8 @@ func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave
 	}, nil
 }
 
-// register registers a running agent. It returns ErrTooManyConsults if mostAtOnce agents of the conversation are
-// running.
+// register counts an agent as running. It returns ErrTooManyConsults if mostAtOnce agents of the conversation are
+// already running.
 func (e *Engine) register(one *question, r *asking, of lane) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

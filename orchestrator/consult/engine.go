@@ -24,11 +24,11 @@ import (
 type Options struct {
 	Side  side.Client
 	Store orchestrator.ConsultStore
-	// Session returns the session of a question, and creates it if it does not exist; see orchestrator.Consults.
+	// Session returns the session to which a question belongs. It creates the session if necessary.
 	Session func(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.Session, error)
 	Names   orchestrator.SessionNames
-	// SideRequest returns the base request for questions of a conversation: the environment and directory of the
-	// conversation's next turn.
+	// SideRequest returns a request without a prompt, with the environment and the directory that the conversation's
+	// next turn would use.
 	SideRequest func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
 	Budget      func() int // maximum number of tokens of history in a question
 	Shorten     side.Shortener
@@ -40,10 +40,10 @@ type Options struct {
 // Limits of questions.
 const (
 	DefaultWait = 10 * time.Minute
-	mostAtOnce  = 8 // simultaneous questions of one conversation
+	mostAtOnce  = 8 // questions of one conversation at the same time
 )
 
-// Engine asks models. Safe for concurrent use.
+// Engine asks models. It is safe for concurrent use.
 type Engine struct {
 	opts Options
 
@@ -53,15 +53,15 @@ type Engine struct {
 	wg     sync.WaitGroup
 }
 
-// question is an unanswered question with its running agents. A question to a group has several agents. No agent runs
-// before the first one starts and between two agents.
+// question is a question that is not answered yet. running counts its agents: a question to a group has several. The
+// number is zero before the first agent starts and between two agents.
 type question struct {
 	running int
-	lanes   map[lane]bool // lanes that the agents use
+	lanes   map[lane]bool // lanes that the agents of the question use
 	cancel  context.CancelCauseFunc
 }
 
-// lane identifies the part of a session that belongs to one agent. Only one question at a time may use it.
+// lane is an agent's own session inside a session of ductor. Two questions must not use it at the same time.
 type lane struct {
 	session orchestrator.SessionID
 	of      orchestrator.AgentEnv
@@ -71,7 +71,7 @@ type questionKey struct{}
 
 var _ orchestrator.Consults = (*Engine)(nil)
 
-// New creates an Engine. Close ends it.
+// New creates an Engine. The caller must call Close when ductor ends.
 func New(o Options) *Engine {
 	return &Engine{opts: o, asking: map[orchestrator.ConversationID]map[*question]bool{}}
 }
@@ -81,7 +81,7 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 	return e.consult(ctx, q, approach{until: math.MaxInt64})
 }
 
-// consult asks a model that may only read.
+// consult asks an agent that may only read files.
 func (e *Engine) consult(ctx context.Context, q orchestrator.ConsultQuestion,
 	by approach) (orchestrator.ConsultAnswer, error) {
 	at, err := e.opts.SideRequest(ctx, q.Conversation)
@@ -117,31 +117,31 @@ func both(first, second func(cli.Event)) func(cli.Event) {
 	}
 }
 
-// approach is a way to ask an agent.
+// approach configures how an agent is asked: for a consultation, for a group, or for work.
 type approach struct {
 	kind         orchestrator.EntryKind
-	role         string // name of the agent's role
+	role         string // name of the agent's role, or empty
 	instructions string // system prompt
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
-	fresh        bool         // use a new session of the agent, which later questions do not continue
-	until        int64        // number of the last entry of the session that the agent may see
-	quoted       []cli.TurnID // entries that quotes contains, so that the history omits them
-	quotes       string       // follows the question, but is not part of its entry
+	fresh        bool         // start a new agent session, which later questions do not continue
+	until        int64        // the agent gets only entries up to this number as history
+	quoted       []cli.TurnID // entries whose text is in quotes, so that the history leaves them out
+	quotes       string       // sent after the question, but not stored with it
 }
 
-// asking is a question that is sent to an agent, with the data for its entry.
+// asking is a question for one agent, with the data for the entry that is stored.
 type asking struct {
 	orchestrator.ConsultQuestion
 	by      approach
 	at      cli.Request
 	session orchestrator.Session
 	entry   orchestrator.Turn
-	leftOut int // number of entries that were shortened or left out
+	leftOut int // number of entries that the agent saw shortened or not at all
 	hidden  *secrets.Set
 	steps   steps.Recorder
 }
 
-// record removes secrets from an event of the agent and records it.
+// record records an event of the agent, without secrets.
 func (r *asking) record(ev cli.Event) {
 	if ended, is := ev.(cli.ToolEnded); is { // remove color codes first, because they could split a secret
 		ended.Output, ended.Err = cli.WithoutCodes(ended.Output), cli.WithoutCodes(ended.Err)
@@ -151,7 +151,7 @@ func (r *asking) record(ev cli.Event) {
 	r.steps.Observe(clean)
 }
 
-// askAside asks an agent outside of the turns of a session, and stores the entry.
+// askAside asks an agent and stores question and answer as an entry of the session.
 func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion,
 	by approach) (a orchestrator.ConsultAnswer, err error) {
 	began := e.opts.Now()
@@ -194,7 +194,7 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 		all := r.steps.Steps()
 		r.entry.Outcome.Steps = len(all)
 		stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all)
-		if errors.Is(stored, orchestrator.ErrNoSession) { // a user deleted the session, but still gets the answer
+		if errors.Is(stored, orchestrator.ErrNoSession) { // a user has deleted the session, but must get the answer
 			e.opts.Logger.Warn("an entry is not stored, because its session is deleted", "session", r.session.ID)
 			stored = nil
 		}
@@ -222,7 +222,7 @@ func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}, err
 }
 
-// outcomeOf returns the outcome of an entry. err is nil if the agent answered.
+// outcomeOf returns the outcome to store. err is nil if the agent answered.
 func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: r.Text, Agent: agent, Model: r.Model,
 		Usage: r.Usage, CostUSD: r.CostUSD}
@@ -241,8 +241,8 @@ func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	return o
 }
 
-// The system prompts of a consulted agent, with and without access to files. They override the instructions of the
-// agent's plan mode, in which it may only read.
+// System prompts for an agent that is asked a question, with and without access to files. The agent runs in plan mode,
+// because that is read-only. These prompts replace the instructions of the plan mode.
 const (
 	instructions = consulted + "With the tools that you have you may read the files of the project, and you change " +
 		"nothing. " + answering
@@ -255,8 +255,8 @@ const (
 		"summary in <SUMMARY></SUMMARY>."
 )
 
-// askAgent shows the agent the entries of the session that it has not seen, and asks the question. If the agent cannot
-// resume its own session, askAgent asks in a new one.
+// askAgent sends the question to the agent, together with the entries of the session that the agent has not seen. If
+// the agent cannot continue its own session, askAgent starts a new one.
 func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	var store handoff.AgentSessions
 	var own orchestrator.AgentSession
@@ -307,7 +307,7 @@ func (e *Engine) askOnce(ctx context.Context, r *asking, known *handoff.Knowledg
 			r.record(ev)
 		},
 	})
-	if err == nil { // some agents report their session only at the end
+	if err == nil { // some agents report the ID of their session only at the end
 		known.Learn(record, cli.SessionStarted{AgentSessionID: result.AgentSessionID})
 		known.Learn(record, result)
 	}
@@ -320,7 +320,7 @@ func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID,
 	return e.lastIn(ctx, in, idOrName, orchestrator.ConsultationEntry)
 }
 
-// LastWorker is Last for work: it returns the model that last worked in a session.
+// LastWorker is like Last, for a Work: it returns the model that last worked in a session.
 func (e *Engine) LastWorker(ctx context.Context, in orchestrator.ConversationID,
 	idOrName string) (orchestrator.ModelChoice, error) {
 	return e.lastIn(ctx, in, idOrName, orchestrator.WorkEntry)
@@ -348,7 +348,7 @@ func (e *Engine) Asking(in orchestrator.ConversationID) int {
 	return len(e.shownIn(in))
 }
 
-// Abort implements orchestrator.Consults. A running Ask returns when all processes of its agent are dead.
+// Abort implements orchestrator.Consults. Ask returns once all processes of its agent are dead.
 func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -359,8 +359,8 @@ func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	return len(all)
 }
 
-// shownIn returns the unanswered questions of all conversations whose activity the conversation shows, including its
-// own. The caller holds mu.
+// shownIn returns the unanswered questions of a conversation, and of all conversations whose activity is shown in it.
+// The caller holds mu.
 func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
 	for of, here := range e.asking {
 		if of.Shown() == in {
@@ -370,7 +370,7 @@ func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
 	return all
 }
 
-// Close cancels all questions and rejects new ones. It waits until all questions have ended or ctx is done.
+// Close cancels all questions and accepts no new ones. It waits until all questions have ended or ctx is done.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true

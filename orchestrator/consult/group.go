@@ -32,7 +32,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 		defer mu.Unlock()
 		step(s)
 	}
-	var said []cli.TurnID // entries that the group has stored
+	var said []cli.TurnID // entries that were stored for the group's answers
 	for round := 1; round <= q.Rounds; round++ {
 		if s, err = e.opts.Session(ctx, q.ConsultQuestion); err != nil {
 			return all, err
@@ -53,7 +53,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 	return all, ended(all.Conclusion)
 }
 
-// ended returns the error that ends the whole group. It returns nil if the group continues.
+// ended returns an error if the whole group must stop, and nil if it can continue.
 func ended(steps ...orchestrator.GroupStep) error {
 	for _, s := range steps {
 		if errors.Is(s.Err, cli.ErrAborted) || errors.Is(s.Err, orchestrator.ErrShutdown) ||
@@ -68,8 +68,9 @@ func answered(steps []orchestrator.GroupStep) []orchestrator.GroupStep {
 	return slices.DeleteFunc(slices.Clone(steps), func(s orchestrator.GroupStep) bool { return s.Err != nil })
 }
 
-// round asks each model that answered in the previous round. From the second round on, it shows each model the answers
-// of the others. The history for the models ends at by.until, so it contains no answers of the current round.
+// round asks each model that answered in the previous round. From the second round on, each model gets the answers of
+// the other models. As history, the models get only entries up to by.until, so that they do not see answers of the same
+// round.
 func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep,
 	by approach, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
@@ -85,7 +86,8 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 			others := slices.Delete(slices.Clone(before), i, i+1)
 			ask.Text, ask.Context = reconsider, orchestrator.ContextFiles{}
 			by.quotes = "\n\n" + quoted(others)
-			own := before[i].Answer.Entry // the model's own session contains this entry, if the model is asked in it
+			// The model's own answer is already part of its agent session, if that session continues.
+			own := before[i].Answer.Entry
 			by.quoted = slices.DeleteFunc(slices.Clone(by.quoted), func(id cli.TurnID) bool { return id == own })
 		}
 		asked.Go(func() {
@@ -105,8 +107,8 @@ const (
 		"The question:\n"
 )
 
-// conclude asks the first model with an answer for a conclusion. It uses a new session of the agent, because a model
-// would otherwise prefer its own answer.
+// conclude asks for a conclusion from the answers. It asks the first model that answered, in a new agent session: in
+// its old session the model would prefer its own answer.
 func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
 	steps []orchestrator.GroupStep, said []cli.TurnID) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
@@ -117,7 +119,7 @@ func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
 	return s
 }
 
-// quoted formats the answers of models for another model.
+// quoted formats the answers of some models, to be shown to another model.
 func quoted(steps []orchestrator.GroupStep) string {
 	var b strings.Builder
 	for _, s := range answered(steps) {
@@ -126,8 +128,8 @@ func quoted(steps []orchestrator.GroupStep) string {
 	return b.String()
 }
 
-// Assumed size of a question besides its text, in tokens: the agent's system prompt, and the answer. Agents differ, and
-// no agent reports these numbers in advance.
+// Guesses for the estimate, in tokens: the agent's system prompt and tools, and the answer. The true numbers differ
+// between agents and are not known before the question.
 const (
 	usualStart  = 15_000
 	usualAnswer = 800
@@ -151,7 +153,7 @@ func (e *Engine) Estimate(q orchestrator.GroupQuestion, models []cli.MenuEntry) 
 	}
 	for round := range q.Rounds {
 		for _, m := range q.Panel {
-			// A follow-up question reads the whole conversation again.
+			// For a follow-up question, the model reads all earlier messages again.
 			add(m, usualStart+question+int64(round)*(answers+question))
 		}
 	}
@@ -159,7 +161,6 @@ func (e *Engine) Estimate(q orchestrator.GroupQuestion, models []cli.MenuEntry) 
 	return sum
 }
 
-// priceOf returns the price of a model, or zero if it is unknown.
 func priceOf(m orchestrator.ModelChoice, entries []cli.MenuEntry) cli.Price {
 	for _, e := range entries {
 		for _, known := range e.Models {

@@ -7,11 +7,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// trail audits the tools of an agent other than the conversation's own agent. Only the goroutine of the agent's stream
-// uses it.
+// trail writes the tools of a consulted agent to the audit log. Only the goroutine that reads the agent's output uses
+// it.
 type trail struct {
 	e    *Engine
-	of   orchestrator.AuditEntry // fields that all entries share; Call is the ID of the agent's turn
+	of   orchestrator.AuditEntry // fields that all entries have in common; Call is the ID of the agent's turn
 	hide func(text string) string
 
 	tools map[cli.ToolID]cli.ToolStarted // running tools
@@ -22,13 +22,14 @@ func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *tr
 	return &trail{e: e, of: of, hide: hide, tools: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// call returns an ID for a tool call that differs from all IDs of the conversation's own agent.
+// call makes the ID of a tool call unique. Without the prefix it could equal the ID of a call in the conversation's own
+// turns.
 func (t *trail) call(id cli.ToolID) cli.ToolID { return t.of.Call + "/" + id }
 
-// mostReason limits the error text of a failed tool in the audit, in bytes.
+// mostReason is the maximum length of a tool's error in the audit log, in bytes.
 const mostReason = 200
 
-// observe records a tool when the tool has ended. The store skips a tool if the agent asked for permission.
+// observe adds a tool to the audit log when the tool has ended. The store skips it if the agent asked for permission.
 func (t *trail) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:
@@ -44,7 +45,8 @@ func (t *trail) observe(ev cli.Event) {
 		entry := t.of
 		entry.At, entry.Call, entry.Tool, entry.Title = t.e.opts.Now(), t.call(ev.ID), began.Name, t.hide(began.Title)
 		entry.Reason = cli.Shorten(t.hide(ev.Err), mostReason)
-		if err := t.e.opts.Works.Audit(context.Background(), entry); err != nil { // the tool has already run
+		// Only log an error: the tool has already run.
+		if err := t.e.opts.Works.Audit(context.Background(), entry); err != nil {
 			t.e.opts.Logger.Error("record the audit", "what", entry.What, "err", err)
 		}
 	}

@@ -10,14 +10,13 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// Works connects an Engine to the turns for which agents work. All fields are required.
+// Works connects an Engine to running turns, for which it lets other agents work. All fields are required.
 type Works struct {
-	// AskFor asks the users of a running turn to decide a request of another agent that works for the turn; see
-	// orchestrator.ActiveTurns.
+	// AskFor is orchestrator.ActiveTurns.AskFor.
 	AskFor func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error)
-	// Decide passes a decision to the agent of a turn; see orchestrator.Gateway.
+	// Decide is orchestrator.Gateway.Decide.
 	Decide func(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
-	// Audit records actions of agents.
+	// Audit adds entries to the audit log.
 	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
 }
 
@@ -26,9 +25,9 @@ const workInstructions = "Another agent has you work on a task for its user, and
 	"End with a short report: what you did, which files you changed, how you checked it, and what is open. " +
 	"If the report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
-// Work lets an agent work for a turn, with the turn's rights and directory, and waits for its report. The turn's users
-// and the rules of its conversation decide the agent's requests. Work ends with ctx, with the turn, with Abort and with
-// Close. It returns the same errors as Ask.
+// Work runs an agent that works for a turn, with the turn's rights and directory, and returns its report. If the agent
+// asks for permission, the users of the turn and the rules of its conversation decide. Work stops when ctx is done,
+// when the turn ends, and when Abort or Close is called. It returns the same errors as Ask.
 func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error) {
 	ctx, leave, err := w.For.Help(ctx)
 	if err != nil {
@@ -50,8 +49,8 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 		}})
 }
 
-// lent returns the base request for work, with the rights of the turn w.For. It replaces a temporary bypass by cli.Ask,
-// because the bypass could end while the agent works.
+// lent returns a request with the rights of the turn w.For. If the turn has a bypass for a limited time, the request
+// has the mode ask, because the bypass could end while the agent works.
 func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
 	at := cli.Request{
@@ -66,7 +65,7 @@ func lent(w orchestrator.Work) cli.Request {
 	return at
 }
 
-// work runs the agent of a task once.
+// work runs the agent once, without a retry.
 func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result,
 	error) {
 	at.Turn = cli.TurnID(e.opts.Side.NewID())
@@ -95,12 +94,11 @@ type helper struct {
 	who  orchestrator.Helper
 	life context.Context
 
-	wg     sync.WaitGroup                        // goroutines that wait for a decision
-	asking map[cli.ApprovalID]context.CancelFunc // used only by the agent's stream
+	wg     sync.WaitGroup                        // goroutines that wait for a user's decision
+	asking map[cli.ApprovalID]context.CancelFunc // used only by the goroutine that reads the agent's output
 	trail  *trail
 }
 
-// observe handles an event of the agent's stream.
 func (h *helper) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
@@ -121,10 +119,11 @@ func (h *helper) observe(ev cli.Event) {
 	}
 }
 
-// undecided is the answer that the agent gets if no user could decide.
+// undecided is the reason that the agent gets if its request could not be shown to a user.
 const undecided = "No user can be asked any more, so it was denied."
 
-// ask asks the users of the turn to decide. It does not wait for the decision, so that the agent's stream continues.
+// ask asks the users of the turn to decide a request. It does not wait for the decision, because the agent's output
+// must be read in the meantime.
 func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 	ctx, giveUp := context.WithCancel(h.life)
 	h.asking[id] = giveUp

@@ -8,8 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop implements bot.Desk. Queued turns do not start until Stop has committed. The card of the running turn shows that
-// it was stopped once the turn has ended.
+// Stop implements bot.Desk. No queued turn starts before Stop has committed. The card of the running turn shows that it
+// was stopped as soon as the turn has ended.
 func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)
@@ -27,7 +27,7 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 	return report, err
 }
 
-// StopTurn implements bot.Desk. It aborts the turn before it waits for anything.
+// StopTurn implements bot.Desk. It aborts the turn first, before anything that may block.
 func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -51,8 +51,8 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return nil
 }
 
-// abortTurn aborts a turn if the user may abort it and the turn is older than the press. Otherwise it returns nil. It
-// does not block.
+// abortTurn aborts a turn, unless the user may not abort it or pressed the button before the turn existed. In these
+// cases it returns nil. It does not block.
 func (c *conversation) abortTurn(r *running, by orchestrator.Press) *orchestrator.Stopping {
 	if r == nil || !by.MayEnd(r.turn) || by.Precedes(r.turn) {
 		return nil
@@ -76,7 +76,7 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 		switch r := c.running.Load(); {
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
-		case c.start.redelivered != nil: // the turn ended with the previous process
+		case c.start.redelivered != nil: // the turn ended when ductor restarted
 			s = &orchestrator.Stopping{Over: c.start.redelivered,
 				Alive: func(context.Context) []cli.ProcessName { return nil }}
 		}
@@ -84,13 +84,13 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort aborts the running turn and removes turns from the queue. It stores both changes and the result of answer in
-// one commit. first is the turn that Stop has already aborted. That turn may have ended since.
+// abort aborts the running turn and removes turns from the queue. One transaction stores this and the result of answer.
+// first is the turn that Stop has just aborted, if any. It may have ended in the meantime.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
 	report := orchestrator.AbortReport{Stopping: first}
-	now := c.running.Load() // may be another turn, which has just started
+	now := c.running.Load() // not always the turn that Stop aborted: the next one may have started
 	if s := c.abortTurn(now, by); s != nil {
 		report.Stopping, ending = s, now.turn.ID
 	}
@@ -110,9 +110,10 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running
 	}
 	handled := answer(report)
-	// If the store cannot record the abort now, record retries: otherwise the next process would run these turns.
+	// If the store cannot record the abort now, record tries again. Otherwise the next process would run these turns.
 	_, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
-		defer func() { handled.Notices = nil }() // a retry stores no notices, because the caller sees the error
+		// A later try must not store notices, because the caller reports the error.
+		defer func() { handled.Notices = nil }()
 		return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped), handled)
 	})
 	for _, w := range dropped {

@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// accountsWait limits the time for checking the log-ins of an agent's accounts for a user.
+// accountsWait limits how long ductor checks whether the accounts of an agent are logged in.
 const accountsWait = 2 * time.Second
 
 // Accounts implements menu.Service.
@@ -59,24 +59,23 @@ func (e *Engine) setAccount(ctx context.Context, id orchestrator.ConversationID,
 	})
 }
 
-// hasAccount reports whether the configuration has an account.
+// hasAccount reports whether the configuration contains an account of an agent.
 func (e *Engine) hasAccount(ctx context.Context, agent cli.Agent, account cli.Account) bool {
 	return account == "" || contains(e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", agent), account)
 }
 
-// contains reports whether a list of accounts has an account.
 func contains(all []cli.MenuEntry, account cli.Account) bool {
 	return slices.ContainsFunc(all, func(entry cli.MenuEntry) bool { return entry.Account == account })
 }
 
-// useAccount sets the account of a turn whose agent is known. If the configuration no longer has the account that the
-// conversation chose, the turn uses the default one, the chat is notified, and the conversation forgets its choice.
+// useAccount sets the account of a turn as the conversation chose it. If the configuration no longer contains that
+// account, the turn uses the default account. Then useAccount also resets the choice and notifies the chat.
 func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation, t *orchestrator.Turn) {
 	t.Entry.Account = conv.Settings.Accounts[t.Agent]
 	if t.Entry.Account == "" {
 		return
 	}
-	// The turn itself reports an agent that is no longer configured, which has no accounts at all.
+	// If the agent is no longer configured, it has no accounts. Do nothing, because the turn reports that problem.
 	all := e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", t.Agent)
 	if len(all) == 0 || contains(all, t.Entry.Account) {
 		return
@@ -93,8 +92,8 @@ func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation,
 	}
 }
 
-// continueAs sets the account of an agent in the conversation, and runs the prompt of a turn of that agent again. If it
-// refuses, the conversation keeps its account.
+// continueAs changes the account of an agent in the conversation, and runs the prompt of a turn again with that
+// account. If it returns an error, the account stays the same.
 func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	if t.Agent == "" || account == t.Entry.Account || !e.hasAccount(ctx, t.Agent, account) {
@@ -105,7 +104,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 		return receipt, err
 	}
 	again := repetition(t, withoutJobWants(t.Wants), by)
-	c.do(func() { // nothing starts before this function returns, so the new turn uses the account
+	c.do(func() { // no turn starts before this function returns, so the new turn uses the new account
 		if err = e.unrepeated(ctx, t.ID, by.Conversation); err != nil {
 			return
 		}
@@ -119,7 +118,8 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 		}); err != nil {
 			return
 		}
-		// Only now: otherwise a crash in between would lose the account, because this commit marks the press as handled.
+		// This commit must come second, because it marks the press as handled. Otherwise a crash between the two would
+		// lose the change of the account.
 		if receipt, err = c.append(ctx, &again); err != nil {
 			err = errors.Join(err, e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
 				c.Settings.Accounts = before
@@ -132,7 +132,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 	return receipt, err
 }
 
-// switchAccount is continueAs for a running turn, which it stops.
+// switchAccount stops a running turn, and then does the same as continueAs.
 func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	c, err := e.conversation(by.Conversation)
@@ -146,16 +146,16 @@ func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.A
 	case !by.MayEnd(r.turn) || by.Precedes(r.turn):
 		return receipt, orchestrator.ErrNotAllowed
 	}
-	// Queue the copy first: without it, a stopped turn would have lost its prompt. The copy does not mark the press as
-	// handled, so after a crash the same press finds the copy and still stops the turn.
+	// Queue the copy of the turn first, so that the prompt is not lost once the turn is stopped. This does not mark the
+	// press as handled. After a crash in between, ductor handles the press again, finds the copy and stops the turn.
 	queuing := by
 	queuing.Updates = nil
 	receipt, err = e.continueAs(ctx, r.turn, account, queuing)
 	if receipt.Full || err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
 		return receipt, err
 	}
-	receipt.Turn = id // the buttons of its card change when it has ended
-	// After ErrNoTurn the turn has just ended by itself.
+	receipt.Turn = id // the card of this turn changes its buttons when it has ended
+	// ErrNoTurn means that the turn has just ended without an abort.
 	if stop := e.StopTurn(ctx, id, by); !errors.Is(stop, orchestrator.ErrNoTurn) {
 		err = cmp.Or(stop, err)
 	}

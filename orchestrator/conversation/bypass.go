@@ -28,34 +28,35 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 	return err
 }
 
-// bypassed reports whether the conversation is in bypass in the given environment: a user chose it there, and its time
-// has not ended.
+// bypassed reports whether the permission mode bypass is active for a conversation and an environment. A user must have
+// chosen it for this environment, and its time must not be over.
 func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver is called by a timer at until, the end of a bypass. The timer does not depend on changes of the wall
-// clock. In the meantime the user may have ended the bypass or chosen another one.
+// bypassOver ends a bypass. A timer calls it at until, even if the wall clock was changed. By then the user may have
+// ended the bypass or chosen another one.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, until time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
-		return // the next start ends the bypass
+		return // ductor ends; its next start ends the bypass
 	}
 	defer e.wg.Done()
 	ended, turn, err := c.expire(ctx, until)
 	if err != nil {
-		// permissionOf checks the time, so this bypass no longer applies.
+		// The bypass is inactive anyway, because permissionOf checks the time.
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
 	if turn != "" {
 		c.leaveBypass(ctx, turn)
 	}
-	if ended { // the mode changed; otherwise a user had already ended the bypass
+	if ended { // false if a user had ended the bypass before
 		e.notice(ctx, id, "turn.bypass-over")
 	}
 }
 
-// expire ends a bypass that ends at until or has already expired. It returns the turn that still runs in bypass.
+// expire ends a bypass that lasts until the given time or whose time is already over. It returns the running turn if
+// that uses the bypass.
 func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
@@ -78,8 +79,8 @@ func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool,
 	return ended, turn, err
 }
 
-// leaveBypass switches the agent of a turn in bypass to ask mode. If the agent cannot switch, leaveBypass ends the
-// turn.
+// leaveBypass switches the agent of a running turn from the mode bypass to ask. If the agent cannot switch, leaveBypass
+// ends the turn.
 func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 	call, cancel := context.WithTimeout(ctx, steerWait)
 	defer cancel()
@@ -102,8 +103,8 @@ func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 	})
 }
 
-// CaughtUp implements turn.Conversation. If the previous process left the turn in bypass, CaughtUp switches the agent
-// to ask mode.
+// CaughtUp implements turn.Conversation. It switches agents from the mode bypass to ask, because a bypass does not
+// survive a restart.
 func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
 		c.e.wg.Go(func() {
@@ -113,8 +114,8 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	}
 }
 
-// endBypasses ends every bypass from before a restart. It marks the turns that still run in bypass, and notifies the
-// conversations without such a turn.
+// endBypasses ends every bypass that began before a restart. It marks the running turns that use one, so that CaughtUp
+// switches their agents. It notifies the conversations that have no such turn.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndBypasses(ctx, e.now())
 	if err != nil {
@@ -124,7 +125,7 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		switch {
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
-			turns[i].Bypass = e.now() // the bypass is over; CaughtUp switches the agent
+			turns[i].Bypass = e.now() // the end is now; CaughtUp switches the agent
 			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool {
 				return id == t.Prompt.Conversation
 			})

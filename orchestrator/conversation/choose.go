@@ -50,8 +50,8 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		if t.Outcome.Recovery.Kind == cli.Refused {
 			t.Prompt = handoff.WithoutPictures(t.Prompt)
 		}
-		// Change the session in the same commit that stores the turn. Otherwise a second press could remove the session
-		// that the turn of the first press has started.
+		// One commit must change the session and store the turn. Otherwise a second press could delete the session that
+		// the turn of the first press has already started.
 		return e.repeat(ctx, t, wants, by, t.AgentEnv())
 	case orchestrator.ActionLift:
 		return e.liftBudgets(ctx, t, wants, by)
@@ -65,21 +65,21 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 	return orchestrator.Receipt{}, orchestrator.ErrBadChoice
 }
 
-// repeat queues the prompt of an ended turn again, in the same session.
+// repeat queues the prompt of an ended turn once more, in the same session.
 func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press,
 	forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
 	return e.enqueue(ctx, repetition(t, wants, by), forget...)
 }
 
-// repetition returns a new turn with the prompt of t, in the same session.
+// repetition returns a new turn with the prompt and the session of t.
 func repetition(t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) orchestrator.Turn {
 	p := t.Prompt
 	p.Person, p.Updates = by.Person, by.Updates
 	return orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: wants}
 }
 
-// unrepeated returns ErrRepeated if another turn repeats a turn, or if a job will run its prompt later. Call it in the
-// inbox, so that no other press runs between the check and the repetition.
+// unrepeated returns ErrRepeated if another turn already repeats this turn, or if a job will do so later. The caller
+// must be in the inbox, so that no other press can repeat the turn after the check.
 func (e *Engine) unrepeated(ctx context.Context, id cli.TurnID, in orchestrator.ConversationID) error {
 	if _, err := e.waitingJob(ctx, id, in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return cmp.Or(err, orchestrator.ErrRepeated)
@@ -87,8 +87,8 @@ func (e *Engine) unrepeated(ctx context.Context, id cli.TurnID, in orchestrator.
 	return e.opts.Store.Unrepeated(ctx, id)
 }
 
-// continueWith lets another agent run the turn. The next turns of the conversation use that agent too, unless the agent
-// was chosen for this turn alone.
+// continueWith runs the prompt of a turn with another agent. The conversation uses that agent from then on, unless the
+// agent of t was chosen for this turn only.
 func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	other := t.Outcome.Recovery.Other
@@ -104,7 +104,7 @@ func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants or
 	return receipt, e.SetModel(ctx, by.Conversation, other, "", "")
 }
 
-// waitingJob returns the job that will run the prompt of a turn later, or ErrNoJob.
+// waitingJob returns the job that will run the prompt of a turn again later, or ErrNoJob.
 func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	if e.opts.Jobs == nil {
@@ -113,8 +113,8 @@ func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
 	return e.opts.Jobs.Job(ctx, orchestrator.JobID(turn.LaterJob+string(id)), in)
 }
 
-// runLater creates a job that runs the prompt of a turn when the usage limit of its agent ends. If the limit has
-// already ended, runLater runs the prompt at once.
+// runLater creates a job that runs the prompt of a turn again when the agent's usage limit ends. If the limit is
+// already over, it runs the prompt now.
 func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	at := t.Outcome.Recovery.At
@@ -132,7 +132,7 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	return receipt, err
 }
 
-// postpone stops a running turn, and creates a job that runs its prompt when the nearest limit of its agent resets.
+// postpone stops a running turn, and creates a job that runs its prompt when the first usage limit of its agent ends.
 func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	c, err := e.conversation(by.Conversation)
@@ -155,8 +155,8 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	c.do(func() { receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by) })
 	created := err == nil
 	if errors.Is(err, orchestrator.ErrRepeated) {
-		// A second press, or the same press after a crash, finds the job but must still stop the turn. Without a job,
-		// another turn repeats the prompt.
+		// The job may exist already, because of another press or because ductor crashed while it handled this one. Then
+		// the turn must still be stopped. If no job exists, another turn already repeats the prompt.
 		if _, err = e.waitingJob(ctx, id, by.Conversation); errors.Is(err, orchestrator.ErrNoJob) {
 			err = orchestrator.ErrRepeated
 		}
@@ -164,14 +164,16 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if err != nil {
 		return receipt, err
 	}
-	if err = e.StopTurn(ctx, id, by); err != nil && created { // the turn has just ended by itself
+	// An error here means that the turn has just ended without an abort.
+	if err = e.StopTurn(ctx, id, by); err != nil && created {
 		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.JobID(turn.LaterJob+string(id)), by))
 	}
 	return receipt, err
 }
 
-// scheduleLaterFor is scheduleLater for a user who pressed a button. The job gets the rights of the chat if both the
-// turn and the user have them. Its mode is at most the chat's current mode, and never bypass.
+// scheduleLaterFor calls scheduleLater for a user who pressed a button. The job gets the rights of the chat only if
+// both the turn and the user have them. Its permission mode is at most the mode that the chat has now, and never
+// bypass.
 func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (time.Time, error) {
 	if !t.Prompt.Rights.OfChat() || !by.May(orchestrator.ActAsChat) {
@@ -188,8 +190,8 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 	return e.scheduleLater(ctx, t, at, mode)
 }
 
-// scheduleLater creates a job that runs the prompt of a turn at a time. See unrepeated for when it returns ErrRepeated.
-// most is the highest permission mode of the job. If most is empty, the job does not get the rights of the chat.
+// scheduleLater creates a job that runs the prompt of a turn at a time. It returns ErrRepeated if unrepeated does. most
+// limits the permission mode of the job. If most is empty, the job does not get the rights of the chat.
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	most cli.PermissionMode) (time.Time,
 	error) {
@@ -229,7 +231,7 @@ func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at tim
 	return err
 }
 
-// deleteFinishedLater deletes jobs that were created for earlier limits and have run.
+// deleteFinishedLater deletes the jobs that scheduleLater created earlier and that have run.
 func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.ConversationID,
 	person orchestrator.PersonID) error {
 	all, err := e.opts.Jobs.Jobs(ctx, in)
@@ -247,8 +249,8 @@ func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.Conver
 	return nil
 }
 
-// cancelRetries cancels further attempts of a turn: the retries of a running turn, and the job that would run the turn
-// later. Receipt.Turn is set if the buttons of the turn's card change, now or at the turn's end.
+// cancelRetries makes ductor stop trying a turn again: it cancels the retries of a running turn, and the job that would
+// run the turn later. If the buttons of the turn's card change, now or when the turn ends, it sets Receipt.Turn.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)
@@ -278,7 +280,8 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
 }
 
-// withoutJobWants adapts the wants of a job's turn for a user who runs the turn again and wants to see its result.
+// withoutJobWants removes those settings of a job that hide the result, because a user runs the turn again and wants to
+// see the result.
 func withoutJobWants(w orchestrator.Wants) orchestrator.Wants {
 	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
 	return w
@@ -290,12 +293,12 @@ func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.P
 	if err != nil {
 		return err
 	}
-	t.Bypass = time.Time{} // a bypass ends with its turn
+	t.Bypass = time.Time{} // the bypass has ended together with the turn
 	return e.opts.Chat.ShowAgain(ctx, t)
 }
 
-// endedTurn loads the turn of a button. It returns an error if the turn has not ended, or if the button's conversation
-// may not access it.
+// endedTurn loads the turn whose button was pressed. It returns an error if the turn has not ended, or if it belongs to
+// another conversation.
 func (e *Engine) endedTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
 	t, err := e.opts.Store.Turn(ctx, id)
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Compact implements agent.Service. If the agent cannot shorten its context, ductor starts a new session of the agent
-// with a short form of the history.
+// Compact implements agent.Service. If the agent cannot compact its context, ductor starts a new session of the agent
+// with a summary of the history.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
 	return e.enqueue(ctx, e.compaction(orchestrator.Turn{Prompt: p}))
 }
 
-// compaction returns a copy of t that shortens the agent's context instead of running a prompt.
+// compaction returns a turn for the session of t that compacts the agent's context instead of running a prompt.
 func (e *Engine) compaction(t orchestrator.Turn) orchestrator.Turn {
 	t.Wants.Task, t.Wants.Title = cli.TaskCompact, e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.compact-title")
 	return t
 }
 
-// compactFirst queues two turns: first a turn that shortens the context, then the prompt of t again. The second runs
-// only if the first succeeds.
+// compactFirst queues two turns: the first compacts the agent's context, and the second repeats the prompt of t. The
+// second runs only if the first succeeds.
 func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
@@ -41,7 +41,7 @@ func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants or
 	return e.repeat(ctx, t, wants, by)
 }
 
-// afterOther returns a Failure if t must run after another turn, and that turn did not succeed.
+// afterOther returns a Failure if t may run only after another turn has succeeded, and that turn did not succeed.
 func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 	if t.Wants.After == "" {
 		return nil
@@ -97,8 +97,8 @@ func (e *Engine) RunCommand(ctx context.Context, p orchestrator.Prompt) (orchest
 		Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}})
 }
 
-// currentAgent returns the agent of the running turn. If no turn runs, it returns the agent of the conversation's next
-// turn.
+// currentAgent returns the agent of the running turn. If no turn runs, it returns the agent that the next turn would
+// use.
 func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, cli.Request,
 	cli.TurnID, error) {
 	who, req, err := e.nextRequest(ctx, in)
@@ -111,13 +111,13 @@ func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationI
 	return who, req, "", nil
 }
 
-// spender returns the user and the job whose budgets limit a turn.
+// spender returns whose budgets apply to a turn: the user's and the job's.
 func spender(t orchestrator.Turn) spending.Spender {
 	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }
 
-// withinBudget returns how much a turn may cost in US dollars. 0 means no limit. If a budget is spent, withinBudget
-// returns a *cli.Failure.
+// withinBudget returns how many US dollars a turn may cost. 0 means no limit. If a budget is used up, it returns a
+// *cli.Failure.
 func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
 	if e.opts.Budgets == nil {
 		return 0, nil
@@ -125,7 +125,7 @@ func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64
 	return e.opts.Budgets.Left(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t))
 }
 
-// liftBudgets lifts all budgets for today on behalf of an owner, and runs the prompt of a turn again.
+// liftBudgets removes all budgets for today at the request of an owner, and runs the prompt of a turn again.
 func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if e.opts.Budgets == nil {
@@ -140,7 +140,7 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orc
 	return e.repeat(ctx, t, wants, by)
 }
 
-// warnOfBudgets warns a chat if most of a budget is spent, once in each period of the budget.
+// warnOfBudgets warns a chat when most of a budget is used up. It does so once in each period of the budget.
 func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
 	if e.opts.Budgets == nil {
 		return

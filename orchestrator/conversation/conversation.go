@@ -1,5 +1,5 @@
-// Package conversation runs conversations: their queues, turns and sessions. It also handles history, steering,
-// delivery and recovery.
+// Package conversation runs conversations: their queues, turns and sessions. It also passes history to agents, adds
+// prompts to running turns, shows outcomes, and continues after a restart.
 //
 // Package bot shows conversations in Telegram, package cli runs the agents, and internal/store stores everything.
 // Package orchestrator defines the interfaces to them.
@@ -18,71 +18,72 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// conversation is the queue of one conversation, with its running turn. Only functions that run in the inbox access its
-// state. They also make the commits that change the queue, so no lock is held during a commit.
+// conversation holds the queue and the running turn of one conversation. Only functions that run in its inbox may
+// access its fields. They also make the commits that change the queue. So no mutex is held during a commit.
 type conversation struct {
 	inbox inbox
 	e     *Engine
 	id    orchestrator.ConversationID
 
-	// running is the running turn, or nil. All goroutines may load it. Only functions in the inbox store a new value.
+	// running is the running turn, or nil. Any goroutine may load it. Only functions in the inbox may store it.
 	running atomic.Pointer[running]
 
-	aborts  atomic.Int32 // unrecorded aborts; until they are recorded, no queued turn starts
+	aborts  atomic.Int32 // aborts that are not committed yet; until then no queued turn starts
 	queue   []waiting
 	start   start
-	cleared int // number of aborts that emptied the queue
-	// showing has a function for each outcome that the chat does not show yet. The function cancels the delivery.
+	cleared int // counts the aborts that emptied the queue
+	// showing contains the outcomes that the chat does not show yet. Each function makes ductor give up showing the
+	// outcome.
 	showing map[cli.TurnID]context.CancelCauseFunc
-	shown   <-chan struct{} // closed once the last outcome was delivered or its delivery failed
-	last    lastTurn        // used by the running turn
+	shown   <-chan struct{} // closed once ductor has tried to show the newest outcome
+	last    lastTurn        // facts about the previous turn that the running turn needs
 	titles  titles
 }
 
 type lastTurn struct {
 	turn   turn.Last
-	absent map[string]string // reasons why the turn did not get some MCP servers of the owner, by server
+	absent map[string]string // the owner's MCP servers that the turn did not get, with the reasons
 }
 
-// start determines when queued turns start after a restart of ductor.
+// start controls when queued turns run after a restart of ductor.
 type start struct {
-	later bool // start turns only after the outcomes of the previous process are shown
-	// redelivered is closed when the chat shows the outcomes of the previous process. It is nil if all of them are
-	// shown.
+	later bool // no turn starts before the chat shows the outcomes from before the restart
+	// redelivered is closed once the chat shows the outcomes from before the restart. It is nil if the chat already
+	// did.
 	redelivered <-chan struct{}
 }
 
 type waiting struct {
 	turn    orchestrator.Turn
 	shown   bool        // the chat shows that the turn waits
-	remains cli.Remains // what the previous process left of the turn; empty for a turn that has not run
-	// cardOpened is set if the previous process may have opened the turn's card.
+	remains cli.Remains // remains of a turn that began before a restart; empty for a new turn
+	// cardOpened is true if the chat may contain a card of the turn from before a restart.
 	cardOpened bool
-	after      <-chan struct{} // closed when the turn may run; nil: immediately
+	after      <-chan struct{} // closed when the turn may run; nil if it may run immediately
 }
 
-// running is a running turn. A running is immutable.
+// running describes the running turn. Its fields never change; a change replaces the whole value.
 type running struct {
 	turn    orchestrator.Turn
 	started time.Time
 	req     *cli.Request // the request to the agent; nil until it is prepared
-	// promptSent is set when the store has recorded the turn's start, right before the agent gets the prompt. It is nil
-	// as long as req is nil.
+	// promptSent is set right before the agent gets the prompt, once the store has recorded the start of the turn. It
+	// is nil as long as req is nil.
 	promptSent *atomic.Bool
-	ctx        context.Context // ends when the turn is aborted
+	ctx        context.Context // cancelled when the turn is aborted
 	cancel     context.CancelCauseFunc
-	retries    context.Context // ends when the turn ends or when a user wants no retries
+	retries    context.Context // cancelled when the turn ends or when a user wants no more retries
 	noRetries  context.CancelFunc
 	helpers    *helpers
-	cleared    int           // conversation.cleared when another message replaced this turn
-	over       chan struct{} // closed once all processes are dead and the delivery of the outcome was tried
+	cleared    int           // value of conversation.cleared when another message replaced this turn
+	over       chan struct{} // closed once all processes of the turn are dead and ductor has tried to show the outcome
 }
 
-// is reports whether r is the turn with this ID. It returns false if r is nil.
+// is reports whether r has this ID. It returns false if r is nil.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
-// do runs f in the conversation's inbox, and then starts the next turn if possible. So an abort after do finds that
-// turn. Functions in the inbox must not call do.
+// do runs f in the conversation's inbox. Then it starts the next turn if possible, so that an abort after do finds that
+// turn running. Functions in the inbox must not call do.
 func (c *conversation) do(f func()) {
 	c.inbox.handle(func() {
 		f()
@@ -117,12 +118,12 @@ func (c *conversation) startNext() {
 	}()
 }
 
-// turnEnded ends the running turn; do starts the next one. turnEnded closes running.over after the delivery of the
-// outcome was tried.
+// turnEnded records that no turn is running any more. It closes the turn's channel over once ductor has tried to show
+// the outcome.
 func (c *conversation) turnEnded() {
 	over, shown := c.running.Swap(nil).over, c.shown
 	c.e.wg.Go(func() {
-		<-shown // deliver closes shown even if the delivery fails
+		<-shown // closed even if the outcome could not be shown
 		close(over)
 	})
 }
@@ -133,13 +134,14 @@ func (c *conversation) RequestReady(t orchestrator.Turn, req cli.Request, prompt
 		now := *c.running.Load()
 		now.turn, now.req, now.promptSent = t, &req, promptSent
 		c.running.Store(&now)
-		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) { // over since its preparation
+		// The bypass has ended while the request was prepared.
+		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) {
 			now.cancel(turn.ErrBypassOver)
 		}
 	})
 }
 
-// ahead returns how many turns a new turn must wait for.
+// ahead returns the number of turns that run before a new turn.
 func (c *conversation) ahead() int {
 	n := len(c.queue)
 	if c.running.Load() != nil {
@@ -158,23 +160,22 @@ func (c *conversation) remove(i int) waiting {
 	return w
 }
 
-// inbox runs functions one at a time, in order. Only the function that runs may access the state of the conversation.
+// inbox runs functions one at a time, in order, like an actor. Only these functions may access the state of the
+// conversation.
 //
-// Callers wait for their functions. If no other function runs, the caller runs its own function, which saves a switch
-// of goroutines. A new goroutine runs the functions that arrive in the meantime. It ends after the last of them, so it
-// does not outlive the callers.
+// A caller waits for its function. If the inbox is empty, the caller runs the function itself, which avoids a switch of
+// goroutines. If more functions arrive in the meantime, a new goroutine runs them and then ends.
 type inbox struct {
 	mu       sync.Mutex // guards messages only; not held while a function runs
 	messages []message  // the first one runs now
 }
 
-// message is a function to call and a channel to close afterwards.
 type message struct {
 	call    func()
 	handled chan struct{}
 }
 
-// handle calls f after all earlier messages and returns when f has returned.
+// handle runs f after all earlier functions, and returns when f has returned.
 func (in *inbox) handle(f func()) {
 	m := message{f, make(chan struct{})}
 	if !in.add(m) {
@@ -187,7 +188,7 @@ func (in *inbox) handle(f func()) {
 	}
 }
 
-// add appends a message. It returns true if m is the only message, so that the caller must run m.
+// add appends a message. It returns true if the inbox was empty, so that the caller must run the message.
 func (in *inbox) add(m message) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -202,7 +203,7 @@ func (in *inbox) serve(m message) {
 	}
 }
 
-// next removes the first message, which has been handled, and returns the next one, or false.
+// next removes the first message, which has run, and returns the message after it, or false.
 func (in *inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

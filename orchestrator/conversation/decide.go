@@ -8,15 +8,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// heldAgents is a Gateway that delays decisions to allow a request until the snapshot of the files is complete, but not
-// too long. The user who decides does not wait.
+// heldAgents is a Gateway that waits before it allows a request, until the snapshot of the turn's files is complete.
+// The wait has a time limit. It happens in the background, so the user who decides need not wait.
 type heldAgents struct {
 	orchestrator.Gateway
 	e *Engine
 }
 
-// Decide passes a decision to the agent immediately, or returns nil and passes it later. If ductor or the turn ends in
-// between, the decision is not lost: either the agent no longer needs it, or the agent repeats its request.
+// Decide passes a decision to the agent at once, or returns nil and passes it on later. If ductor or the turn ends
+// before that, nothing is lost: the agent no longer needs the decision, or it repeats its request.
 func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	files := h.e.opts.Snapshots
 	if !d.Allow || files == nil {
@@ -40,5 +40,5 @@ func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.Approval
 	return nil
 }
 
-// handOverWait limits the time from a decision until the agent has it. It includes the wait for the snapshot.
+// handOverWait limits the time from a decision until the agent has it, including the wait for the snapshot.
 const handOverWait = 15 * time.Second

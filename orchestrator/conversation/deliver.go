@@ -12,20 +12,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// delivery is the delivery of an outcome to the chat.
+// delivery contains the outcome of a turn and the functions that show it.
 type delivery struct {
 	turn   orchestrator.Turn
-	stored <-chan bool // the result of record
+	stored <-chan bool // receives whether the outcome is in the store; see record
 	show   func(context.Context, orchestrator.Outcome) error
-	// changed computes the file changes of the turn after the chat shows the outcome, and amend adds them to the shown
-	// outcome. changed is nil if there are no changes to compute.
+	// changed computes the file changes of the turn. ductor calls it after the chat shows the outcome, and then calls
+	// amend, which adds the changes to the outcome in the chat. changed is nil if the turn changed no file.
 	changed func(context.Context) orchestrator.Changed
 	amend   func(context.Context, orchestrator.Outcome) error
 }
 
-// deliver shows an outcome, and then the turn's file changes. It waits until the chat shows the outcome and the store
-// has it, but at most for Options.DeliveryWait: an unreachable chat must not delay the agent. Then the next turn runs.
-// The events of that turn wait in its Fanout, so that the outcomes of a conversation are shown one after another.
+// deliver shows an outcome, and afterwards the file changes of the turn. It returns once the chat shows the outcome and
+// the store contains it, so that the next turn can run. It waits no longer than Options.DeliveryWait, because agents
+// must not wait for an unreachable chat. If the next turn runs earlier, its events wait, so that the chat shows the
+// outcomes in order.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {
 		c.deliverOutcome(ctx, d, nil)
@@ -36,8 +37,7 @@ func (c *conversation) deliver(ctx context.Context, d delivery) {
 	c.e.wg.Go(func() { rest <- c.e.amend(ctx, d, shown) })
 }
 
-// amend adds the file changes to an outcome that the chat already shows. It reports whether the chat then shows the
-// complete outcome.
+// amend adds the file changes to an outcome that the chat shows. It returns true if the chat now shows everything.
 func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool {
 	t, changed := d.turn, d.changed(ctx)
 	if changed == (orchestrator.Changed{}) {
@@ -56,8 +56,8 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 		func() error { return d.amend(ctx, t.Outcome) })
 }
 
-// deliverOutcome shows an outcome. The returned channel receives true if the chat shows it. rest receives true if the
-// chat shows the parts that are added later; it is nil if nothing is added.
+// deliverOutcome shows an outcome. The returned channel receives true once the chat shows it. If the caller adds
+// something to the outcome later, rest must receive true once the chat shows that, too; otherwise rest is nil.
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
@@ -78,7 +78,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		log := e.log.With("turn", t.ID)
 		wanted := true
 		delivered := e.retryUntilDone(log, "outcome-not-delivered", func() error {
-			defer tried() // later deliveries wait only for the first try
+			defer tried() // the next delivery waits only for the first try
 			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil
@@ -89,7 +89,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		if !delivered || !<-d.stored {
 			return
 		}
-		e.opts.Gateway.Settled(t.ID) // the outcome is already committed
+		e.opts.Gateway.Settled(t.ID) // the store already contains the outcome
 		mark := func() {
 			if err := e.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
 				log.Error("mark turn delivered", "err", err)
@@ -97,16 +97,16 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		}
 		if wanted && rest == nil {
 			mark()
-		} else { // mark later; if ductor ends before, the next process shows the outcome
+		} else { // mark the turn later; if ductor ends before that, the next process shows the outcome
 			e.wg.Go(func() {
 				if (rest == nil || <-rest) && (wanted || e.withdraw(keep, d)) {
 					mark()
 				}
 			})
 		}
-		_, _ = e.opts.Store.Session(ctx, t.Session) // loads the session into the store's cache for the next prompt
+		_, _ = e.opts.Store.Session(ctx, t.Session) // puts the session into the store's cache for the next prompt
 	})
-	if t.Outcome.State == orchestrator.TurnAborted { // do not delay the next turn of the user who stopped this one
+	if t.Outcome.State == orchestrator.TurnAborted { // the user who stopped the turn does not want to wait
 		return shown
 	}
 	wait := time.NewTimer(e.opts.DeliveryWait)
@@ -118,11 +118,11 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 	return shown
 }
 
-// withdraw removes the buttons from the card of an outcome that a user no longer wants to see. It reports whether the
-// chat shows the card without buttons.
+// withdraw removes the buttons from a card whose outcome the user no longer wants to see. It reports whether that
+// succeeded.
 func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	o, log := d.turn.Outcome, e.log.With("turn", d.turn.ID)
-	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // includes changes that amend has stored
+	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // the stored outcome contains the additions of amend
 		o = t.Outcome
 	}
 	o.Announce = orchestrator.Unwanted
@@ -134,22 +134,22 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	return e.retryUntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
-// delivering registers a delivery as the last delivery of the conversation. before is closed once the previous delivery
-// was tried. The caller calls tried, at least once, to report that this delivery was tried. If the user no longer wants
-// to see the outcome, giveUp is called with errNotWanted.
+// delivering registers a delivery as the newest of the conversation. before is closed once ductor has tried the
+// delivery before it. The caller must call tried when it has tried this one; it may call it more than once. giveUp is
+// called with errNotWanted if the user no longer wants to see the outcome.
 func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
 	tried func()) {
 	shown := make(chan struct{})
 	c.do(func() {
 		before, c.shown = c.shown, shown
-		if t.Outcome.State != orchestrator.TurnAborted { // the chat always shows that a turn was aborted
+		if t.Outcome.State != orchestrator.TurnAborted { // the chat must show in any case that a turn was aborted
 			c.showing[t.ID] = giveUp
 		}
 	})
 	return before, sync.OnceFunc(func() { close(shown) })
 }
 
-// lastShown returns a channel that is closed once the delivery of the last outcome was tried.
+// lastShown returns a channel that is closed once ductor has tried to show the newest outcome.
 func (c *conversation) lastShown() (shown <-chan struct{}) {
 	c.do(func() { shown = c.shown })
 	return shown
@@ -161,7 +161,8 @@ func closedChannel() <-chan struct{} {
 	return c
 }
 
-// untilClosed returns a context that ends lastDelivery after the engine starts to close.
+// untilClosed returns a context that is cancelled with ctx, and when the engine has been closing for the time
+// lastDelivery.
 func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	e.wg.Go(func() {
@@ -181,14 +182,15 @@ func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// lastDelivery limits how long a shutdown waits until chats show the ended turns.
+// lastDelivery limits how long ductor tries to show outcomes while it shuts down.
 const lastDelivery = 5 * time.Second
 
-// errNotWanted is the cause of the context if the user does not want to see the rest of an outcome.
+// errNotWanted is the cause of a context that was cancelled because the user does not want to see the rest of an
+// answer.
 var errNotWanted = errors.New("the user does not want the rest of the answer")
 
-// giveUpShowing cancels the pending deliveries of outcomes. It returns the turn of one of them, or "" if it cancelled
-// none.
+// giveUpShowing makes ductor give up showing outcomes that the chat does not show yet. It returns the turn of one of
+// them, or "".
 func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	for id, giveUp := range c.showing {
 		giveUp(errNotWanted)
@@ -197,9 +199,8 @@ func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	return turn
 }
 
-// record stores a fact that the chat shows or will show. It returns the error of the first try. If that try fails,
-// record retries in the background until the write succeeds or the engine ends. The channel receives true if the write
-// succeeded.
+// record calls write and returns its error. If write fails, record also calls it again in the background until it
+// succeeds or the engine ends. The returned channel receives whether write has succeeded.
 func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
 	done := make(chan bool, 1)
 	err := write(ctx)
@@ -214,14 +215,14 @@ func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(contex
 	return done, err
 }
 
-// recorded returns the channel of record for a fact that is already stored.
+// recorded returns the channel that record would return after write has succeeded.
 func recorded() <-chan bool {
 	done := make(chan bool, 1)
 	done <- true
 	return done
 }
 
-// retryUntilDone retries f until it succeeds. It returns false if the engine ends first.
+// retryUntilDone calls f until it succeeds. It returns false if the engine ends before that.
 func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error) bool {
 	for pause := e.opts.DeliveryWait; ; pause = min(2*pause, longestPause) {
 		_, diskChanged := e.diskState()
@@ -244,11 +245,10 @@ func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error
 	}
 }
 
-// longestPause limits the pause between two tries.
+// longestPause is the longest pause between two tries.
 const longestPause = 5 * time.Minute
 
-// ending returns a function that stores the end of a turn. The function does not change a turn whose end is already
-// stored.
+// ending returns a function that stores the end of a turn. If the end is already stored, the function changes nothing.
 func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {
@@ -270,7 +270,7 @@ func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Conte
 	}
 }
 
-// diskState returns the state of the disk, and a channel that is closed once the state has changed.
+// diskState returns the state of the disk, and a channel that is closed when the state changes.
 func (e *Engine) diskState() (orchestrator.DiskState, <-chan struct{}) {
 	if e.opts.Disk == nil {
 		return orchestrator.DiskWorks, nil
@@ -279,7 +279,7 @@ func (e *Engine) diskState() (orchestrator.DiskState, <-chan struct{}) {
 	return state, changed.Done()
 }
 
-// diskFull returns an error while the disk is full.
+// diskFull returns an error if the disk is full.
 func (e *Engine) diskFull() error {
 	if state, _ := e.diskState(); state == orchestrator.DiskFull {
 		return orchestrator.ErrDiskFull
@@ -290,7 +290,7 @@ func (e *Engine) diskFull() error {
 // AwaitDisk implements turn.Conversation.
 func (c *conversation) AwaitDisk(ctx context.Context) bool { return c.e.awaitDisk(ctx) }
 
-// awaitDisk waits while the disk is full. It returns false if ctx ends first, or if Options.Disk is nil.
+// awaitDisk waits until the disk is not full. It returns false if ctx is done before that, or if Options.Disk is nil.
 func (e *Engine) awaitDisk(ctx context.Context) bool {
 	state, changed := e.diskState()
 	if changed == nil || state != orchestrator.DiskFull {

@@ -23,81 +23,82 @@ import (
 type Options struct {
 	Store     orchestrator.Store
 	Gateway   orchestrator.Gateway
-	Tokens    side.Tokens         // needed for log-ins with a token
-	Tracer    orchestrator.Tracer // nil: turns are not traced
+	Tokens    side.Tokens         // for users who log in an agent with a token
+	Tracer    orchestrator.Tracer // nil means that turns are not traced
 	Chat      orchestrator.Chat
-	Viewers   *orchestrator.Viewers   // nil: none
-	Orders    orchestrator.OrderStore // nil: SubmitOrder returns an error
-	Snapshots orchestrator.Snapshots  // nil: file changes are not recorded
-	Disk      orchestrator.Disk       // the disk of Store; nil: unknown, so failed writes are retried after a pause
-	// Sandboxes decides where agents run. If it is nil, agents run on this host, and the engine refuses orders for a
-	// sandbox.
+	Viewers   *orchestrator.Viewers   // nil means none
+	Orders    orchestrator.OrderStore // if nil, SubmitOrder returns an error
+	Snapshots orchestrator.Snapshots  // if nil, file changes are not recorded
+	Disk      orchestrator.Disk       // the disk of Store; if nil, failed writes are tried again after a pause
+	// Sandboxes selects where agents run. If it is nil, all agents run on this host, and orders that require a sandbox
+	// are an error.
 	Sandboxes orchestrator.Sandboxes
 
 	TurnOptions                    // used if Live is nil
 	Live        func() TurnOptions // called for each turn
 
-	Dir         string   // for conversations without a directory; absolute
-	Roots       []string // /cwd may enter these directories and everything below them; absolute
-	AddDirs     []string // further directories that agents may use; absolute
-	Roles       Roles    // nil: none
-	Instruction string   // appended to the system prompt of every turn; may be empty
-	UploadsDir  string   // has a folder for each conversation, which its agent may read; may be empty
-	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
-	// touches one of them; a user must decide.
+	Dir         string   // for conversations that have not chosen a directory; absolute path
+	Roots       []string // users can choose these directories and all directories below them; absolute paths
+	AddDirs     []string // more directories that all agents may use; absolute paths
+	Roles       Roles    // nil means none
+	Instruction string   // added to the system prompt of every turn; may be empty
+	UploadsDir  string   // contains a folder for each conversation, which its agents may read; may be empty
+	// Protected lists ductor's own files and directories, as absolute paths without symbolic links. If a request
+	// touches one of them, a user must decide it, and no rule applies.
 	Protected []string
-	// Files returns access to the files of a sandbox, for approvals.
+	// Files gives approvals access to the files in a sandbox.
 	Files func(in cli.Sandbox) (approval.Files, error)
-	// Servers returns the tool servers for an agent of a conversation in an environment.
+	// Servers returns ductor's own MCP servers for an agent in a conversation.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
-	// OwnersServers returns the owner's MCP servers that the agent of a request gets, and all others. wanted reports
-	// whether the turn should have a server. OwnersServers is nil if the owner configured none.
+	// OwnersServers returns the owner's MCP servers for a request. The second result contains the servers that the
+	// agent does not get. wanted reports whether the turn should have a server. OwnersServers is nil if the owner
+	// configured no server.
 	OwnersServers func(ctx context.Context, req cli.Request, wanted func(name string) bool) ([]cli.ToolServer,
 		[]cli.AbsentServer)
-	// Secrets returns the secrets of a directory and its agents, which must not be shown or stored. It may be nil.
+	// Secrets returns the secrets of a directory and of its agents, which must not be shown or stored. It may be nil.
 	Secrets func(dir string) *secrets.Set
 
-	// QuietHour reports whether a time is in the quiet hours. Then the message at the end of a turn makes no sound. nil
-	// means no quiet hours.
+	// QuietHour reports whether a time is in the quiet hours. In quiet hours, the message about the end of a turn makes
+	// no sound. nil means no quiet hours.
 	QuietHour func(at time.Time) bool
 
-	Budgets *spending.Budgets // nil: none
+	Budgets *spending.Budgets // nil means none
 
-	// Summarizer summarizes history that does not fit. If it is nil, ductor shortens the history instead. If it has no
-	// Model, ductor uses it only if a user asks for a summary.
+	// Summarizer summarizes history that is too long for a prompt. If it is nil, ductor shortens the history instead.
+	// If its Model is empty, ductor uses it only if a user asks for a summary.
 	Summarizer *handoff.Summarizer
 	Shorten    side.Shortener // shortens long results of jobs
-	// DeliveryWait limits how long the next turn waits until the chat shows the previous turn. It is also the first
-	// pause before ductor retries a failed delivery or write.
+	// DeliveryWait limits how long the next turn waits until the chat shows the outcome of the previous turn. It is
+	// also the first pause after a failed try to show an outcome or to write to the store.
 	DeliveryWait time.Duration
 	OnFailure
 
-	// Screen shows approvals. If it is nil, ductor denies all requests without asking a user.
+	// Screen shows approvals to users. If it is nil, ductor denies all requests.
 	Screen orchestrator.ApprovalScreen
-	// Approvers returns the users who may decide the requests of a user's turn in a group. If it is nil, that user
-	// decides. In a private chat the user of the chat always decides.
+	// Approvers returns the users who may decide requests in a group. approvals is the user who started the turn. If
+	// Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
 	Approvers       func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
 	ApprovalTimeout time.Duration // after this time a request is denied; 0 means DefaultApprovalTimeout
 
-	Lang *lang.Choices // languages of failures and notices
+	Lang *lang.Choices // the languages of messages in each chat
 
 	Now func() time.Time
-	// After calls f once, after d. stop cancels the call. nil means time.AfterFunc.
+	// After calls f once, after the duration d. stop prevents the call. nil means time.AfterFunc.
 	After  func(d time.Duration, f func()) (stop func() bool)
 	NewID  func() string
 	Logger *slog.Logger
 }
 
-// TurnOptions configures how turns run. The options may change between two turns.
+// TurnOptions configures how turns run. The options may change while ductor runs; a turn uses those at its start.
 type TurnOptions struct {
 	Permissions
 	Sessions
 	turn.Recovery
 	Agents   map[cli.Agent]orchestrator.AgentDefaults
 	Projects []orchestrator.ProjectPolicy
-	Settings orchestrator.Settings // for conversations without settings
-	LongTurn time.Duration         // a longer turn ends with a notification; 0 means a minute
-	QueueMax int                   // most waiting turns of a conversation
+	Settings orchestrator.Settings // defaults for the settings of conversations
+	LongTurn time.Duration         // a turn that takes longer ends with a notification; 0 means a minute
+	QueueMax int                   // maximum number of waiting turns in a conversation
 }
 
 // Permissions configures what agents may do without asking.
@@ -107,16 +108,17 @@ type Permissions struct {
 	AllowedTools []string           `toml:"allowed_tools"`
 	DeniedTools  []string           `toml:"denied_tools"`
 	AskTimeout   time.Duration      `toml:"ask_timeout" default:"30m" check:"10s..168h" applies:"after a restart"`
-	Approvers    string             `toml:"approvers" default:"sender" check:"sender|members"` // who approves in groups
+	// Approvers selects who decides requests in groups.
+	Approvers string `toml:"approvers" default:"sender" check:"sender|members"`
 }
 
-// Sessions configures when a session ends, and how much of it ductor shows to a new agent.
+// Sessions configures when a session ends, and how much of its history a new agent gets.
 type Sessions struct {
-	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // for unused sessions; 0: never
-	// DailyReset is a time such as "04:00". The next turn does not resume a session that was last used before this time
-	// of the current day. If it is empty, sessions have no daily reset.
+	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends sessions not used for so long; 0 means never
+	// DailyReset is a time of day such as "04:00". The first turn after it does not continue an older session, but
+	// starts a new one. Empty means no daily reset.
 	DailyReset    string `toml:"daily_reset"`
-	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // most tokens of history
+	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // maximum tokens of history
 	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // a model such as "claude/haiku"
 	DefaultRole   string `toml:"default_role"`
 }
@@ -143,41 +145,41 @@ func (e *Engine) turns() TurnOptions {
 	return p
 }
 
-// turnSettings returns the settings for turns that start now.
+// turnSettings returns the settings for a turn that starts now.
 func (e *Engine) turnSettings() turn.Settings {
 	now := e.turns()
 	return turn.Settings{Agents: now.Agents, HandoffTokens: now.HandoffTokens, Recovery: now.Recovery}
 }
 
-// OnFailure configures how ductor reacts to a turn that failed before its agent ran anything.
+// OnFailure configures the reaction to a turn that failed before its agent ran anything.
 type OnFailure struct {
-	// Owner gets the codes for agent log-ins in the private chat. 0 disables log-ins from a chat.
+	// Owner gets the codes for agents' log-ins in a private chat. 0 means that users cannot log in agents from a chat.
 	Owner    orchestrator.PersonID
-	Jobs     orchestrator.Jobs // for LimitWait and ActionLater; nil disables both
-	Breakers *circuit.Breakers // pause agents that fail often; nil: none
+	Jobs     orchestrator.Jobs // creates jobs for LimitWait and ActionLater; nil disables both
+	Breakers *circuit.Breakers // pauses agents that fail often; nil means that agents never pause
 }
 
-// Roles are the configured roles. They may change at any time. internal/roles implements it.
+// Roles contains the configured roles. The roles may change at any time. internal/roles implements it.
 type Roles interface {
-	// Role returns a role by its name, or false.
+	// Role returns the role with this name, or false.
 	Role(name string) (orchestrator.Role, bool)
 	// Names lists the names of all roles, sorted.
 	Names() []string
 }
 
-// DefaultApprovalTimeout limits the time that users have for a decision.
+// DefaultApprovalTimeout limits how long users have for a decision, if Options has no ApprovalTimeout.
 const DefaultApprovalTimeout = 30 * time.Minute
 
-// Engine runs conversations. Safe for concurrent use; different conversations never wait for each other.
+// Engine runs conversations. It is safe for concurrent use. Conversations do not wait for each other.
 type Engine struct {
-	orchestrator.Approvals // for the users' decisions
+	orchestrator.Approvals // lets users decide requests of agents
 	*side.LoginDesk
 	approvals *approval.Service
 	runner    *turn.Runner
 	opts      Options
 	log       *slog.Logger
 
-	life    context.Context // parent of the contexts of turns; cancelled with ErrShutdown
+	life    context.Context // the contexts of all turns are children of life; cancelled with ErrShutdown
 	endLife context.CancelCauseFunc
 	wg      sync.WaitGroup
 
@@ -186,7 +188,7 @@ type Engine struct {
 	closed        bool
 }
 
-// New creates an Engine. Call Recover to continue the work of the previous process, and Close at the end.
+// New creates an Engine. Call Recover to continue the work of the previous process, and Close when ductor ends.
 func New(opts Options) *Engine {
 	if opts.ApprovalTimeout <= 0 {
 		opts.ApprovalTimeout = DefaultApprovalTimeout
@@ -225,8 +227,8 @@ func New(opts Options) *Engine {
 
 func (e *Engine) now() time.Time { return e.opts.Now() }
 
-// Close starts no more queued turns and lets running turns finish. When ctx ends, it interrupts the turns that still
-// run, and waits until their chats show the end. Queued turns stay in the store.
+// Close lets running turns finish, but starts no more turns. When ctx is done, it interrupts the turns that still run
+// and waits until the chats show that. Queued turns stay in the store.
 func (e *Engine) Close(ctx context.Context) {
 	done := e.shut()
 	select {
@@ -238,9 +240,9 @@ func (e *Engine) Close(ctx context.Context) {
 	e.endLife(orchestrator.ErrShutdown)
 }
 
-// Detach is Close for a restart. It detaches from running turns immediately. These turns continue, and Recover of the
-// next process takes them over. Detach waits until the chat shows the current state of the turns, but not longer than
-// ctx.
+// Detach closes the engine for a restart of ductor. It detaches from running turns at once, without ending them. The
+// next process takes them over in Recover. Detach waits until the chats show the current state of the turns, or until
+// ctx is done.
 func (e *Engine) Detach(ctx context.Context) {
 	done := e.shut()
 	e.endLife(cli.ErrDetached)
@@ -250,7 +252,7 @@ func (e *Engine) Detach(ctx context.Context) {
 	}
 }
 
-// shut stops accepting turns. The returned channel is closed when all running turns are over.
+// shut makes the engine start no more turns. The returned channel is closed when no turn is running any more.
 func (e *Engine) shut() <-chan struct{} {
 	e.mu.Lock()
 	e.closed = true
@@ -260,7 +262,7 @@ func (e *Engine) shut() <-chan struct{} {
 	return done
 }
 
-// conversation returns a conversation for a user's request. It fails once the engine is closed.
+// conversation returns a conversation, for a request of a user. It returns an error if the engine is closed.
 func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -275,7 +277,7 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	return c, nil
 }
 
-// open reports whether turns may still start. If so, open also counts the caller's goroutine in wg.
+// open reports whether turns may still start. If so, it also adds the caller to wg.
 func (e *Engine) open() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -286,5 +288,5 @@ func (e *Engine) open() bool {
 	return true
 }
 
-// enter calls open. leave is the function that the caller must call at its end.
+// enter is like open, and also returns the function that the caller must call when its work is done.
 func (e *Engine) enter() (leave func(), ok bool) { return e.wg.Done, e.open() }

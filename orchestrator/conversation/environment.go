@@ -19,8 +19,8 @@ var (
 	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
 )
 
-// sandboxOf returns the environment in which a conversation's work in a directory runs. wanted may name a sandbox that
-// the policy does not require, but it cannot avoid a required one.
+// sandboxOf returns the environment for a conversation's work in a directory. wanted may request a sandbox that the
+// policy does not require. It cannot avoid a sandbox that the policy requires.
 func (e *Engine) sandboxOf(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if e.opts.Sandboxes != nil {
@@ -49,8 +49,8 @@ func noSandbox(err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
-// nextPlace returns the session and the environment of the conversation's next turn. It chooses the session like
-// sessionFor, but creates none.
+// nextPlace returns the session and the environment that the next turn of the conversation would use. It makes the same
+// choice as sessionFor, but creates no session.
 func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox,
 	error) {
 	session := orchestrator.Session{Dir: e.dirOf(conv)}
@@ -67,8 +67,9 @@ func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) 
 	return session, in, err
 }
 
-// SideRequest returns the base request for questions outside of a conversation's turns. The request has the environment
-// and the denied tools of the next turn, and no rights. SideRequest returns a *cli.Failure if no agent can run there.
+// SideRequest returns a request without a prompt, for questions outside of a conversation's turns. The request has the
+// environment and the forbidden tools of the next turn, and no permissions. SideRequest returns a *cli.Failure if no
+// agent can run in that environment.
 func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -88,8 +89,8 @@ func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID
 // Directory implements sessions.Engine, projects.Engine and changes.Engine.
 func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
 
-// resolveDir returns a path as an absolute directory without links. It resolves all links before it compares the
-// directory with the roots.
+// resolveDir returns a path as an absolute directory without symbolic links. It returns an error unless the resolved
+// directory is inside the roots.
 func (e *Engine) resolveDir(base, path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		home, err := os.UserHomeDir()
@@ -121,8 +122,8 @@ func (e *Engine) resolveDir(base, path string) (string, error) {
 	return "", orchestrator.ErrOutsideRoot
 }
 
-// checkDir checks a session's directory again before a turn runs in it, because an agent may have replaced the
-// directory by a link. It returns a *cli.Failure.
+// checkDir checks the directory of a session again before each turn, because an agent may have replaced it by a
+// symbolic link. The error is a *cli.Failure.
 func (e *Engine) checkDir(dir string) error {
 	if _, err := e.resolveDir("", dir); err != nil {
 		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
@@ -130,15 +131,15 @@ func (e *Engine) checkDir(dir string) error {
 	return nil
 }
 
-// addDirs returns the additional directories that a conversation's agent may use: the configured directories, and the
-// folder of the conversation's uploads.
+// addDirs returns the additional directories that agents in a conversation may use: the configured ones, and the folder
+// with the conversation's uploads.
 func (e *Engine) addDirs(id orchestrator.ConversationID) []string {
 	return append(slices.Clone(e.opts.AddDirs), e.uploads(id)...)
 }
 
-// uploads returns the folder with the uploads of a conversation. It creates the folder if needed, because agents look
-// for it when they start. If a link is in the place of the folder, uploads returns nil, because the link could lead to
-// another conversation's folder.
+// uploads returns the folder with the uploads of a conversation. It creates the folder, because agents look for it when
+// they start. It returns nil if the folder is a symbolic link, because the link could lead to the folder of another
+// conversation.
 func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 	if e.opts.UploadsDir == "" {
 		return nil
@@ -161,8 +162,8 @@ func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 	}
 }
 
-// projectOf returns the policy of the deepest project that contains a directory. It returns the zero value if no
-// project does. It resolves links.
+// projectOf returns the policy of the project that contains a directory. If several projects contain it, projectOf
+// chooses the innermost one. If none does, it returns the zero value. It resolves symbolic links.
 func (e *Engine) projectOf(dir string) orchestrator.ProjectPolicy {
 	var found orchestrator.ProjectPolicy
 	for _, p := range e.turns().Projects {

@@ -11,11 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// A user can comment on messages while forwarding them. Telegram clients then send the comment first, and the other
-// messages separately. ductor adds these messages to the prompt of the comment while its turn waits or runs; see
-// orchestrator.Prompt.PartOf.
+// If a user forwards messages and adds a comment, Telegram sends the comment first, and then the forwarded messages one
+// by one. ductor adds the forwarded messages to the prompt with the comment, while the turn of that prompt waits or
+// runs. See orchestrator.Prompt.PartOf.
 
-// join adds the prompt of a waiting turn to the turn of Prompt.PartOf, if that turn waits, too.
+// join adds the prompt of a waiting turn to the turn of the message in Prompt.PartOf, if that turn waits, too.
 func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
 	c.do(func() {
 		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })
@@ -33,8 +33,8 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 	return joined, err
 }
 
-// mergePrompts replaces the prompt of a waiting turn by a prompt that contains both prompts. It returns false if the
-// turn no longer waits.
+// mergePrompts sets the prompt of turn i in the queue to a combination of two prompts. It returns false if the turn no
+// longer waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
 	t := &c.queue[i].turn
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
@@ -48,8 +48,8 @@ func (c *conversation) mergePrompts(ctx context.Context, i int, first, second or
 	return ok, nil
 }
 
-// PromptSent implements turn.Conversation. It steers messages into the turn that belong to its prompt (Prompt.PartOf)
-// and arrived before the turn started.
+// PromptSent implements turn.Conversation. It sends messages to the agent that arrived before the turn started and
+// belong to its prompt (Prompt.PartOf).
 func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 	if t.Prompt.Message == 0 || !c.e.open() {
 		return

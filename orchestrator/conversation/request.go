@@ -10,15 +10,17 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// preparation is the request of a turn's first attempt, and the notices that its card shows before the answer.
+// preparation is the request for the first attempt of a turn, and the information that its card shows before the
+// answer.
 type preparation struct {
-	req       cli.Request
-	instead   *cli.Failure       // why the default agent does not run the turn; nil if it does
-	endedMode cli.PermissionMode // mode for another environment that ended with this turn; "" for none
+	req     cli.Request
+	instead *cli.Failure // the reason why another agent replaces the default agent; nil if none does
+	// endedMode is a permission mode that ended because the turn runs in another environment; "" for none.
+	endedMode cli.PermissionMode
 }
 
-// prepare chooses the session, agent and model of the turn, and builds the request. A turn that the previous process
-// was running keeps its session, agent and model.
+// prepare chooses the session, agent and model of the turn, and builds the request. For a turn that began before a
+// restart, these choices do not change.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
 	conv, err := e.opts.Store.Conversation(r.record, t.Prompt.Conversation)
@@ -50,7 +52,7 @@ func (r *runningTurn) prepare() (preparation, error) {
 	if err != nil {
 		return preparation{}, err
 	}
-	if conv.Agent == "" { // ductor uses an agent that the user chose even if it is unavailable
+	if conv.Agent == "" { // an agent that the user chose is used even if it is unavailable
 		who = e.runner.Available(r.record, *t, who)
 	}
 	ended := e.endElsewhere(r.record, &conv, *t)
@@ -65,18 +67,18 @@ func (r *runningTurn) prepare() (preparation, error) {
 	return preparation{req: req, instead: who.Instead, endedMode: ended}, err
 }
 
-// attemptRequest builds the request of an attempt, without a budget.
+// attemptRequest builds the request for one attempt of a turn. It does not set a budget.
 func (e *Engine) attemptRequest(
 	ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who turn.Choice,
 ) (cli.Request, error) {
 	req, err := e.request(ctx, conv, s, t, who)
-	if !t.Bypass.IsZero() { // until ductor switches the agent
+	if !t.Bypass.IsZero() { // the turn began before a restart; CaughtUp will switch the agent
 		req.Permission = cli.Bypass
 	}
 	return req, err
 }
 
-// prepareLeft prepares a turn that the previous process was running.
+// prepareLeft prepares a turn that began before a restart of ductor.
 func (r *runningTurn) prepareLeft(conv orchestrator.Conversation) (p preparation, err error) {
 	if r.session, err = r.e.opts.Store.Session(r.record, r.turn.Session); err != nil {
 		return preparation{}, fmt.Errorf("load session: %w", err)
@@ -103,7 +105,7 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 		return cli.Request{}, orchestrator.Session{}, err
 	}
 	conv = withWants(conv, t.Wants)
-	if t.Agent != who.Agent { // otherwise the turn keeps its account, even if a user has chosen another one since
+	if t.Agent != who.Agent { // the same agent uses the same account, even if a user has chosen another one since
 		t.Agent = who.Agent
 		c.e.useAccount(ctx, conv, t)
 	}
@@ -113,7 +115,7 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 	return req, session, err
 }
 
-// request builds the request to the agent, without the history that the agent missed.
+// request builds the request to the agent. It does not add the history that the agent has not seen.
 func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session,
 	t orchestrator.Turn, who turn.Choice) (cli.Request, error) {
 	role, _ := e.role(e.roleOf(conv))
@@ -145,7 +147,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 }
 
 // addServers adds the owner's MCP servers to a request. Only turns with the rights of the chat get them. A turn in plan
-// mode gets no servers, because no agent can be limited to tools that only read.
+// mode gets none, because agents cannot be limited to tools that only read.
 func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestrator.Conversation,
 	r orchestrator.Rights) {
 	if e.opts.OwnersServers == nil {
@@ -158,14 +160,15 @@ func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestr
 	req.Servers, req.Absent = append(req.Servers, servers...), absent
 }
 
-// nowAbsent records the owner's MCP servers that the next turn does not get. It returns the servers to report in the
-// chat. It reports a server once for each reason, and again if the server was available in between.
+// nowAbsent records which of the owner's MCP servers the turn does not get. It returns the servers that the chat must
+// report. It leaves out a server that the chat has already reported with the same reason, unless a turn got it in
+// between.
 func (l *lastTurn) nowAbsent(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	before := l.absent
 	l.absent = map[string]string{}
 	for _, s := range all {
 		switch {
-		case s.Why == "" && before[s.Name] != "": // the turn should not have the server
+		case s.Why == "" && before[s.Name] != "": // the turn does not need the server
 			l.absent[s.Name] = before[s.Name]
 		case s.Why != "":
 			l.absent[s.Name] = s.Why

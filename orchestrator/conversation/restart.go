@@ -11,11 +11,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// Recover continues the work of the previous process, and returns once all of it has started. Call it once, before the
-// first Submit.
-//   - Running turns continue in their cards. A turn that cannot continue is shown as interrupted. No prompt runs twice.
-//   - Outcomes that the chat does not show yet are shown.
-//   - Queued turns start.
+// Recover continues the work of the previous process. Call it once, before the first Submit. It returns once all of
+// this has started:
+//   - Running turns continue in their cards. If a turn cannot continue, the card shows that it was interrupted. No
+//     prompt runs twice.
+//   - Outcomes that a chat does not show yet are sent.
+//   - Queued turns run.
 //   - Messages that wrongly show a turn as waiting are corrected.
 func (e *Engine) Recover(ctx context.Context) error {
 	past, err := e.opts.Store.TurnsShownWaiting(ctx)
@@ -72,12 +73,13 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// canContinue reports whether the turn can run or resume.
+// canContinue reports whether the turn can start or, after a restart, continue.
 func (w waiting) canContinue() bool {
 	return w.turn.State == orchestrator.TurnQueued || w.remains == cli.RemainsRun
 }
 
-// continueTurns first continues the turn that was running, then shows ended turns, and then runs the waiting turns.
+// continueTurns continues the turns of a conversation after a restart: first the turn that was running, then ended
+// turns that the chat does not show, and then the queue.
 func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	var ended []orchestrator.Turn
 	var ran, wait []waiting
@@ -85,7 +87,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		switch {
 		case !w.canContinue():
 			ended = append(ended, w.turn)
-		case w.remains != "": // before all waiting turns, although a requeued turn may be first in turns
+		case w.remains != "": // the turn that was running comes first, even if a queued turn is before it in turns
 			ran = append(ran, w)
 		default:
 			wait = append(wait, w)
@@ -97,10 +99,10 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	redelivered := make(chan struct{})
 	c.do(func() {
 		c.start = start{later: true, redelivered: redelivered}
-		if len(ran) > 0 { // an abort must find this turn immediately; its card is already in the chat
+		if len(ran) > 0 { // an abort must find the turn in the queue at once, because the chat shows its card
 			c.start.later, ran[0].after = false, redelivered
 		}
-		for i := range wait { // the first turn may have been about to start
+		for i := range wait { // the first turn may have had a card before the restart
 			wait[i].cardOpened = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)
@@ -150,8 +152,8 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 	c.deliver(ctx, delivery{turn: t, stored: stored, show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
-// changesOf returns a function that computes the file changes of a turn, if ductor died before it computed them.
-// changesOf returns nil if the turn changed no file. The stored steps show which tools of the turn wrote.
+// changesOf returns a function that computes the file changes of a turn, because ductor ended before it had computed
+// them. It returns nil if the turn changed no file, according to its stored steps.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
 	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
 		t.Outcome.Changed != (orchestrator.Changed{}) {
@@ -178,7 +180,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 	return files.End()
 }
 
-// dropOutcome gives up showing an outcome, and stores that the chat does not show it.
+// dropOutcome gives up showing an outcome, and stores that.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
 	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation,

@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// runningTurn is a turn from the queue to its outcome. One goroutine runs it.
+// runningTurn runs one turn, from the queue to its outcome. One goroutine uses it.
 type runningTurn struct {
 	e       *Engine
 	c       *conversation
@@ -22,7 +22,7 @@ type runningTurn struct {
 	turn       orchestrator.Turn
 	session    orchestrator.Session
 	running    *turn.Turn // nil before the turn is prepared
-	promptSent bool       // an agent got the prompt
+	promptSent bool       // an agent has the prompt
 }
 
 func (r *runningTurn) log() *slog.Logger {
@@ -74,11 +74,11 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	if r.turn.Wants.Purpose.Job != "" {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
-	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // its agent process is gone
+	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // the process of the agent was killed
 		r.e.warmLater(r.record, r.turn.Prompt.Conversation, afterAbort)
 	}
 	changed := r.running.Events.EndFiles()
-	if changed != nil && isQuiet(r.turn) { // no user waits for the outcome
+	if changed != nil && isQuiet(r.turn) { // no user waits for the outcome, so compute the changes first
 		outcome.Changed, changed = changed(r.record), nil
 	}
 	r.turn.Outcome = outcome
@@ -86,8 +86,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	r.c.last.turn = turn.Last{Session: r.turn.Session, Messages: r.session.Totals.Messages + 1, Turn: r.turn.ID}
 }
 
-// shorten returns a short text if the result of a job is too long for the chat. It returns "" if the chat shows the
-// whole result.
+// shorten returns a shorter version of a job's result if the result is too long for the chat. Otherwise it returns "".
 func (r *runningTurn) shorten(req cli.Request, text string) string {
 	short, is := r.e.opts.Shorten.Shorten(r.ctx, req, text, side.MostResult)
 	if !is {
@@ -96,8 +95,8 @@ func (r *runningTurn) shorten(req cli.Request, text string) string {
 	return short
 }
 
-// prepareWithRetry prepares the first attempt, and retries while the disk is full. It does not retry for a turn that
-// the previous process started, because an abort must reach the agent, which is still running.
+// prepareWithRetry prepares the first attempt of the turn. While the disk is full, it tries again. It does not do so
+// for a turn that began before a restart, because its agent is running and a user must be able to abort it.
 func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	for {
 		full := r.e.diskFull()
@@ -114,8 +113,8 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	}
 }
 
-// failToStart ends a turn that could not be prepared. If the disk fails, the turn stays in the store and the next
-// process tries again.
+// failToStart ends a turn that could not be prepared. If the disk is the reason, the turn stays in the store, so that
+// the next process tries it again.
 func (r *runningTurn) failToStart(err error) {
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
 	lost := errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
@@ -131,8 +130,8 @@ func (r *runningTurn) failToStart(err error) {
 	r.conclude(nil)
 }
 
-// openCard opens the card of the turn, or reopens its existing card. It first waits until the chat shows the previous
-// outcome, so that the messages of two answers do not mix. A quiet turn (see isQuiet) has no card.
+// openCard opens the card of the turn, or continues the card from before a restart. It first waits until the chat shows
+// the previous outcome, so that the messages of two turns do not mix. A quiet turn (see isQuiet) has no card.
 func (r *runningTurn) openCard() {
 	if isQuiet(r.turn) {
 		return
@@ -147,7 +146,7 @@ func (r *runningTurn) openCard() {
 		}
 		card := r.e.opts.Chat.Reopen(r.record, t)
 		if r.waiting.remains != cli.RemainsRun {
-			card.Show(cli.CaughtUp{}) // the previous process showed nothing
+			card.Show(cli.CaughtUp{}) // no earlier events exist
 		}
 		return card
 	})
@@ -158,12 +157,12 @@ func (r *runningTurn) openCard() {
 	default:
 	}
 	r.e.wg.Go(func() {
-		<-shown // deliver closes shown even if the delivery fails
+		<-shown // closed even if the outcome could not be shown
 		r.running.Events.Card()
 	})
 }
 
-// leave saves the card of a turn that continues without ductor, so that the next process can continue the card.
+// leave saves the card of a turn that continues while ductor restarts, so that the next process can continue the card.
 func (r *runningTurn) leave() {
 	r.log().Info("turn continues without ductor", "agent", r.turn.Agent)
 	r.running.Events.LeaveFiles()
@@ -175,7 +174,7 @@ func (r *runningTurn) leave() {
 	r.running.Events.Card().Leave(ctx)
 }
 
-// conclude records the outcome of the turn and shows it, with the file changes if changed is not nil.
+// conclude stores the outcome of the turn and shows it. If changed is not nil, it then adds the file changes to it.
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()
 	t.Outcome.Announce = e.announcement(r.record, t, t.Outcome)
@@ -212,8 +211,8 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 	e.warnOfBudgets(r.record, t)
 }
 
-// announcement returns how a separate message announces the end of a turn. A user who aborted the turn gets no
-// announcement.
+// announcement selects whether a separate message tells the user that a turn has ended. After an abort, no message
+// does.
 func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn,
 	o orchestrator.Outcome) orchestrator.Announcement {
 	if o.State == orchestrator.TurnAborted || t.Started.IsZero() {

@@ -16,8 +16,8 @@ import (
 )
 
 // sessionFor returns the session for a turn: the session that was current when the turn was queued, or else the current
-// session. It creates a new session if that session does not exist, the reset rules have ended it, or it now belongs to
-// another conversation.
+// one. It creates a session if the conversation has none, or if that session was deleted, was moved to another
+// conversation, or has ended by the reset rules.
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session
@@ -30,7 +30,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	if id != "" {
 		s, err := e.opts.Store.Session(ctx, id)
 		switch {
-		case err == nil && !e.expired(s) && s.Conversation == conv.ID: // a session with another conversation was moved
+		case err == nil && !e.expired(s) && s.Conversation == conv.ID: // a session can be moved to another conversation
 			return s, nil
 		case err != nil && !errors.Is(err, orchestrator.ErrNoSession):
 			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
@@ -41,7 +41,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	}
 	s := e.newSession(conv, t)
 	var err error
-	// Create the session in the inbox, because a concurrent change of the conversation would undo it.
+	// Do this in the inbox: a concurrent change of the conversation would undo it.
 	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
@@ -62,8 +62,8 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 	}
 }
 
-// SideSession returns the session for a question outside of the conversation's turns; see orchestrator.Consults. It
-// creates the session if none exists.
+// SideSession returns the session for a question outside of the conversation's turns, as orchestrator.Consults
+// describes. It creates the session if necessary.
 func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
 	if q.Session == "" && q.Asks != "" && !orchestrator.IsOutsideTurn(q.Asks) {
 		t, err := e.opts.Store.Turn(ctx, q.Asks)
@@ -76,7 +76,7 @@ func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion
 	if err != nil {
 		return s, err
 	}
-	// Run sideSession in the inbox, because two questions at the same moment must not create two sessions.
+	// Do this in the inbox: two questions at the same moment must not create two sessions.
 	c.do(func() { s, err = e.sideSession(ctx, q) })
 	return s, err
 }
@@ -109,7 +109,7 @@ func (e *Engine) sideSession(ctx context.Context, q orchestrator.ConsultQuestion
 	return s, e.opts.Orders.CreateOwnSession(ctx, q.Session, s)
 }
 
-// expired reports whether the reset rules have ended s.
+// expired reports whether s has ended by the reset rules.
 func (e *Engine) expired(s orchestrator.Session) bool {
 	now := e.now()
 	if e.turns().IdleReset > 0 && now.Sub(s.Used) >= e.turns().IdleReset {
@@ -137,23 +137,23 @@ func title(prompt string) string {
 	return cli.Shorten(words, titleLength)
 }
 
-// titledBy is the number of newest entries of a session whose prompts may have become its title.
+// titledBy is how many entries are checked, from the newest, to find out whether the title of a session is one of their
+// prompts.
 const titledBy = 20
 
-// titles stores the titles that agents gave to sessions of a conversation.
+// titles handles the titles that agents choose for the sessions of a conversation.
 type titles struct {
 	newest  atomic.Pointer[agentTitle]
 	storing sync.Mutex
-	stored  agentTitle // the last stored title; guarded by storing
+	stored  agentTitle // the title that was stored last; storing guards it
 }
 
-// agentTitle is the title that an agent gave to a session.
 type agentTitle struct {
 	session orchestrator.SessionID
 	title   string
 }
 
-// Titled implements turn.Conversation. It changes the title of the session, unless a user has chosen one.
+// Titled implements turn.Conversation. It changes the title of the session, unless a user has chosen the title.
 func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own string) {
 	now := &agentTitle{t.Session, own}
 	c.titles.newest.Store(now)
@@ -161,7 +161,7 @@ func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own stri
 		c.titles.storing.Lock()
 		defer c.titles.storing.Unlock()
 		if newest := c.titles.newest.Load(); newest != now && newest.session == now.session {
-			return // a newer title is stored instead
+			return // the agent has chosen another title since
 		}
 		if err := c.storeTitle(ctx, t, *now); err != nil {
 			c.e.log.Warn("change the title of a session", "turn", t.ID, "err", err)
@@ -169,8 +169,8 @@ func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own stri
 	})
 }
 
-// storeTitle replaces the title of a session by the agent's title. It keeps a title that is neither from the agent nor
-// from a prompt. The caller holds titles.storing.
+// storeTitle stores the agent's title as the title of a session, unless a user has chosen the title. A title was chosen
+// by a user if it is neither from an agent nor the beginning of a prompt. The caller holds titles.storing.
 func (c *conversation) storeTitle(ctx context.Context, t orchestrator.Turn, now agentTitle) error {
 	s, err := c.e.opts.Store.Session(ctx, t.Session)
 	if err != nil {
@@ -254,7 +254,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 			return
 		}
 		if was, err = e.opts.Store.Conversation(ctx, s.Conversation); err == nil {
-			err = e.opts.Store.MoveSession(ctx, s.ID, to) // a later turn finds that the session was moved
+			err = e.opts.Store.MoveSession(ctx, s.ID, to) // a turn that runs later finds that its session was moved
 		}
 	})
 	if err != nil || was.Session != s.ID {
@@ -268,7 +268,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 	return nil
 }
 
-// MoveChat implements bot.Desk. A running turn ends under the old chat id.
+// MoveChat implements bot.Desk. A turn that is running ends under the old chat ID.
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	if err := e.opts.Store.MoveChat(ctx, from, to); err != nil {
 		return err
@@ -278,7 +278,8 @@ func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	e.mu.Unlock()
 	for _, id := range known {
 		if id.Chat == from {
-			e.opts.Gateway.Release(id.Key()) // the agent resumes the session in a new process with the new ID
+			// The next turn starts a new process under the new ID, and continues the session there.
+			e.opts.Gateway.Release(id.Key())
 		}
 	}
 	return nil
@@ -294,7 +295,7 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
 	if s.Conversation != id {
 		return orchestrator.Session{}, orchestrator.ErrElsewhere
 	}
-	// Mark the session as used, so that it continues even if the reset rules had ended it.
+	// Mark the session as used. Otherwise the reset rules could end it at the next turn.
 	if err := e.opts.Store.TouchSession(ctx, s.ID, e.now()); err != nil {
 		return orchestrator.Session{}, err
 	}

@@ -31,8 +31,7 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 	return err
 }
 
-// setMode stores a permission mode that a user chose, for the environment of the next turn. If that environment changes
-// in the meantime, the mode does not apply.
+// setMode stores a permission mode that a user chose. The mode applies only in the environment of the next turn.
 func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 	until time.Time, audit orchestrator.AuditEntry) error {
 	conv, err := e.opts.Store.Conversation(ctx, id)
@@ -69,8 +68,8 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 	return err
 }
 
-// SetRole implements menu.Service. Some agents accept a system prompt only when they start. ductor restarts these
-// agents and resumes their sessions.
+// SetRole implements menu.Service. Some agents read the system prompt only when they start, so ductor restarts them and
+// continues their sessions.
 func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
 	if name == "" {
 		name = orchestrator.NoRole
@@ -84,8 +83,7 @@ func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, na
 	return err
 }
 
-// Roles implements menu.Service. It omits roles that users cannot choose: roles without a name, and roles called
-// NoRole.
+// Roles implements menu.Service. It omits roles that users cannot choose, because their name is empty or NoRole.
 func (e *Engine) Roles() []string {
 	if e.opts.Roles == nil {
 		return nil
@@ -94,10 +92,9 @@ func (e *Engine) Roles() []string {
 		func(name string) bool { return name == "" || name == orchestrator.NoRole })
 }
 
-// Role returns a role that users can choose, or false.
+// Role returns the role with this name. It returns false if users cannot choose such a role.
 func (e *Engine) Role(name string) (orchestrator.Role, bool) { return e.role(name) }
 
-// role returns a role that users can choose.
 func (e *Engine) role(name string) (orchestrator.Role, bool) {
 	if e.opts.Roles == nil || name == "" || name == orchestrator.NoRole {
 		return orchestrator.Role{}, false
@@ -116,7 +113,7 @@ func (e *Engine) Set(ctx context.Context, id orchestrator.ConversationID, of orc
 	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Settings.Set(of, word) })
 }
 
-// Display returns the display mode of a conversation's chat.
+// Display returns the display mode of a chat.
 func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (orchestrator.DisplayMode, error) {
 	main, err := e.opts.Store.Conversation(ctx, orchestrator.ConversationID{Chat: id.Chat})
 	if err != nil {
@@ -125,7 +122,7 @@ func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (o
 	return cmp.Or(main.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// displayOf is Display for a conversation that is already loaded.
+// displayOf is like Display, for a conversation that is already loaded.
 func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (orchestrator.DisplayMode, error) {
 	if c.ID.Topic != 0 {
 		return e.Display(ctx, c.ID)
@@ -133,8 +130,8 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	return cmp.Or(c.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// SetDisplay sets the display mode of a conversation's chat for turns that start after the call. It accepts the modes
-// that users can choose, and DisplayAsked. Otherwise it returns ErrBadChoice.
+// SetDisplay sets the display mode of a chat. It applies to turns that start after the call. It accepts DisplayAsked
+// and the modes that users can choose. For other modes it returns ErrBadChoice.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
 	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
@@ -143,7 +140,7 @@ func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID,
 		func(c *orchestrator.Conversation) { c.Settings.Display = mode })
 }
 
-// settingsOf returns the settings of a conversation, with the configured defaults.
+// settingsOf returns the settings of a conversation. It fills in the configured defaults.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
 	return orchestrator.Settings{Accounts: c.Settings.Accounts, Busy: e.busyOf(c),
 		Notify: cmp.Or(c.Settings.Notify, e.turns().Settings.Notify),
@@ -157,7 +154,7 @@ func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
 	return c.Settings.Busy
 }
 
-// permissionOf returns the permission mode of a conversation's turns in an environment.
+// permissionOf returns the permission mode of a conversation for turns in an environment.
 func (e *Engine) permissionOf(c orchestrator.Conversation, in cli.Sandbox) cli.PermissionMode {
 	switch {
 	case c.Permission == "":
@@ -168,13 +165,13 @@ func (e *Engine) permissionOf(c orchestrator.Conversation, in cli.Sandbox) cli.P
 	return c.Permission
 }
 
-// elsewhere reports whether the mode of a conversation was granted in an environment other than in.
+// elsewhere reports whether a user chose the permission mode for another environment than in.
 func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
 }
 
-// endElsewhere ends a permission mode that was granted in an environment other than the turn's. It returns that mode,
-// or "" if it ended none.
+// endElsewhere resets the permission mode of the conversation if a user chose it for another environment than the
+// turn's. It returns the old mode, or "" if it did not reset it.
 func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation,
 	t orchestrator.Turn) (ended cli.PermissionMode) {
 	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {
@@ -182,22 +179,22 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 	}
 	ended = conv.Permission
 	ask := func(c *orchestrator.Conversation) {
-		if elsewhere(*c, t.Sandbox) { // otherwise a user has chosen another mode in between
+		if elsewhere(*c, t.Sandbox) { // a user may have chosen another mode in the meantime
 			c.Permission, c.GrantedIn, c.BypassUntil = cli.Ask, "", time.Time{}
 		}
 	}
 	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
 		Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
 	if err != nil {
-		// permissionOf checks the environment, so the mode does not apply even if it stays stored.
+		// The mode does not apply anyway, because permissionOf checks the environment.
 		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err)
 	}
 	ask(conv)
 	return ended
 }
 
-// roleOf returns the name of the current role, or "". If the chosen role no longer exists, the conversation has no
-// role. It does not get the default role, because the user did not choose the default role.
+// roleOf returns the name of the conversation's role, or "". If a user chose a role that no longer exists, the result
+// is "" and not the default role, because the user did not choose that.
 func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
 		return e.turns().DefaultRole
@@ -208,8 +205,8 @@ func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	return c.Role
 }
 
-// SetModel sets the agent and model, from the next turn on. An agent that is new in the session gets the session's
-// history.
+// SetModel sets the agent and model for the next turns. If the agent is new in the session, it gets the history of the
+// session.
 func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
 	effort cli.Effort) error {
 	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Agent, c.Model, c.Effort = agent, model, effort })
@@ -242,8 +239,9 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 	return dir, err
 }
 
-// change loads a conversation, changes it and saves it. It runs in the inbox, so that no concurrent change is lost. It
-// sets the time and conversation of the audit entries, and stores them together with the change.
+// change loads a conversation, calls f to change it, and saves it. All of this happens in the inbox, so that no
+// concurrent change is lost. It sets the time and the conversation of the audit entries, and stores them in the same
+// transaction.
 func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
 	c, err := e.conversation(id)
@@ -254,7 +252,7 @@ func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f f
 	return err
 }
 
-// save is change for a caller that already runs in the conversation's inbox.
+// save is like change, for callers that are already in the inbox of the conversation.
 func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
 	conv, err := e.opts.Store.Conversation(ctx, id)
@@ -271,8 +269,9 @@ func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f fun
 	return nil
 }
 
-// chooseAgent returns the agent and model for an environment. The conversation's choice has priority, then the choice
-// of its role, then the configured default. A model that was chosen for one agent is never used with another.
+// chooseAgent returns the agent and model for a turn in an environment. First the conversation's choice applies, then
+// the choice of its role, then the configured default. A model that was chosen for one agent is never used with another
+// agent.
 func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
 	role, _ := e.role(e.roleOf(conv))
 	who := turn.Choice{Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort}
@@ -299,20 +298,20 @@ func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, 
 	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.turns().Mode))
 }
 
-// toolLists returns the tool lists that apply to all turns of a conversation in a directory.
+// toolLists returns the lists of allowed and forbidden tools that apply to a conversation's turns in a directory.
 func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.ToolList {
 	role, _ := e.role(e.roleOf(conv))
 	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
 }
 
-// boundsOf returns the bounds that apply to all turns of a conversation in a directory.
+// boundsOf returns the Bounds of a conversation's turns in a directory.
 func (e *Engine) boundsOf(conv orchestrator.Conversation, dir string) orchestrator.Bounds {
 	role, _ := e.role(e.roleOf(conv))
 	return role.Bounds.With(e.projectOf(dir).Bounds)
 }
 
-// grant adds the bounds, the tools and the permission mode of a turn to a request. Tools that the configuration allows
-// are allowed only for turns with the rights of the chat. Tools that the configuration denies are denied for all turns.
+// grant adds permissions to a request: the bounds, the tools and the permission mode. Tools that the configuration
+// allows are added only for turns with the rights of the chat. Tools that it forbids are forbidden for all turns.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
 	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
@@ -321,16 +320,16 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	if r.OfChat() {
 		req.AllowedTools = slices.Concat(e.turns().AllowedTools, bounds.AllowedTools)
 	}
-	if req.Permission == cli.Plan { // plan mode changes nothing
+	if req.Permission == cli.Plan { // agents change nothing in plan mode
 		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
-	// Keep the turn attended if its bypass can end: after that, the agent asks again.
+	// If the bypass can end while the turn runs, the agent must be able to ask a user after that.
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox))
 	req.Attended = e.opts.Screen != nil && !forever
 }
 
-// Decide implements orchestrator.Approvals. Some choices change the mode of the conversation, not only one request:
-// AllowEdits switches to accept-edits, and allowing a plan ends plan mode.
+// Decide implements orchestrator.Approvals. Two choices also change the permission mode of the conversation: AllowEdits
+// sets it to accept-edits, and allowing a plan ends plan mode.
 func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	a, err := e.approvals.Decide(ctx, id, nonce, by, v)
@@ -346,7 +345,7 @@ func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce s
 		return a, nil
 	}
 	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
-		// If the modes differ, a user has chosen another mode in between.
+		// Otherwise a user has chosen another mode in the meantime.
 		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) {
 			c.Permission, c.GrantedIn, c.BypassUntil = mode, a.Sandbox, time.Time{}
 		}

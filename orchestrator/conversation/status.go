@@ -23,8 +23,8 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
-	// Ignore the error: the other parts are useful even without an agent. AtOnce does not wait for agents that are
-	// still being checked.
+	// Ignore the error, because the rest of the status is useful without an agent. With AtOnce, chooseAgent does not
+	// wait for agents that are being checked.
 	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
@@ -93,7 +93,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	})
 	session, at, err := e.nextPlace(ctx, conv)
 	if err != nil {
-		// Do not return the error, because the next turn reports it.
+		// Ignore the error here, because the next turn reports it.
 		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil
 	}
 	p := orchestrator.Permissions{Mode: e.permissionOf(conv, at),
@@ -118,8 +118,8 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	return p, nil
 }
 
-// limits explains, for each permission mode, which part of the mode the agent does not support. It omits fully
-// supported modes.
+// limits returns a sentence for each permission mode that an agent does not fully support. The sentence names the part
+// of the mode that is missing.
 func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]string {
 	limits := map[cli.PermissionMode]string{}
 	for _, mode := range cli.PermissionModes() {
@@ -140,7 +140,7 @@ func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only 
 	return e.menu(ctx, id, ctx, only...)
 }
 
-// placeOf returns the working directory, the environment and the accounts of a conversation's next turn.
+// placeOf returns a request with the working directory, the environment and the accounts of a conversation's next turn.
 func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (at cli.Request, err error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -150,7 +150,7 @@ func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (a
 	return cli.Request{Dir: session.Dir, Sandbox: in, ChatID: id.Chat, Accounts: conv.Settings.Accounts}, err
 }
 
-// menu asks the agents for their models until asking ends.
+// menu lists the models of the agents. It stops asking agents when the context asking is done.
 func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context,
 	only ...cli.Agent) ([]cli.MenuEntry, error) {
 	at, err := e.placeOf(ctx, id)
@@ -166,8 +166,7 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 
 var _ orchestrator.ActiveTurns = (*Engine)(nil)
 
-// ActiveTurn implements orchestrator.ActiveTurns. It also returns ErrNoTurn if the agent has not received the prompt
-// yet.
+// ActiveTurn implements orchestrator.ActiveTurns. It returns ErrNoTurn also if the agent does not have the prompt yet.
 func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
 	e.mu.Lock()
 	c := e.conversations[in]
@@ -195,9 +194,9 @@ func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helpe
 	return e.approvals.AskFor(ctx, id, approval.Helper{Agent: h.Agent, Tools: tools}, asked)
 }
 
-// AskTerminal asks the user of a private chat to decide a request of an agent in a terminal. dir is the directory of
-// that agent. AskTerminal waits until ctx ends. A terminal that repeats its request after a restart uses the same id;
-// see approval.Service.
+// AskTerminal asks the user of a private chat to decide a request of an agent that runs in a terminal in the directory
+// dir. It waits for the decision until ctx is done. After a restart of ductor, the agent must repeat its request with
+// the same id.
 func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string,
 	asked cli.Event) (cli.Decision, error) {
 	redactor := turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) })
@@ -208,7 +207,7 @@ func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent c
 	}, asked)
 }
 
-// helpers tracks the other agents that work for a running turn. The turn waits for them before it ends. The zero value
+// helpers counts the other agents that work for a running turn. The turn waits for them before it ends. The zero value
 // is ready to use.
 type helpers struct {
 	mu   sync.Mutex
@@ -217,7 +216,7 @@ type helpers struct {
 	wg   sync.WaitGroup
 }
 
-// join registers another agent; see orchestrator.ActiveTurn.
+// join registers another agent, as orchestrator.ActiveTurn describes for Help.
 func (h *helpers) join(ctx context.Context) (_ context.Context, leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -239,7 +238,7 @@ func (h *helpers) join(ctx context.Context) (_ context.Context, leave func(), er
 	}, nil
 }
 
-// end stops the other agents and waits until their processes are dead.
+// end stops the other agents and waits until their processes have ended.
 func (h *helpers) end() {
 	h.mu.Lock()
 	h.over = true

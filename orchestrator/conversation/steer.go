@@ -15,10 +15,10 @@ import (
 // steerWait limits how long an agent may take to accept a message.
 const steerWait = 15 * time.Second
 
-// Steer adds a waiting prompt to the running turn.
+// Steer implements bot.Desk. It adds the prompt of a waiting turn to the running turn.
 //
-// It stores the prompt as steered before the agent gets it, and as delivered afterwards. If ductor dies in between, the
-// prompt is neither lost nor repeated: the next process shows that the agent may not have received it.
+// It stores the state TurnSteered before it sends the prompt to the agent, and marks the turn as delivered afterwards.
+// If ductor dies in between, the next process does not send the prompt again, but shows that the agent may not have it.
 func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -41,19 +41,19 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 		return err
 	}
 	e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
-	if e.open() { // otherwise the next process shows the error
+	if e.open() { // if not open, the next process shows the error
 		defer e.wg.Done()
 		c.redeliver(ctx, h.waiting.turn)
 	}
 	return orchestrator.ErrSteerUnknown
 }
 
-// handover is a waiting turn whose prompt is being passed to a running turn.
+// handover describes a waiting turn while its prompt is sent to the running turn.
 type handover struct {
 	waiting waiting
 	into    cli.TurnID
 	req     cli.Request
-	cleared int // conversation.cleared at the start
+	cleared int // value of conversation.cleared when that began
 }
 
 func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, error) {
@@ -61,7 +61,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The agent has no prompt yet, or works on something else.
+	// The agent has not got its own prompt yet, or the running turn is separate.
 	if r.req == nil || !r.promptSent.Load() || isSeparate(r.turn) {
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
@@ -72,7 +72,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if i < 0 {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The waiting turn has rights or an agent of its own.
+	// The waiting turn has other rights or another agent.
 	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" &&
 		t.Prompt.PartOf != r.turn.Prompt.Message {
 		return handover{}, orchestrator.ErrCannotSteer
@@ -95,7 +95,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	return h, nil
 }
 
-// steered records that the agent has the prompt.
+// steered records that the agent has got the prompt.
 func (e *Engine) steered(ctx context.Context, h handover) error {
 	err := e.opts.Store.MarkDelivered(ctx, h.waiting.turn.ID)
 	e.unqueued(h.waiting)
@@ -105,10 +105,11 @@ func (e *Engine) steered(ctx context.Context, h handover) error {
 	return nil
 }
 
-// requeue moves a turn back to the front of the queue, unless an abort has emptied the queue in between.
+// requeue moves a turn back to the front of the queue, unless an abort has emptied the queue in the meantime.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
-	if c.cleared != h.cleared { // do not queue the turn even for a moment: the next process would run it
+	// An abort has emptied the queue. Do not store the turn as queued: after a crash the next process would run it.
+	if c.cleared != h.cleared {
 		if err := c.e.drop(ctx, w); err != nil {
 			return err
 		}
@@ -155,7 +156,7 @@ func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 	return nil
 }
 
-// replaceRunning aborts the running turn, so that another turn can take its place. The queue stays unchanged.
+// replaceRunning aborts the running turn, because another turn should run instead. It does not change the queue.
 func (c *conversation) replaceRunning(ctx context.Context) error {
 	r := c.running.Load()
 	if r == nil {
@@ -171,8 +172,8 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return nil
 }
 
-// requeueUnread moves steered messages back to the queue if the agent did not read them before another message replaced
-// the turn. It inserts them after that message.
+// requeueUnread moves messages that were sent to the running turn back to the queue, because its agent did not read
+// them before another message replaced the turn. They come after that message in the queue.
 func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID) {
 	if c.running.Load().cleared != c.cleared {
 		return
@@ -228,7 +229,8 @@ func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
 	return orchestrator.Receipt{Turn: t.ID, Ahead: 1, Did: orchestrator.BusyInterrupt}, c.replaceRunning(ctx)
 }
 
-// notRunningError returns the error for a turn that is not running in the conversation, although the user expected it.
+// notRunningError returns the error for a user who wants to do something with a running turn, if the turn is not
+// running.
 func (e *Engine) notRunningError(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	t, err := e.opts.Store.Turn(ctx, id)
 	switch {

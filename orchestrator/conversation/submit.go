@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Submit implements bot.Desk. If the queue is full, Submit stores nothing. If a turn is running, the conversation's
-// BusyMode decides how to handle the prompt, and Receipt.Did reports the result.
+// Submit implements bot.Desk. If the queue is full, it stores nothing. If a turn is running, the BusyMode of the
+// conversation selects how to handle the prompt. Receipt.Did reports the result.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
 	error) {
 	return e.submit(ctx, orchestrator.Turn{Prompt: p, Wants: w})
@@ -45,8 +45,8 @@ func (e *Engine) submit(ctx context.Context, t orchestrator.Turn) (orchestrator.
 	return receipt, nil
 }
 
-// showQueued shows that a turn waits, unless it has started. It runs in the inbox, so that the chat shows this before
-// the card of the running turn.
+// showQueued shows that a turn waits, unless the turn has started. It runs in the inbox, so that the chat shows this
+// before the card of that turn.
 func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	c.do(func() {
 		if i := c.find(t.ID); i >= 0 {
@@ -56,8 +56,8 @@ func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	})
 }
 
-// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode that took effect. If the
-// mode cannot be applied, the prompt keeps waiting and applyBusyMode returns BusyQueue.
+// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode. If the mode cannot be
+// applied, the prompt stays in the queue, and applyBusyMode returns BusyQueue.
 func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
 	e := c.e
 	if t.Prompt.PartOf != 0 {
@@ -77,7 +77,7 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
 		mode = orchestrator.BusySteer
 	}
-	// A turn without the rights of the chat must not use the chat's mode: it could abort or change another user's turn.
+	// Turns with other rights always wait. Otherwise their users could abort or change a turn of another user.
 	if !t.Prompt.Rights.OfChat() {
 		mode = orchestrator.BusyQueue
 	}
@@ -113,7 +113,8 @@ func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn,
 	return receipt, err
 }
 
-// append stores a turn at the end of the queue, and sets the remaining fields of t. It runs in the inbox.
+// append stores a new turn and adds it to the end of the queue. It fills in the other fields of t. It runs in the
+// inbox.
 func (c *conversation) append(ctx context.Context, t *orchestrator.Turn,
 	forget ...orchestrator.AgentEnv) (receipt orchestrator.Receipt, err error) {
 	receipt.Ahead = c.ahead()
@@ -131,7 +132,7 @@ func (c *conversation) append(ctx context.Context, t *orchestrator.Turn,
 // full reports whether the queue is full.
 func (c *conversation) full() bool { return len(c.queue) >= c.e.turns().QueueMax }
 
-// store sets the remaining fields of a new turn and stores the turn as queued.
+// store fills in the other fields of a new turn and stores it as queued.
 func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	if t.Again != "" {
 		if _, err := e.waitingJob(ctx, t.Again, t.Prompt.Conversation); !errors.Is(err, orchestrator.ErrNoJob) {
@@ -142,7 +143,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)
 	}
-	if conv.Session == "" { // the first turn may need the folder, which takes a millisecond on some disks
+	if conv.Session == "" { // create the folder now, so that the first turn need not wait for the disk
 		if leave, ok := e.enter(); ok {
 			go func() {
 				defer leave()
@@ -185,7 +186,7 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 			err = orchestrator.ErrNotAllowed
 			return
 		}
-		if err = e.drop(ctx, c.queue[i]); err == nil { // on an error the turn keeps waiting
+		if err = e.drop(ctx, c.queue[i]); err == nil { // after an error the turn still waits
 			c.remove(i)
 			cancelled = true
 		}
@@ -216,7 +217,7 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 	return edited, err
 }
 
-// drop records that a waiting turn will not run, and removes its card.
+// drop stores that a waiting turn will not run, and removes its message from the chat.
 func (e *Engine) drop(ctx context.Context, w waiting) error {
 	if _, err := e.opts.Store.CancelTurn(ctx, w.turn.ID); err != nil {
 		return fmt.Errorf("cancel turn: %w", err)
@@ -226,8 +227,8 @@ func (e *Engine) drop(ctx context.Context, w waiting) error {
 	return nil
 }
 
-// unqueued removes the card of a turn that no longer waits. If the turn was cancelled before it had a card, terminals
-// may still show it, because they read it from the store.
+// unqueued removes the message which shows that a turn waits. If the turn was cancelled before that message was sent,
+// terminals may still show the turn, because they read it from the store.
 func (e *Engine) unqueued(w waiting) {
 	switch v := e.opts.Viewers; {
 	case w.shown:
@@ -237,15 +238,15 @@ func (e *Engine) unqueued(w waiting) {
 	}
 }
 
-// SubmitOrder appends a turn to its conversation's queue. It never affects a running turn. The turn is durable when
-// SubmitOrder returns. If a turn with the order's ID exists, SubmitOrder changes nothing and returns nil.
+// SubmitOrder adds a turn to the end of a conversation's queue. It does not affect the running turn. When it returns,
+// the turn is stored durably. If a turn with this ID exists, it changes nothing and returns nil.
 //
 // It stores nothing and returns an error in these cases:
 //   - ErrQueueFull: the queue is full
 //   - ErrOutsideRoot or ErrNotADir: the directory is invalid
 //   - ErrBadChoice: Wants.Sandbox is unknown
 //
-// It does not check whether the sandbox is available: that happens when the turn runs.
+// Whether the sandbox is available is checked later, when the turn runs.
 func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) error {
 	if e.opts.Orders == nil {
 		return orchestrator.ErrNoOrders
@@ -273,7 +274,7 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// withWants returns the conversation's choices, with the turn's overrides applied.
+// withWants returns c with the choices of an order in place of its own.
 func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Conversation {
 	if w.Agent != "" {
 		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
@@ -284,14 +285,14 @@ func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.C
 	return c
 }
 
-// isSeparate reports whether a turn is separate from the dialog in its conversation: it has its own session, is quiet,
-// or has its own rights. Messages that users write while it runs are not for its agent.
+// isSeparate reports whether a turn does not belong to the user's dialog with the agent, because it has its own
+// session, is quiet, or has its own rights. Messages that users send while it runs are not meant for its agent.
 func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
-// ownSession returns the session with the name Wants.Own. It creates a new session if none exists, if the reset rules
-// have ended it, or if the turn needs another directory.
+// ownSession returns the session with the name Wants.Own. It creates a session if none has this name, if that session
+// has ended by the reset rules, or if the turn needs another directory.
 func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id, err := e.opts.Orders.OwnSession(ctx, conv.ID, t.Wants.Own)

@@ -11,17 +11,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// warmLimit limits the time for choosing the agent that warm starts.
+// warmLimit limits how long warm may take to choose an agent.
 const warmLimit = 15 * time.Second
 
-// afterAbort delays the start of the next agent after an abort, so that the chat shows the end of the turn first.
+// afterAbort is the pause between an abort and the start of the next agent process. In this time the chat can show the
+// end of the turn.
 const afterAbort = 500 * time.Millisecond
 
-// warm starts the agent of the conversation's next prompt in the background, while the user may still be typing. It
-// ignores failures, because the turn will report them.
+// warm starts the agent process for the next prompt in the background, while the user may still be typing. It ignores
+// errors, because the turn will report them.
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
 
-// warmLater is warm after a pause.
+// warmLater calls warm after a pause.
 func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, pause time.Duration) {
 	if !e.open() {
 		return
@@ -45,7 +46,7 @@ func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, 
 	}()
 }
 
-// nextRequest returns the agent and the request of the conversation's next turn, without a prompt.
+// nextRequest returns the agent and the request of the next turn. The request has no prompt.
 func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Agent, cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -64,7 +65,7 @@ func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID
 	return who.Agent, req, err
 }
 
-// Background shows text that an agent wrote between two turns, for example at the end of a background command.
+// Background shows text that an agent wrote while no turn was running, for example when a background command ended.
 func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	id, err := orchestrator.ParseKey(key)
 	if err == nil && e.opts.Budgets != nil && (r.CostUSD > 0 || r.Usage != cli.Usage{}) {
@@ -91,10 +92,10 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	}()
 }
 
-// lateWait limits how long a late part of an answer waits until the chat shows the turn.
+// lateWait limits how long text that comes after the end of a turn waits until the chat shows the turn.
 const lateWait = 10 * time.Second
 
-// extend appends text to the answer of an ended turn and to its card. It returns false if the card cannot show the
+// extend adds text to the answer of an ended turn and to its card. It returns false if the card has no space for the
 // text.
 func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text string) bool {
 	ctx, cancel := context.WithTimeout(e.life, lateWait)
@@ -134,7 +135,7 @@ func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) str
 	return e.secretsOf(cli.Request{Dir: dir}).String(text)
 }
 
-// secretsOf returns the secrets of ductor, of the project of a request, and of its tool servers.
+// secretsOf returns the secrets that a request could expose: ductor's, the project's, and the MCP servers'.
 func (e *Engine) secretsOf(req cli.Request) *secrets.Set {
 	var set *secrets.Set
 	if e.opts.Secrets != nil {

@@ -1,4 +1,5 @@
-// Package files gives agents and users access to the files of projects, within the roots and without secrets.
+// Package files gives agents and users access to the files of projects. All files must be below the configured roots.
+// Secrets are removed.
 package files
 
 import (
@@ -7,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // a format that Telegram shows as a picture
+	_ "image/jpeg" // pictures that Telegram shows
 	_ "image/png"
 	"os"
 	"path/filepath"
@@ -20,25 +21,26 @@ import (
 	"ductor/orchestrator"
 )
 
-// Environment reads and writes files in an agent's environment. Errors about a file are a *rooted.Error.
+// Environment reads and writes files where an agent runs. Errors about a file are of the type *rooted.Error.
 type Environment interface {
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	ListFiles(ctx context.Context, dir, below string) ([]rooted.Entry, error)
 	WriteFile(ctx context.Context, dir, below string, content []byte) error
-	// RealPaths resolves the links in absolute paths; see rooted.RealPaths.
+	// RealPaths resolves symbolic links like rooted.RealPaths.
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
 // Options configures a Service. All fields are required.
 type Options struct {
 	Roots     []string                      // absolute paths
-	Protected []string                      // ductor's own paths: absolute, and the same with links resolved
-	Secrets   func(dir string) *secrets.Set // returns the secrets of a directory, which must not be shown
-	// Session loads the session of a turn, whose directory is the turn's directory.
+	Protected []string                      // ductor's own files: absolute paths, also without symbolic links
+	Secrets   func(dir string) *secrets.Set // secrets of a directory, which must not be shown
+	// Session loads the session of a turn. Its directory is the directory of the turn.
 	Session func(context.Context, orchestrator.SessionID) (orchestrator.Session, error)
-	// Dir returns the directory of a chat's next turn.
-	Dir         func(context.Context, orchestrator.ConversationID) (string, error)
-	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox // of agents in a directory
+	// Dir returns the directory that the next turn of a chat would use.
+	Dir func(context.Context, orchestrator.ConversationID) (string, error)
+	// Sandbox returns where agents run that work in a directory.
+	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox
 	Environment func(cli.Sandbox) (Environment, error)
 }
 
@@ -55,7 +57,7 @@ func (s *Service) OfTurn(ctx context.Context, t orchestrator.Turn) (orchestrator
 	session, err := orchestrator.Session{}, error(nil)
 	if t.Session != "" {
 		session, err = s.opts.Session(ctx, t.Session)
-	} else { // an Outsider's turn may have no session
+	} else { // the turn of an Outsider may have no session
 		session.Dir, err = s.opts.Dir(ctx, t.Prompt.Conversation)
 	}
 	if err != nil {
@@ -78,7 +80,7 @@ func (s *Service) OfChat(ctx context.Context, id orchestrator.ConversationID, pa
 	return orchestrator.FilePlace{Sandbox: s.opts.Sandbox(full(dir, path), id), Dir: dir, Roots: s.opts.Roots}, nil
 }
 
-// full returns a path as an absolute path.
+// full makes a path absolute. Relative paths start in dir.
 func full(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -113,8 +115,7 @@ func (s *Service) Read(ctx context.Context, at orchestrator.FilePlace, path stri
 	return orchestrator.ProjectFile{Name: filepath.Base(full), Content: content, Picture: isPicture(content)}, nil
 }
 
-// clean removes the known secrets of a directory from text. It returns an error for a file that is not text and
-// contains a secret.
+// clean removes the secrets of a directory from a text file. It returns an error for a binary file with a secret.
 func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
 	set := s.opts.Secrets(dir)
 	has := secrets.InText(content)
@@ -130,14 +131,14 @@ func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// Telegram's limits of pictures.
+// Telegram's limits for pictures.
 const (
 	mostSides = 10_000 // width plus height in pixels
-	mostRatio = 20     // width to height, or height to width
+	mostRatio = 20     // width divided by height, or height divided by width
 )
 
-// isPicture reports whether Telegram shows a file as a picture. It reads only the header and does not decode the
-// picture. It returns false for a picture with too many pixels.
+// isPicture reports whether Telegram can show a file as a picture. It reads only the header of the file. It returns
+// false for a picture that is too large.
 func isPicture(content []byte) bool {
 	c, _, err := image.DecodeConfig(bytes.NewReader(content))
 	return err == nil && len(content) <= orchestrator.MostPictureBytes && c.Width > 0 && c.Height > 0 &&
@@ -195,7 +196,7 @@ func (s *Service) Write(ctx context.Context, at orchestrator.FilePlace, path, na
 	return "", &orchestrator.FileError{Path: path, Why: orchestrator.FileDirectory}
 }
 
-// find returns the root that contains a path, and the path below it.
+// find returns the root that contains a path, and the rest of the path.
 func (s *Service) find(at orchestrator.FilePlace, path string) (root, below string, err error) {
 	full := full(at.Dir, path)
 	for _, named := range at.Roots {
@@ -214,7 +215,7 @@ func (s *Service) find(at orchestrator.FilePlace, path string) (root, below stri
 	return root, below, nil
 }
 
-// isSecret reports whether a path belongs to ductor or has a name of files with secrets.
+// isSecret reports whether a file belongs to ductor, or has a name that is usual for files with secrets.
 func (s *Service) isSecret(full string) bool {
 	for _, own := range s.opts.Protected {
 		if cli.Lies(full, own) {
@@ -224,7 +225,6 @@ func (s *Service) isSecret(full string) bool {
 	return secrets.IsFile(filepath.Base(full))
 }
 
-// refused converts an error of an environment to a *orchestrator.FileError.
 func refused(path string, err error) error {
 	var own *rooted.Error
 	if !errors.As(err, &own) || own.Refusal == rooted.Failed {
@@ -233,7 +233,7 @@ func refused(path string, err error) error {
 	return &orchestrator.FileError{Path: path, Why: orchestrator.FileRefusal(own.Refusal), Size: own.Size}
 }
 
-// Host is the Environment of this machine.
+// Host is the Environment for agents on this machine.
 type Host struct{}
 
 // ReadFile implements Environment.

@@ -9,13 +9,13 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Limits on the context files of a session, in bytes.
+// Limits of the context files in bytes.
 const (
 	mostOfFile  = 32 << 10
 	mostOfFiles = 96 << 10
 )
 
-// LeftOut is a context file that is not in the prompt, with the reason.
+// LeftOut is a context file that could not be added to the prompt, with the reason.
 type LeftOut struct {
 	File string
 	Err  error
@@ -26,8 +26,8 @@ func File(path string, content []byte) string {
 	return fmt.Sprintf("<file path=%q>\n%s\n</file>\n", path, strings.TrimRight(string(content), "\n"))
 }
 
-// Context formats the context files of a directory for the start of a session's first prompt. It returns "" if the
-// directory has none. It leaves out files that it cannot read and files that are too long.
+// Context formats the context files of a directory, to be put before the first prompt of a session. It returns ""
+// without context files. Files that are unreadable or too long are returned as left.
 func Context(dir string, files []string) (text string, left []LeftOut) {
 	var b strings.Builder
 	for _, name := range files {
@@ -48,7 +48,7 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 		"</project-files>\n\n", left
 }
 
-// plain returns an error that explains to a user why a file was refused.
+// plain returns an error whose text explains the problem with a file to a user.
 func plain(err error) error {
 	var refused *rooted.Error
 	if !errors.As(err, &refused) {

@@ -11,68 +11,68 @@ import (
 	"ductor/orchestrator"
 )
 
-// firstWords is how long Knowledge waits before it stores that the agent accepted the prompt. The first words of the
-// answer arrive at the same time and have priority. If ductor crashes during the wait, the next process reads the
-// events of the turn again.
+// firstWords is the delay before Knowledge stores that the agent accepted the prompt. The first words of the answer
+// arrive at the same moment and are more urgent. A crash during the delay does no harm, because the next process reads
+// the events of the turn again.
 const firstWords = 50 * time.Millisecond
 
-// MostMissed limits the entries that ductor reads for an agent that joins a session. A token budget rarely has room for
-// more.
+// MostMissed limits how many entries ductor reads for an agent that is new in a session. More entries rarely fit into
+// the limit of tokens.
 const MostMissed = 1000
 
-// AgentSessions stores the agents' own sessions that belong to a session; see orchestrator.Store.
+// AgentSessions stores which session of its own each agent uses for a session of ductor.
 type AgentSessions interface {
 	SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv,
 		own orchestrator.AgentSession) error
 }
 
-// Knowledge selects the entries of a session that a prompt must contain for its agent. It also records the knowledge of
-// the agent: the agent's own session ID and, after the agent accepted the prompt, the entries in it. Knowledge stores
-// these in the background, so that the first words do not wait for the disk.
+// Knowledge selects the entries of a session that a prompt must contain as history. It also stores the entries that the
+// agent has seen. These include all entries in a prompt that the agent has accepted. It does so in the background, so
+// that the answer need not wait for the disk.
 //
-// Sending and Learn may run at the same time. One goroutine must call all other methods, before and after them.
+// Sending and Learn may run concurrently. All other methods must be called by one goroutine, before or after them.
 type Knowledge struct {
-	store AgentSessions // nil: Knowledge stores nothing
+	store AgentSessions // nil means that nothing is stored
 	entry orchestrator.Turn
 	own   orchestrator.AgentSession
-	upTo  int64 // number of the last entry that the agent knows if it accepts the prompt
+	upTo  int64 // number of the newest entry that the agent will have seen when it accepts the prompt
 
-	forgets  bool // see cli.SessionStarted
+	forgets  bool // the agent drops prompts of failed turns; see cli.SessionStarted
 	accepted bool
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup
-	former   <-chan struct{} // closed when the previous save has finished; nil for none
-	mu       sync.Mutex      // guards err, and guards own and accepted while the agent runs
+	former   <-chan struct{} // closed when the previous save has ended; nil before the first save
+	mu       sync.Mutex      // guards err; while the agent runs it also guards own and accepted
 	err      error
 }
 
-// NewKnowledge creates the Knowledge for the prompt of an entry. own is the agent's part of the session. If store is
-// nil, Knowledge stores nothing.
+// NewKnowledge creates a Knowledge for the prompt of an entry. own is the stored record of the agent's own session and
+// of the entries that it has seen. If store is nil, nothing is stored.
 func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator.AgentSession) *Knowledge {
 	return &Knowledge{store: store, entry: entry, own: own, upTo: max(entry.Entry.UpTo, own.UpTo),
 		over: make(chan struct{})}
 }
 
-// Own returns the agent's own part of the session.
+// Own returns the record of the agent's own session and of the entries that it has seen.
 func (k *Knowledge) Own() orchestrator.AgentSession { return k.own }
 
-// UpTo returns the number of the last entry that the agent will know if it accepts the prompt.
+// UpTo returns the number of the newest entry that the agent will have seen when it accepts the prompt.
 func (k *Knowledge) UpTo() int64 { return k.upTo }
 
 // Accepted reports whether the agent accepted the prompt.
 func (k *Knowledge) Accepted() bool { return k.accepted }
 
-// KnowsAll records that the agent knows all entries up to this one.
+// KnowsAll records that the agent has seen all entries up to a number.
 func (k *Knowledge) KnowsAll(upTo int64) { k.upTo = upTo }
 
-// Missed returns the entries that the prompt must contain. entries must be all entries of the session after Own().UpTo,
-// in order. Missed omits entries that the agent knows:
-//   - the entry of the prompt that it accepted last
+// Missed returns the entries that the prompt must contain as history. entries must contain all entries of the session
+// with numbers after Own().UpTo, in order. Missed leaves out entries that the agent has seen in another way:
+//   - the agent's own last turn
 //   - the entry that the prompt quotes
-//   - entries that the agent's own entry asked for: the agent got them as results of tools
+//   - answers of other models that the agent's own last turn asked for, because the agent got them as results of tools
 //
-// Missed sets Seen on an entry that the agent may have read: the entry is a prompt of unknown outcome, or was part of
-// such a prompt.
+// It sets Seen on an entry that the agent may have seen: the entry was part of a prompt, but it is unknown whether the
+// agent accepted that prompt.
 func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.Turn) {
 	own, who := k.own, k.entry.AgentEnv()
 	gotResults := slices.ContainsFunc(entries, func(e orchestrator.Turn) bool {
@@ -96,17 +96,17 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 	return missed
 }
 
-// IsCompaction reports whether a turn only shortened the agent's context and contains no dialog.
+// IsCompaction reports whether a turn only compacts the agent's context, so that it contains nothing for another agent.
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
-// knownWithoutPrompt reports whether the agent of an ended turn knows the turn without having accepted its prompt. This
-// is true for commands of the agent, and for messages that were steered into another turn.
+// knownWithoutPrompt reports whether an agent knows its own turn although it never accepted a prompt for it. This is
+// true for the agent's own commands, and for messages that were added to another turn.
 func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
 
-// Sending stores the number of the last entry in the prompt, before the prompt is sent. If the agent then does not
-// confirm the prompt, it is unknown whether the agent read the entries.
+// Sending must be called before the prompt is sent. It stores the number of the newest entry in the prompt. If ductor
+// crashes before the agent accepts the prompt, the number shows that the agent may have seen the entries.
 func (k *Knowledge) Sending(ctx context.Context) error {
 	k.mu.Lock()
 	own, offers := k.own, k.own.Offered >= k.upTo
@@ -117,10 +117,10 @@ func (k *Knowledge) Sending(ctx context.Context) error {
 	return k.store.SetAgentSession(ctx, k.entry.Session, k.entry.AgentEnv(), own)
 }
 
-// Forget forgets the agent's part of the session. The agent's next session may have the same ID.
+// Forget forgets the agent's own session. A new session of the agent may have the same ID.
 func (k *Knowledge) Forget() { k.own, k.upTo = orchestrator.AgentSession{}, 0 }
 
-// Learn handles an event of the agent.
+// Learn updates the record of the agent's own session and of the entries that it has seen, from an event.
 func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,7 +141,7 @@ func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
 	}
 }
 
-// save stores the agent's part of the session in the background, after a delay and after earlier saves.
+// save stores the record in the background, after a delay and after all earlier saves.
 func (k *Knowledge) save(ctx context.Context, delay time.Duration) {
 	if k.store == nil || k.own.ID == "" {
 		return
@@ -166,7 +166,7 @@ func (k *Knowledge) save(ctx context.Context, delay time.Duration) {
 	})
 }
 
-// Wait returns once everything is stored. Call it once, after the last call of Learn.
+// Wait waits until everything is stored. Call it once, after the last call of Learn.
 func (k *Knowledge) Wait() error {
 	close(k.over)
 	k.wg.Wait()

@@ -2,11 +2,11 @@ package handoff
 
 import "unicode"
 
-// Tokens estimates how many tokens a model counts in a text. An exact count is impractical: the models of five vendors
-// have different vocabularies, and each vocabulary takes megabytes of memory. Therefore Tokens counts the units into
-// which most vocabularies split text: words, groups of three digits, runs of signs.
+// Tokens estimates how many tokens a text has. An exact count is impractical: models of five vendors use different
+// vocabularies, and each of them takes megabytes of memory. Tokens therefore counts units into which most vocabularies
+// split text: words, groups of three digits, runs of punctuation.
 //
-// For prose, code and logs, the estimate differs from OpenAI's o200k_base and cl100k_base by at most 15 %; see
+// For prose, code and logs, the result differs from OpenAI's o200k_base and cl100k_base by at most 15 %; see
 // TestTokensComeCloseToVocabularies.
 func Tokens(s string) int {
 	var c counter
@@ -17,12 +17,12 @@ func Tokens(s string) int {
 	return int(c.sum + 0.5)
 }
 
-// counter sums up the tokens of runs of characters that have the same class.
+// counter adds up the tokens of a text, run by run. A run consists of characters of the same class.
 type counter struct {
 	sum    float64
 	class  class
 	length int
-	accent bool // the word has letters beyond ASCII
+	accent bool // the word contains letters other than ASCII
 }
 
 type class int
@@ -33,7 +33,7 @@ const (
 	lower
 	upper
 	digits
-	syllables // scripts with one character for each word or syllable
+	syllables // scripts with a character for each word or syllable
 	alphabet  // scripts other than Latin
 	signs
 )
@@ -64,7 +64,7 @@ func (c *counter) add(r rune) {
 	next := classOf(r)
 	switch {
 	case next == c.class:
-	case c.class == upper && next == lower && c.length > 0: // the capital letter starts this word
+	case c.class == upper && next == lower && c.length > 0: // a capital letter that begins this word
 		c.length--
 		c.end()
 		c.length = 1
@@ -76,7 +76,7 @@ func (c *counter) add(r rune) {
 	c.accent = c.accent || next == lower && r > unicode.MaxASCII
 }
 
-// end adds the tokens of the current run to the sum. The factors were fitted to the texts of
+// end adds the tokens of the current run to the sum. The factors come from the texts in
 // TestTokensComeCloseToVocabularies.
 func (c *counter) end() {
 	n := float64(c.length)

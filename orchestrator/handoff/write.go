@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// The frame around the history. It prevents an agent from mistaking the history for a request.
+// Text around the history, so that the agent does not mistake the history for a request.
 const (
 	head = "[What was said in this session that you do not know yet. It is background, not a request.]\n"
 	tail = "[End of what was said before. The request:]\n\n"
@@ -18,24 +18,25 @@ const (
 	leftOut = "[%d turns before are left out.]\n"
 )
 
-// worthTelling is the minimum number of tokens for a shortened turn. Write omits a turn that would get fewer.
+// worthTelling is the minimum number of tokens for a shortened turn. With less space, Write leaves out the turn.
 const worthTelling = 200
 
-// Repeated replaces the prompt of an earlier turn if the agent now gets the same prompt again.
+// Repeated replaces the prompt of an earlier turn if the agent gets the same prompt now.
 const Repeated = "[the request below]"
 
-// Told is the history for an agent.
+// Told is formatted history for an agent.
 type Told struct {
-	Text    string // text to put before the prompt; empty without history
-	Turns   int    // number of included turns, including shortened ones
-	LeftOut int    // number of turns, or parts of turns, that did not fit
-	// Shortened means that one of Turns is included only in part.
+	Text    string // to be put before the prompt; empty without history
+	Turns   int    // number of turns in Text, including shortened ones
+	LeftOut int    // number of turns that are shortened or missing
+	// Shortened means that Text contains a turn without its middle.
 	Shortened bool
-	Tokens    int // Tokens of Text
+	Tokens    int // estimated tokens of Text
 }
 
-// Write formats turns in at most budget tokens. turns must be in order. The newest turns have priority. If a turn does
-// not fit, Write includes both of its ends. summary covers the time before turns; it may be empty.
+// Write formats turns within budget tokens. If they do not fit, it prefers the newest turns. If one turn is too long,
+// it includes the beginning and the end of that turn. turns must be in order. summary describes the time before them;
+// it may be empty.
 func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t orchestrator.Turn) bool {
 		return t.Prompt.Text == "" && t.Outcome.Text == ""
@@ -51,7 +52,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	var newestFirst []string
 	for _, t := range slices.Backward(turns) {
 		text := wholeTurn(t)
-		n := Tokens(text) + 1 // one more, because estimates are rounded
+		n := Tokens(text) + 1 // plus one, because estimates are rounded
 		if n > room {
 			if len(newestFirst) > 0 && room < worthTelling {
 				break
@@ -83,7 +84,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	return told
 }
 
-// Whole returns the number of turns that were left out completely.
+// Whole returns how many turns are missing completely.
 func (t Told) Whole() int {
 	if t.Shortened {
 		return t.LeftOut - 1
@@ -91,11 +92,11 @@ func (t Told) Whole() int {
 	return t.LeftOut
 }
 
-// wholeTurn formats a turn in full. It includes the names of the attachments, because the agent may read these files.
+// wholeTurn formats a turn in full. It includes the names of attached files, because the agent may read these files.
 func wholeTurn(t orchestrator.Turn) string { return turnText(t, question(t), t.Outcome.Text) }
 
-// shorten formats a turn without the middle of its answer. If the prompt takes more than half of the budget, shorten
-// also shortens the prompt.
+// shorten formats a turn without the middle of its answer. If the prompt is longer than half of the budget, it also
+// leaves out the middle of the prompt.
 func shorten(t orchestrator.Turn, budget int) string {
 	if text := wholeTurn(t); Tokens(text) <= budget {
 		return text
@@ -133,8 +134,8 @@ func modelOf(t orchestrator.Turn, m cli.ModelID) string {
 	return strings.TrimSpace(fmt.Sprint(t.Agent, " ", cmp.Or(m, t.Model)))
 }
 
-// question returns the user's text with the names of the attached files. For a refused turn it omits pictures, because
-// a picture may be the reason: an agent that reads it may be refused again.
+// question returns the prompt of a turn with the names of the attached files. If the agent refused the turn, it leaves
+// out pictures: a picture may be the reason, and reading it again may cause another refusal.
 func question(t orchestrator.Turn) string {
 	p := t.Prompt
 	if t.Outcome.Recovery.Kind == cli.Refused {
@@ -147,7 +148,7 @@ func question(t orchestrator.Turn) string {
 	return text
 }
 
-// WithoutPictures returns a prompt with a note in place of its pictures.
+// WithoutPictures returns a prompt in which a note replaces the pictures.
 func WithoutPictures(p orchestrator.Prompt) orchestrator.Prompt {
 	rest := slices.DeleteFunc(slices.Clone(p.Attachments), func(a orchestrator.Attachment) bool { return a.Image })
 	if len(rest) < len(p.Attachments) {
@@ -157,13 +158,13 @@ func WithoutPictures(p orchestrator.Prompt) orchestrator.Prompt {
 	return p
 }
 
-// Attached returns the reference to a file in a prompt.
+// Attached returns the text with which a prompt refers to a file.
 func Attached(a orchestrator.Attachment) string {
 	return "\n" + a.String()
 }
 
-// Middle returns both ends of a text that is longer than budget tokens, and a note about the length of the omitted part
-// between them.
+// Middle shortens a text to budget tokens. It returns the beginning and the end, with a note between them about the
+// length of the missing part.
 func Middle(s string, budget int) string {
 	all := Tokens(s)
 	if all <= budget {

@@ -1,5 +1,5 @@
-// Package projects lets users manage projects. Users can find the configured projects and the repositories inside the
-// roots, move a conversation to a project or to a worktree of a branch, and remove worktrees.
+// Package projects lets users manage projects. They can find the configured projects and the repositories below the
+// roots, make a project or a worktree of a branch the directory of a conversation, and remove worktrees.
 //
 // Git runs in the environment of the project. The package runs no turns and sends no messages.
 package projects
@@ -28,18 +28,19 @@ type Engine interface {
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 	// SetDir sets the working directory of a conversation.
 	SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error)
-	// Directory returns a directory with links resolved, or an error if conversations may not work in it.
+	// Directory returns a directory without symbolic links in its path. It returns an error if conversations must not
+	// work there.
 	Directory(path string) (string, error)
 }
 
 // Options configures a Book.
 type Options struct {
-	Named     func() map[string]string // returns the directories of the configured projects, by name
+	Named     func() map[string]string // directories of the configured projects, by name
 	Roots     []string                 // directories to search for repositories
 	Sandboxes orchestrator.Sandboxes
 }
 
-// Book implements orchestrator.Projects. Safe for concurrent use after Attach.
+// Book implements orchestrator.Projects. It is safe for concurrent use once Attach has returned.
 type Book struct {
 	opts   Options
 	engine Engine
@@ -51,10 +52,10 @@ var _ orchestrator.Projects = (*Book)(nil)
 // New creates a Book. The caller must call Attach before using it.
 func New(o Options) *Book { return &Book{opts: o} }
 
-// Attach connects components that are constructed after the Book.
+// Attach sets the components that are constructed after the Book.
 func (b *Book) Attach(engine Engine, git *git.Git) { b.engine, b.git = engine, git }
 
-// Projects implements orchestrator.Projects. If several projects have the same name, it uses their paths as names.
+// Projects implements orchestrator.Projects. Projects that would have the same name are named by their paths.
 func (b *Book) Projects(ctx context.Context) ([]orchestrator.Project, error) {
 	byName, dirs := map[string]string{}, map[string]bool{}
 	add := func(name, dir string) {
@@ -91,8 +92,8 @@ const (
 	foundMost   = 200
 )
 
-// repositories finds Git repositories at and below a root. It returns repositories at higher levels first. It does not
-// follow links, and does not search hidden directories or the insides of repositories.
+// repositories finds Git repositories in a root and below it. Those at higher levels come first. It does not follow
+// symbolic links, and does not search in hidden directories or inside repositories.
 func repositories(ctx context.Context, dir string) (found []string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -114,8 +115,8 @@ func repositories(ctx context.Context, dir string) (found []string) {
 			if err != nil {
 				continue
 			}
-			entries, _ := d.ReadDir(max(left, 1)) // treat an unreadable directory as empty
-			_ = d.Close()                         // nothing was written
+			entries, _ := d.ReadDir(max(left, 1)) // an unreadable directory counts as empty
+			_ = d.Close()                         // no error matters after reading
 			left -= len(entries)
 			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 			for _, e := range entries {
@@ -148,11 +149,11 @@ func (b *Book) OpenProject(ctx context.Context, by orchestrator.Press, name, bra
 	return b.engine.SetDir(ctx, by.Conversation, dir, by.Person)
 }
 
-// treesDir is the directory for the worktrees of a repository. It lies inside the repository, so that the worktrees are
-// in the same root and sandbox.
+// treesDir is the directory for the worktrees of a repository. It is inside the repository, so that a worktree belongs
+// to the same root and the same sandbox as the repository.
 const treesDir = ".worktrees"
 
-// checkout returns the worktree of a branch. It creates the worktree if none exists.
+// checkout returns the worktree of a branch. It creates the worktree if necessary.
 func (b *Book) checkout(ctx context.Context, in orchestrator.ConversationID, dir, branch string) (string, error) {
 	at, all, err := b.worktrees(ctx, in, dir)
 	if err != nil {
@@ -170,7 +171,7 @@ func (b *Book) checkout(ctx context.Context, in orchestrator.ConversationID, dir
 	return tree, b.git.AddWorktree(ctx, at, branch, tree)
 }
 
-// makeTreesDir creates the directory for the worktrees of a repository and excludes it from git.
+// makeTreesDir creates treesDir in a repository and makes Git ignore it.
 func (b *Book) makeTreesDir(main string) error {
 	repo, err := os.OpenRoot(main)
 	if err != nil {
@@ -181,7 +182,7 @@ func (b *Book) makeTreesDir(main string) error {
 		return err
 	}
 	dir := filepath.Join(main, treesDir)
-	if real, err := b.engine.Directory(dir); err != nil || real != dir { // a link could lead out of the roots
+	if real, err := b.engine.Directory(dir); err != nil || real != dir { // a symbolic link could lead out of the roots
 		return orchestrator.ErrOutsideRoot
 	}
 	ignore, err := repo.OpenFile(treesDir+"/.gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -197,7 +198,7 @@ func (b *Book) makeTreesDir(main string) error {
 
 var unplain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9._-]+`) })
 
-// folderOf returns a unique folder name for a branch.
+// folderOf returns a name for the folder of a branch that no other branch has.
 func folderOf(branch string) string {
 	plain := strings.Trim(unplain().ReplaceAllString(branch, "-"), ".-")
 	if plain == branch {
@@ -207,8 +208,8 @@ func folderOf(branch string) string {
 	return plain + "-" + hex.EncodeToString(sum[:3])
 }
 
-// worktrees lists the worktrees of dir's repository in which conversations may work. It also returns the place in which
-// to run git for that repository.
+// worktrees lists those worktrees of dir's repository in which conversations may work. It also returns where git must
+// run for this repository.
 func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, dir string) (git.Place,
 	[]orchestrator.Worktree, error) {
 	at := git.Place{Dir: dir}

@@ -1,5 +1,5 @@
-// Package sessions lets users manage sessions: find, rename, pin, archive, fork, export and delete them, and move them
-// from and to a terminal.
+// Package sessions lets users manage sessions. Users can find, rename, pin, archive, fork, export and delete them, and
+// move them from and to a terminal.
 //
 // The package does NOT run turns and does not send messages.
 package sessions
@@ -17,35 +17,36 @@ import (
 type Engine interface {
 	// Resume makes a session the current session of a conversation.
 	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
-	// Begin stores a session and makes it the current session of its conversation. From then on, agent answers in the
-	// conversation.
+	// Begin stores a new session and makes it the current session of its conversation. It also makes agent the agent of
+	// the conversation.
 	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
-	// Move moves a session to another conversation. It returns ErrSessionInUse if any part of the session is running.
+	// Move moves a session to another conversation. It returns ErrSessionInUse while a turn of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// Directory returns an absolute path. If sessions may not work in the directory, it returns ErrOutsideRoot or
+	// Directory returns the absolute path of a directory. If sessions must not work there, it returns ErrOutsideRoot or
 	// ErrNotADir.
 	Directory(path string) (string, error)
 }
 
-// Agents are the methods of service.Service that a Book needs.
+// Agents contains the methods of service.Service that a Book needs.
 type Agents interface {
 	StoredSessions(ctx context.Context, in cli.Sandbox, of cli.Accounts, dir string) ([]cli.StoredSession, error)
 	ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error)
 	Release(conversation cli.Conversation)
 }
 
-// Options configures a Book. All but Seen are required.
+// Options configures a Book. All fields except Seen are required.
 type Options struct {
 	Store  orchestrator.SessionStore
 	Now    func() time.Time
 	NewID  func() string
 	Access Access
-	// Seen returns the directory of a session that a terminal announced, or "" for other sessions. It may be nil.
+	// Seen returns the directory of an agent's session that ran in a terminal, if a hook of ductor reported the
+	// session. Otherwise it returns "". It may be nil.
 	Seen func(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error)
 }
 
-// Book implements orchestrator.Sessions. Safe for concurrent use after Attach.
+// Book implements orchestrator.Sessions. It is safe for concurrent use once Attach has returned.
 type Book struct {
 	opts   Options
 	engine Engine
@@ -55,7 +56,7 @@ type Book struct {
 // New creates a Book. The caller must call Attach before using it.
 func New(o Options) *Book { return &Book{opts: o} }
 
-// Attach connects components that are constructed after the Book.
+// Attach sets the components that are constructed after the Book.
 func (b *Book) Attach(engine Engine, agents Agents) { b.engine, b.agents = engine, agents }
 
 var _ orchestrator.Sessions = (*Book)(nil)
@@ -186,7 +187,7 @@ func (b *Book) Delete(ctx context.Context, by orchestrator.Press, id orchestrato
 	return b.opts.Store.DeleteSession(ctx, id)
 }
 
-// Fork implements orchestrator.Sessions. The agents of the new session get the earlier turns as history.
+// Fork implements orchestrator.Sessions. In the new session, agents get the earlier turns as history.
 func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Session,
 	error) {
 	t, err := b.opts.Store.Turn(ctx, turn)

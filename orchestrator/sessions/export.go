@@ -13,9 +13,9 @@ import (
 
 // Limits of an export.
 const (
-	exportedTurns = 10_000   // the newest entries
-	exportedTools = 16 << 20 // bytes after which the export omits tools
-	exportedInput = 8 << 10  // bytes of the arguments of one tool
+	exportedTurns = 10_000   // number of entries, from the newest
+	exportedTools = 16 << 20 // bytes; a longer export contains no tools after that
+	exportedInput = 8 << 10  // bytes of the arguments of a tool
 )
 
 func (b *Book) exportMarkdown(ctx context.Context, s orchestrator.Session, turns []orchestrator.Turn) (string, error) {
@@ -46,7 +46,7 @@ func (b *Book) exportMarkdown(ctx context.Context, s orchestrator.Session, turns
 	return text.String(), nil
 }
 
-// exportedKind describes an entry that is not a turn of the conversation.
+// exportedKind describes an entry that is not a normal turn.
 func exportedKind(t orchestrator.Turn, model string) (kind string) {
 	switch t.Entry.Kind {
 	case orchestrator.ConsultationEntry:
@@ -62,7 +62,7 @@ func exportedKind(t orchestrator.Turn, model string) (kind string) {
 	return kind
 }
 
-// exportedStep describes a changed file, or a tool with its arguments as an indented block.
+// exportedStep formats a step: a changed file, or a tool with its arguments as an indented block.
 func exportedStep(s orchestrator.Step) string {
 	if s.Tool == "" {
 		return string(s.Change) + " " + s.Title

@@ -8,19 +8,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Access provides the rights of users and the groups of ductor. All fields are required.
+// Access gives a Book the roles of users, the groups and the shared projects. All fields are required.
 type Access struct {
 	// RoleOf returns the current role of a user.
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
-	// Groups lists the groups in which ductor currently works.
+	// Groups lists the groups in which ductor may work now.
 	Groups func() []int64
-	// Shared lists the directories of shared projects. Turns in a group can also read the sessions of these projects in
-	// other chats. except lists the directories of all other projects.
+	// Shared returns the directories of projects whose sessions every group can read, even those from other chats.
+	// except lists the directories of all other projects.
 	Shared func() (dirs, except []string)
 }
 
-// Scope implements orchestrator.Sessions. A turn in a user's private chat can read all sessions of that chat, and all
-// sessions of the groups in which the user has written. A turn in a group can read the sessions of the group.
+// Scope implements orchestrator.Sessions. In a private chat, a turn can read the sessions of the chat and of all groups
+// in which the user has written. In a group, it can read the sessions of the group.
 func (b *Book) Scope(ctx context.Context, t orchestrator.Turn) (orchestrator.SessionScope, error) {
 	in, user := t.Prompt.Conversation, t.Prompt.Person
 	scope := orchestrator.SessionScope{Conversation: in}

@@ -25,8 +25,8 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 	return st, foreign, err
 }
 
-// resumable lists the stored sessions that may include the given session: the sessions of its directory if a terminal
-// announced the session, otherwise the sessions of the conversation's directory.
+// resumable lists the stored sessions among which the given session must be. If a hook in a terminal reported the
+// session, these are the sessions of its directory. Otherwise they are the sessions of the conversation's directory.
 func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent,
 	id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
 	dir := ""
@@ -48,7 +48,7 @@ func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, ag
 	return st, all, err
 }
 
-// foreign lists the sessions in a directory that the agents stored and ductor did not create.
+// foreign lists the sessions in the agents' own files for a directory. It leaves out ductor's sessions.
 func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) (foreign []cli.StoredSession,
 	err error) {
 	all, err := b.agents.StoredSessions(ctx, st.Sandbox, st.Settings.Accounts, dir)
@@ -67,8 +67,9 @@ func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) 
 	return foreign, nil
 }
 
-// writtenByDuctor reports whether ductor wrote the first prompt of a session. The store may not contain such a session:
-// earlier versions of ductor did not store all session IDs, and another ductor of this user has its own store.
+// writtenByDuctor reports whether ductor wrote the first prompt of a session. That is necessary because the store does
+// not know all of ductor's sessions: earlier versions did not store all session IDs, and the user may run another
+// ductor with another store.
 func writtenByDuctor(first string) bool {
 	return slices.ContainsFunc([]string{
 		"<instructions> The user reads your answers in a chat.",
@@ -105,8 +106,8 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 	return s, b.engine.Begin(ctx, s, agent)
 }
 
-// Terminal implements orchestrator.Sessions. It prefers the agent that answers in the conversation. If that agent has
-// no part in the session, Terminal picks another agent that has.
+// Terminal implements orchestrator.Sessions. It uses the agent of the conversation. If that agent has not run in the
+// session, Terminal uses another agent that has.
 func (b *Book) Terminal(ctx context.Context, by orchestrator.Press) (cli.Agent, string, error) {
 	if !by.May(orchestrator.ChangeSessions) {
 		return "", "", orchestrator.ErrNotAllowed

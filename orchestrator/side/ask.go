@@ -16,21 +16,21 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Gateway runs turns of agents. It is a part of orchestrator.Gateway.
+// Gateway contains the methods of orchestrator.Gateway that run turns.
 type Gateway interface {
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	Settled(turn cli.TurnID)
 	Release(conversation cli.Conversation)
 }
 
-// Client asks agents. All fields but Tracer, Budgets and Secrets are required.
+// Client asks agents. All fields except Tracer, Budgets and Secrets are required.
 type Client struct {
 	Gateway Gateway
-	Tracer  orchestrator.Tracer // nil: questions are not traced
+	Tracer  orchestrator.Tracer // nil means that questions are not traced
 	NewID   func() string
-	// Budgets limits the cost of questions. If a budget is spent, Client asks no questions. nil means no limit.
+	// Budgets limits the cost of questions. If a budget is used up, Client asks nothing. nil means no limit.
 	Budgets *spending.Budgets
-	Secrets func(dir string) *secrets.Set // secrets of a directory, which must not be shown or stored; may be nil
+	Secrets func(dir string) *secrets.Set // secrets that must not be shown or stored; may be nil
 }
 
 // Question is a question to an agent.
@@ -38,18 +38,18 @@ type Question struct {
 	Model        orchestrator.ModelChoice
 	Prompt       string
 	Instructions string                // text for the system prompt
-	Resume       cli.AgentSessionID    // the agent session to continue; empty starts a new one
+	Resume       cli.AgentSessionID    // the agent session to continue; empty to start a new one
 	Wait         time.Duration         // time limit
-	Person       orchestrator.PersonID // the user whose budget pays; 0 means the user of the private chat
-	Asks         cli.TurnID            // the turn whose agent asks; empty if a user or ductor itself asks
-	TextOnly     bool                  // ductor itself asks, only for text: any agent can answer
-	Watch        func(cli.Event)       // receives the events of Gateway.Run; nil for none
+	Person       orchestrator.PersonID // the user whose budget applies; 0 means the user of the private chat
+	Asks         cli.TurnID            // the turn whose agent asks; empty if a user or ductor asks
+	TextOnly     bool                  // the answer needs no files and no tools, so any agent can give it
+	Watch        func(cli.Event)       // gets the events of the agent; may be nil
 }
 
-// mostAnswer limits the length of an answer in bytes, because an agent may write endlessly.
+// mostAnswer limits the length of an answer in bytes, because an agent might never stop writing.
 const mostAnswer = 1 << 20
 
-// Reasons why a question has no answer or only a partial answer.
+// Reasons why an answer is missing or incomplete.
 var (
 	ErrTooLate = errors.New("it took too long")
 	ErrNoText  = errors.New("the model said nothing")
@@ -58,20 +58,23 @@ var (
 	errTooLong = errors.New("its answer is too long")
 )
 
-// ReadsFiles reports whether a consulted agent can read the files of its project. Codex cannot: it reads files with its
-// shell, and consulted agents get no shell, because the sandbox of Codex would let commands read the whole disk.
+// ReadsFiles reports whether an agent that answers a question can read the files of its project. Codex cannot, because
+// it reads files with a shell. Agents that answer questions get no shell, because the sandbox of Codex would let
+// commands read the whole disk.
 func ReadsFiles(agent cli.Agent) bool {
 	list, held := tools.ReadOnly(agent)
 	return !held || len(list.Only) > 0
 }
 
-// Ask asks an agent in the environment of at and returns its answer. It ignores the rights in at. The agent runs in
-// read-only mode, has no shell and sees only the project. No user answers its requests, and the settings of the project
-// do not apply. If another agent asks, Ask refuses agents whose tools ductor cannot limit. The Gateway refuses agents
-// for which ductor cannot enforce the read-only mode, unless the question has TextOnly.
+// Ask asks an agent in the environment of at and returns its answer. It does not use the permissions in at: the agent
+// can only read, has no shell and sees only the project. If it asks for permission, the request is denied. The settings
+// of the project do not apply.
 //
-// The error explains why Ask returns no answer. If ctx ended, the error is the cause of ctx. The Result contains the
-// cost of the question in either case. Ask cuts an answer at one megabyte.
+// Some agents cannot be limited like that. Ask refuses them if another agent asks. The Gateway refuses agents for which
+// ductor cannot enforce the read-only mode, unless q.TextOnly is set.
+//
+// If ctx is done, the error is the cause of ctx. The Result contains the cost of the question even after an error. An
+// answer longer than one megabyte is cut.
 func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	list, held := tools.ReadOnly(q.Model.Agent)
 	if !held && q.Asks != "" {
@@ -84,15 +87,15 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 	return a.Work(ctx, at, q)
 }
 
-// Work runs an agent as if it were the turn in at, with the rights in at. The settings of the project do not apply, and
-// the agent has no tool servers. Otherwise Work is like Ask.
+// Work runs an agent as if it ran the turn in at, with the permissions in at. The agent does not get the settings of
+// the project or MCP servers. In everything else, Work is like Ask.
 func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limited, stop := context.WithTimeoutCause(ctx, q.Wait, ErrTooLate)
 	defer stop()
 	who := spending.Spender{Person: q.Person}
-	if who.Person == 0 && at.ChatID > 0 { // a private chat has the ID of its user
+	if who.Person == 0 && at.ChatID > 0 { // the ID of a private chat is the ID of its user
 		who.Person = orchestrator.PersonID(at.ChatID)
 	}
 	if a.Budgets != nil {
@@ -115,7 +118,7 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 			}
 		}
 	})
-	a.Gateway.Settled(at.Turn) // no later start of ductor resumes this turn
+	a.Gateway.Settled(at.Turn) // after a restart, ductor will not continue this turn
 	if a.Budgets != nil {
 		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn),
 			Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
@@ -163,7 +166,7 @@ func withQuestion(at cli.Request, q Question) cli.Request {
 	return at
 }
 
-// prefix returns at most n bytes of s and does not split a character.
+// prefix returns the first n bytes of s, or fewer if it would split a character.
 func prefix(s string, n int) string {
 	if len(s) <= n {
 		return s

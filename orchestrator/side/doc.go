@@ -1,6 +1,6 @@
-// Package side asks an agent a question in a separate session, outside of conversations. The agent has no rights except
-// to read. The package can also let an agent work on a task, with the rights that the caller passes.
+// Package side asks an agent a question in a separate session, outside of conversations. The agent may only read. The
+// package can also let an agent work on a task, with permissions from the caller.
 //
-// The package stores nothing and shows nothing. orchestrator/consult uses it and stores questions and answers as
+// The package stores nothing and shows nothing. orchestrator/consult uses it to ask questions and stores them as
 // entries of sessions. orchestrator/handoff uses it to let an agent summarize history.
 package side

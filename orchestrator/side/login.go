@@ -14,45 +14,47 @@ import (
 )
 
 const (
-	// loginWait limits the time for a log-in. The agents' codes expire after the same time.
+	// loginWait limits how long a log-in may take. The agents' codes expire after the same time.
 	loginWait = 15 * time.Minute
-	// tokenWait limits the turn that checks a token.
+	// tokenWait limits how long the turn may take that checks a token.
 	tokenWait = 90 * time.Second
 )
 
-// errCancelled is the cause of the context if a user cancels a log-in.
+// errCancelled is the cause of the context of a log-in that a user has cancelled.
 var errCancelled = errors.New("cancelled")
 
-// LoginOptions configures a LoginDesk. All fields but Owner and Tokens are required.
+// LoginOptions configures a LoginDesk. All fields except Owner and Tokens are required.
 type LoginOptions struct {
 	Gateway orchestrator.Gateway
 	Client  Client // runs the turns that check tokens
 	Chat    orchestrator.Chat
 	Owner   orchestrator.PersonID // gets the codes; 0 disables log-ins with a code
 	Tokens  Tokens
-	// Place returns the working directory, the environment and the accounts of a conversation's next turn.
+	// Place returns a request with the working directory, the environment and the accounts of a conversation's next
+	// turn.
 	Place func(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error)
-	Life  context.Context                // log-ins end with this context
-	Enter func() (leave func(), ok bool) // registers work; the owner of Life waits for leave
+	Life  context.Context                // log-ins end when this context is done
+	Enter func() (leave func(), ok bool) // must be called before work in the background, which must then call leave
 	Lang  *lang.Choices
 	Log   *slog.Logger
 }
 
-// Tokens stores the tokens of agents. Its functions are safe for concurrent use.
+// Tokens stores tokens with which agents log in. Its functions are safe for concurrent use.
 type Tokens struct {
-	// Try gives a token to an account of an agent (see cli.Account.Of), in an environment variable, until undo is
-	// called or ductor restarts. After Try, no log, message or stored row contains the token.
+	// Try lets an agent use a token, as the environment variable with the name variable. of is the result of
+	// cli.Account.Of. The agent uses the token until undo is called or ductor ends. From now on ductor removes the
+	// token from logs, messages and stored texts.
 	Try func(of, variable, token string) (undo func())
-	// Keep stores the token for the next processes of ductor.
+	// Keep stores the token, so that it is also used after a restart of ductor.
 	Keep func(of, variable, token string) error
 }
 
-// LoginDesk logs in agents at the request of users. It implements agent.LoginService of package bot/agent. Safe for
-// concurrent use.
+// LoginDesk logs in agents at the request of users. It implements agent.LoginService of package bot/agent. It is safe
+// for concurrent use.
 type LoginDesk struct {
 	o       LoginOptions
-	running sync.Map // functions that cancel the running log-ins, by orchestrator.AgentEnv
-	trying  sync.Map // accounts (cli.Account.Of) whose token is being checked
+	running sync.Map // functions that cancel log-ins, by orchestrator.AgentEnv
+	trying  sync.Map // accounts (cli.Account.Of) of which a token is being checked
 }
 
 // NewLoginDesk returns a LoginDesk.
@@ -75,7 +77,7 @@ func (d *LoginDesk) Logins(of orchestrator.AgentEnv) []cli.Login {
 	return d.o.Gateway.Logins(of.Sandbox, of.Agent, of.Account)
 }
 
-// LogIn implements agent.LoginService. Messages about a log-in with a code go to the private chat of the owner.
+// LogIn implements agent.LoginService. For a log-in with a code, all messages go to the private chat of the owner.
 func (d *LoginDesk) LogIn(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login) error {
 	to := by.Conversation
 	if way.Kind == cli.LoginByCode {
@@ -103,7 +105,7 @@ func (d *LoginDesk) LogIn(by orchestrator.Press, of orchestrator.AgentEnv, way c
 	return nil
 }
 
-// logIn logs in an agent, and reports the result to a conversation.
+// logIn logs in an agent, and sends a message about the result to a conversation.
 func (d *LoginDesk) logIn(life context.Context, of orchestrator.AgentEnv, way cli.Login,
 	to orchestrator.ConversationID) {
 	ctx, stop := context.WithTimeout(life, loginWait)
@@ -123,12 +125,12 @@ func (d *LoginDesk) logIn(life context.Context, of orchestrator.AgentEnv, way cl
 	}
 }
 
-// reasonOf returns the text of an error without the agent's name, which the surrounding message contains.
+// reasonOf returns the text of an error without the name of the agent, which the message already contains.
 func reasonOf(err error) string {
 	return cli.ShortLine(cmp.Or(cli.AsFailure("", err).Reason, err.Error()))
 }
 
-// tell sends a notice, even while ductor stops.
+// tell sends a message, even if ductor is ending.
 func (d *LoginDesk) tell(to orchestrator.ConversationID, text string) {
 	if err := d.o.Chat.Notice(context.WithoutCancel(d.o.Life), to, text); err != nil {
 		d.o.Log.Warn("report a log-in", "chat", to.Chat, "err", err)
@@ -144,8 +146,8 @@ func (d *LoginDesk) CancelLogIn(of orchestrator.AgentEnv) bool {
 	return runs
 }
 
-// UseToken implements agent.LoginService. It checks the token in a short turn, and stores the token unless the agent
-// rejects it.
+// UseToken implements agent.LoginService. It checks the token with a short turn, and stores it unless the agent rejects
+// it.
 func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orchestrator.AgentEnv, way cli.Login,
 	token string) error {
 	at, err := d.o.Place(ctx, by.Conversation)
@@ -154,7 +156,7 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orc
 	}
 	agent, of := env.Agent, env.Account.Of(env.Agent)
 	at.Session, at.Sandbox, at.Accounts = "log-in", env.Sandbox, at.Accounts.With(agent, env.Account)
-	// Check only one token of an account at a time, because a token applies in all environments.
+	// Check one token of an account at a time, because a token applies in all environments.
 	if _, tries := d.trying.LoadOrStore(of, true); tries {
 		return orchestrator.ErrStillOpen
 	}
@@ -196,7 +198,7 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orc
 	return nil
 }
 
-// try checks the current token of an agent with a short prompt.
+// try checks the token that an agent currently uses, with a short prompt.
 func (d *LoginDesk) try(at cli.Request, agent cli.Agent, person orchestrator.PersonID) error {
 	_, err := d.o.Client.Ask(d.o.Life, at, Question{
 		Model: orchestrator.ModelChoice{Agent: agent}, Prompt: "OK?", Wait: tokenWait, Person: person,

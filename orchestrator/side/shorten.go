@@ -13,23 +13,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// MostResult is the maximum number of characters of a result that is delivered in another chat than the chat of the
-// request. Longer results are shortened.
+// MostResult is the maximum length, in characters, of a result that ductor sends to another chat than the request came
+// from. Longer results are shortened.
 const MostResult = 20_000
 
-// Shortener shortens results that are too long for the chat in which they are delivered.
+// Shortener shortens results that are too long for a chat.
 type Shortener struct {
 	Side   Client
-	Model  orchestrator.ModelChoice // writes summaries; zero: no summaries
-	Wait   time.Duration            // time limit of a summary
+	Model  orchestrator.ModelChoice // writes summaries; the zero value means no summaries
+	Wait   time.Duration            // time limit for one summary
 	Logger *slog.Logger
 }
 
 var summaryBlock = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<SUMMARY>(.*?)</SUMMARY>`) })
 
-// Shorten shortens a text of more than most characters, and reports whether it did. It uses the last <SUMMARY> block of
-// the text. If the text has no such block, Model writes a summary in the environment of at. If that fails, Shorten uses
-// the end of the text.
+// Shorten shortens a text that has more than most characters. It returns false if the text is short enough. It returns
+// the last <SUMMARY> block of the text. If the text has no such block, Model writes a summary in the environment of at.
+// If that fails, the result is the end of the text.
 func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, most int) (string, bool) {
 	if utf8.RuneCountInString(text) <= most {
 		return text, false
@@ -54,7 +54,7 @@ func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, mos
 	return end(at, text, most), true
 }
 
-// end returns the end of a text that has more than most characters.
+// end returns the last part of a text that has more than most characters.
 func end(at cli.Request, text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {

@@ -1,5 +1,5 @@
-// Package spending enforces budgets for the cost of turns. It warns once when most of a budget is spent, and refuses
-// turns when all of it is spent.
+// Package spending enforces budgets for the cost of turns. It warns once when most of a budget is used up, and rejects
+// turns when all of it is.
 package spending
 
 import (
@@ -21,7 +21,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Budget limits spending, in US dollars; 0 means no limit.
+// Budget contains limits of the cost in US dollars. 0 means no limit.
 type Budget struct {
 	Day       float64 `toml:"day" check:"0|0.01..1e6"`
 	Month     float64 `toml:"month" check:"0|0.01..1e6"`
@@ -31,30 +31,29 @@ type Budget struct {
 	JobMonth  float64 `toml:"job_month" check:"0|0.01..1e6"`
 }
 
-// Budgets compares the cost of turns with the configured budget. Safe for concurrent use.
+// Budgets compares costs with the configured limits. It is safe for concurrent use.
 type Budgets struct{ opts Options }
 
 // New creates Budgets.
 func New(o Options) *Budgets { return &Budgets{o} }
 
-// WarnAt is the percentage of a budget at which ductor warns users or the owner.
+// WarnAt is the used percentage of a budget at which ductor warns users or the owner.
 const WarnAt = 80
 
-// Spender identifies the user and the job that a turn runs for.
+// Spender identifies the user and the job whose budgets apply to a turn.
 type Spender struct {
 	Person orchestrator.PersonID // 0 means none
 	Job    orchestrator.JobID    // empty means none
 }
 
-// account is one budget in one period.
+// account is one limit for one period of time.
 type account struct {
-	of     Spender // the user or job that the budget limits; zero means everything
+	of     Spender // the user or job that is limited; zero for the limit of all costs
 	period string  // a day as 2006-01-02, or a month as 2006-01
 	since  time.Time
 	limit  float64
 }
 
-// daily reports whether the period of the budget is a day.
 func (a account) daily() bool { return len(a.period) == len(time.DateOnly) }
 
 func (a account) scope() orchestrator.BudgetScope {
@@ -67,7 +66,7 @@ func (a account) scope() orchestrator.BudgetScope {
 	return "all"
 }
 
-// accounts returns the budgets that limit the turns of a spender.
+// accounts returns all limits that apply to the turns of a spender.
 func (b *Budgets) accounts(who Spender) (list []account) {
 	now := b.opts.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -91,11 +90,11 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 	return list
 }
 
-// today returns the current day in the format of SpendingStore.LiftBudgets.
+// today returns the current day as SpendingStore.LiftBudgets expects it.
 func (b *Budgets) today() string { return b.opts.Now().Local().Format(time.DateOnly) }
 
-// Left returns how much a turn may cost. 0 means no limit. If the turn may not run, Left returns a *cli.Failure of the
-// kind cli.OverBudget.
+// Left returns how many US dollars a turn may cost. 0 means no limit. If a budget is used up, it returns a *cli.Failure
+// of the kind cli.OverBudget.
 func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left float64, err error) {
 	accounts := b.accounts(who)
 	if len(accounts) == 0 {
@@ -120,7 +119,7 @@ func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left f
 	return left, nil
 }
 
-// describe formats the name of a budget and the spent part of it.
+// describe formats the name of a budget and how much of it is used.
 func describe(p lang.Printer, a account, spent float64) string {
 	cost, limit := p.Cost(spent), p.Cost(a.limit)
 	switch {
@@ -138,7 +137,7 @@ func describe(p lang.Printer, a account, spent float64) string {
 	return p.Text("usage.spent-month", cost, limit)
 }
 
-// Warnings returns a sentence for each budget that is nearly spent. It returns each sentence once in a period.
+// Warnings returns a sentence for each budget that is nearly used up. In one period it returns each sentence only once.
 func (b *Budgets) Warnings(ctx context.Context, p lang.Printer, who Spender) (list []string) {
 	for _, a := range b.accounts(who) {
 		text, err := b.warning(ctx, p, a)
@@ -164,12 +163,12 @@ func (b *Budgets) warning(ctx context.Context, p lang.Printer, a account) (strin
 	return p.Text("usage.warning", describe(p, a, spent)), nil
 }
 
-// Lift lifts all budgets until midnight.
+// Lift removes all budgets until midnight.
 func (b *Budgets) Lift(ctx context.Context, by orchestrator.PersonID) error {
 	return b.opts.Store.LiftBudgets(ctx, b.today(), by, b.opts.Now())
 }
 
-// Count records the usage of a question outside of turns.
+// Count adds the usage of something other than a turn.
 func (b *Budgets) Count(ctx context.Context, s orchestrator.Spent) {
 	if s.Usage == (cli.Usage{}) && s.CostUSD == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package steps records the actions of agents in turns: each tool call with its output, and each changed file with its
-// diff. Users of the conversation can list these steps.
+// Package steps records what agents do in turns: each tool call with its output, and each changed file with its diff.
+// Users of the conversation can read these steps.
 package steps
 
 import (
@@ -13,29 +13,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of the stored steps of one turn. All limits but mostSteps are in bytes.
+// Limits for the stored steps of one turn. All except mostSteps are in bytes.
 const (
 	mostSteps  = 900
-	mostOutput = 256 << 10 // of one step; ductor stores the end of a longer output
-	mostInput  = 32 << 10  // of one step
+	mostOutput = 256 << 10 // for one step; of a longer output, ductor stores the end
+	mostInput  = 32 << 10  // for one step
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10
 )
 
-// Recorder collects the steps of one turn in memory. Calls must be serial.
+// Recorder collects the steps of one turn in memory. It is not safe for concurrent use.
 type Recorder struct {
 	Now func() time.Time
 
-	asks  map[cli.ApprovalID]cli.ToolID // tools that wait for a request
-	since map[cli.ToolID]time.Time      // when waiting tools started to run; zero while they wait
+	asks  map[cli.ApprovalID]cli.ToolID // tools that wait for permission, by request
+	since map[cli.ToolID]time.Time      // when tools started after they had got permission; zero while they wait
 	steps []orchestrator.Step
 	open  map[cli.ToolID]int // indexes in steps of running tools
 	size  int
-	said  int // bytes of the answer
-	first int // index of the first step that may still have an output
+	said  int // bytes of the answer so far
+	first int // index of the first step whose output was not dropped
 }
 
-// Observe records an event without secrets.
+// Observe records an event. The event must not contain secrets.
 func (r *Recorder) Observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:
@@ -79,7 +79,7 @@ func (r *Recorder) Observe(ev cli.Event) {
 		s := &r.steps[i]
 		if since, waited := r.since[ev.ID]; waited && since.IsZero() {
 			ev.Duration = 0
-		} else if waited { // do not count the time of waiting for a user
+		} else if waited { // the time in which the tool waited for a user does not count
 			ev.Duration = min(ev.Duration, max(r.Now().Sub(since), 0))
 		}
 		s.Duration, s.ExitCode, s.Err = ev.Duration, ev.ExitCode, ev.Err
@@ -102,8 +102,8 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 	return len(r.steps) - 1
 }
 
-// storeOutput stores the end of an output. If all arguments and outputs of the turn exceed their limit, storeOutput
-// drops the oldest.
+// storeOutput stores the end of an output. If all arguments and outputs together are too long, it drops the oldest of
+// them.
 func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	s.Output, s.Lost = cli.Tail(output, mostOutput)
 	s.Size = len(s.Output)
@@ -117,7 +117,7 @@ func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	}
 }
 
-// Steps returns the steps recorded so far.
+// Steps returns the steps so far.
 func (r *Recorder) Steps() []orchestrator.Step {
 	return r.steps
 }

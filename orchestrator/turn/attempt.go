@@ -14,18 +14,18 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// attempt is one attempt to get an agent's answer to the turn's prompt.
+// attempt asks an agent once for an answer to the turn's prompt. After a failure, another attempt may follow.
 type attempt struct {
 	*Turn
 	req        cli.Request
-	resumes    bool        // the previous process started the attempt
-	promptSent atomic.Bool // the store has the start of the attempt
+	resumes    bool        // the attempt began before a restart of ductor
+	promptSent atomic.Bool // the start of the attempt is stored
 	known      *handoff.Knowledge
 	requests   *approval.Requests
 }
 
-// Run runs attempts until no further attempt follows, and returns the result of the last one. first is the request of
-// the first attempt. promptSent reports whether an agent got the prompt.
+// Run runs attempts until one succeeds or no other attempt makes sense. It returns the result of the last attempt.
+// first is the request of the first one. promptSent reports whether an agent got the prompt.
 func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
@@ -58,7 +58,7 @@ func (a *attempt) run() cli.Result {
 		a.watchFiles(a.turn, a.req.Dir)
 	}
 	a.start.Conversation.RequestReady(a.turn, a.req, &a.promptSent)
-	req := a.req // a copy, because a.req may change
+	req := a.req // a copy, because a.req may change while the attempt runs
 	a.known = handoff.NewKnowledge(a.runner.opts.Store, a.turn, a.start.Session.AgentSessions[a.turn.AgentEnv()])
 	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
 	a.Events.Redact(redactor)
@@ -70,7 +70,7 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		a.showHanded() // even if the agent did nothing with the history
+		a.showHanded() // even if the agent did nothing after it got the history
 	}
 	a.requests.Drain()
 	if !result.Detached {
@@ -83,14 +83,15 @@ func (a *attempt) run() cli.Result {
 	return redactor.Result(result)
 }
 
-// recordStart returns a callback that stores that the turn is running, and the start of the attempt. The callback
-// retries while the disk is full, until the turn is cancelled.
+// recordStart returns a function that stores that the turn is running and where its output starts. While the disk is
+// full, the function tries again, until the turn is cancelled.
 func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Context, cli.Start) error {
 	return func(ctx context.Context, at cli.Start) error {
 		for {
 			t.Entry.UpTo = a.known.UpTo()
 			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
-			if ok && err == nil && !a.promptSent.Load() { // later starts happen in the middle of the turn
+			// Call Sending only at the first start. Later starts happen in the middle of the turn.
+			if ok && err == nil && !a.promptSent.Load() {
 				err = a.known.Sending(ctx)
 			}
 			switch {
@@ -109,8 +110,8 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 	}
 }
 
-// watchFiles starts the snapshot and the file watch when the prompt is sent, so that the first words of the answer do
-// not wait for the snapshot.
+// watchFiles starts the snapshot of the turn's files and the watch. The caller calls it when the prompt was sent, so
+// that the answer need not wait for the snapshot.
 func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 	if files := a.runner.opts.Snapshots; files != nil {
 		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
@@ -135,13 +136,14 @@ func (a *attempt) event(ev cli.Event) {
 			a.start.Conversation.CaughtUp(a.record, a.turn)
 		}
 	case cli.Result, cli.PromptAccepted:
-		return // the card shows the outcome after it is stored
+		return // the card shows the outcome when it has been stored
 	}
 	a.Events.Event(ev)
-	a.requests.HandleEvent(ev) // after the card, so that the card shows a question before its answer
+	a.requests.HandleEvent(ev) // after the card, which must show a question before its answer
 }
 
-// ask asks the agent. If the agent no longer has the session to resume, ask tries again in a new session.
+// ask sends the prompt to the agent. If the agent cannot continue its session, because that no longer exists, ask
+// starts a new session.
 func (a *attempt) ask() cli.Result {
 	gateway := a.runner.opts.Gateway
 	run := gateway.Run
@@ -163,7 +165,7 @@ func (a *attempt) ask() cli.Result {
 	if !lost || a.req.Task != cli.TaskPrompt || a.ctx.Err() != nil {
 		return result
 	}
-	// The agent refused the session before it read the prompt, so no agent reads the prompt twice.
+	// The agent rejected the session before it read the prompt, so the prompt does not run twice.
 	if a.hasAnswered() {
 		a.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: a.printer().Text("turn.session-lost")})
 	}
@@ -173,7 +175,7 @@ func (a *attempt) ask() cli.Result {
 	return a.runAgent(gateway.Run, a.event)
 }
 
-// gatewayRun is the method Run or Resume of orchestrator.Gateway.
+// gatewayRun is one of the methods Run and Resume of orchestrator.Gateway.
 type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result
 
 func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
@@ -187,12 +189,12 @@ func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
 	return result
 }
 
-// prepareHistory adds the history that the agent missed to the prompt. If the returned result has an error or a text,
-// the attempt ends with this result.
+// prepareHistory adds to the prompt the history that the agent has not seen. If the result contains an error or a text,
+// the attempt must end with this result.
 func (a *attempt) prepareHistory() (result cli.Result) {
 	switch {
 	case a.resumes: // the prompt already has the history
-	case a.req.Task == cli.TaskCommand: // a command must be at the beginning
+	case a.req.Task == cli.TaskCommand: // the name of the command must be at the beginning
 	case a.req.Task == cli.TaskCompact:
 		if a.req.Resume == "" {
 			result.Text = a.printer().Text("turn.nothing-to-compact")
@@ -203,7 +205,7 @@ func (a *attempt) prepareHistory() (result cli.Result) {
 	return result
 }
 
-// beginSession changes the request so that the agent starts a new session, with the history.
+// beginSession changes the request: the agent starts a new session and gets the history.
 func (a *attempt) beginSession() (err error) {
 	if err := a.runner.opts.Store.SetAgentSession(a.record, a.turn.Session, a.turn.AgentEnv(),
 		orchestrator.AgentSession{}); err != nil {
@@ -218,8 +220,8 @@ func (a *attempt) beginSession() (err error) {
 	return a.handOff()
 }
 
-// ToolsOf returns the tools that an agent may use for a request, by the agent's own names. It returns no tools if
-// ductor cannot enforce the lists for the agent.
+// ToolsOf returns the tools that an agent may use for a request, with the agent's own names. If ductor cannot enforce
+// the tool lists for the agent, it returns no tools.
 func ToolsOf(agent cli.Agent, req cli.Request) cli.ToolList {
 	list, err := tools.For(agent, req.ToolLists...)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// compact runs a turn that shortens the context. The text of its result compares the context before and after. /context
-// shows the same sizes. The sizes that an agent reports for a compaction may omit its instructions and tools.
+// compact runs a turn that compacts the agent's context. The text of the result compares the sizes before and after. It
+// uses the sizes that /context shows, because the sizes that agents report with a compaction may leave out instructions
+// and tools.
 func (a *attempt) compact(run gatewayRun) cli.Result {
 	r := a.runner
 	var before cli.Fill
@@ -34,7 +35,7 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 		return a.compactAfresh()
 	case result.Err != nil || result.Aborted || result.Detached:
 		return result
-	case !shortened: // the text of the result has the reason
+	case !shortened: // the result already explains why not
 		result.Err = cli.Failf(cli.Refused, a.turn.Agent, "%s", cli.ShortLine(result.Text))
 		return result
 	}
@@ -46,8 +47,8 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 	return result
 }
 
-// compactText compares a context before and after a compaction. If the context seems to have grown, the agent counted
-// the two sizes differently.
+// compactText compares the size of a context before and after a compaction. If the context seems larger than before,
+// the agent counted the two sizes differently.
 func compactText(p lang.Printer, before, after cli.Fill) string {
 	now := p.Tokens(after.Used)
 	if percent, known := after.Percent(); known && percent > 0 {
@@ -62,8 +63,8 @@ func compactText(p lang.Printer, before, after cli.Fill) string {
 	return p.Text("turn.compacted", p.Tokens(before.Used), now)
 }
 
-// summarizer returns a new Summarizer for the turn. It uses the configured model, or else the agent of the turn. It
-// returns nil if Options.Summarizer is nil.
+// summarizer returns a Summarizer for the turn, with the configured model or the turn's own agent. It returns nil if
+// Options.Summarizer is nil.
 func (a *attempt) summarizer() *handoff.Summarizer {
 	configured := a.runner.opts.Summarizer
 	if configured == nil {
@@ -76,7 +77,7 @@ func (a *attempt) summarizer() *handoff.Summarizer {
 	return &own
 }
 
-// compactAfresh removes the agent's session. The next prompt starts a new session with a short form of the history.
+// compactAfresh deletes the agent's session. The next prompt then starts a new session with a summary of the history.
 func (a *attempt) compactAfresh() cli.Result {
 	o, p := &a.runner.opts, a.printer()
 	turns, err := o.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
@@ -104,10 +105,10 @@ func (a *attempt) compactAfresh() cli.Result {
 	return cli.Result{Text: text}
 }
 
-// filledLately is the number of newest turns in which lastFill searches for a context size.
+// filledLately is how many turns, from the newest, lastFill searches for a context size.
 const filledLately = 20
 
-// lastFill returns the last context size that an agent reported after a turn of a session.
+// lastFill returns the newest context size that an agent has reported after a turn of a session.
 func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who orchestrator.AgentEnv) cli.Fill {
 	turns, err := r.opts.Store.History(ctx, id, filledLately)
 	if err != nil {
@@ -121,8 +122,8 @@ func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who or
 	return cli.Fill{}
 }
 
-// Fill returns the fill level of an agent's context in the session of a request. If the agent cannot report it now,
-// Fill returns the last size that the agent reported after a turn. turn is the running turn; it may be empty.
+// Fill returns how full an agent's context is in the session of a request. If the agent cannot report that now, it
+// returns the size that the agent last reported after a turn. turn is the running turn, or empty.
 func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
 	now, err := r.opts.Gateway.Fill(ctx, who, req, turn)
 	if err == nil && now.Used > 0 {

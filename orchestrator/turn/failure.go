@@ -9,15 +9,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// followUps counts the attempts of a turn after failures.
+// followUps records which attempts a turn has made after its first one failed.
 type followUps struct {
-	repeated    bool // the same agent tried again immediately
+	repeated    bool // the same agent tried once more, without a pause
 	substituted bool // another agent tried
-	retries     int  // number of retries by the same agent, each after a pause
+	retries     int  // number of further tries by the same agent, each after a pause
 }
 
-// followUp reports whether another attempt follows after a failure in which the agent ran nothing. It returns the agent
-// of that attempt. It waits until the attempt may start.
+// followUp decides whether another attempt follows a failure in which the agent ran nothing. If so, it waits until that
+// attempt may start, and returns its agent.
 func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (who Choice, ok bool) {
 	breakers, in, account, f := t.runner.opts.Breakers, t.turn.Sandbox, t.turn.Entry.Account, result.Err
 	ran, _ := t.Events.Ran()
@@ -52,9 +52,9 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	return Choice{}, false
 }
 
-// Available returns the agent that should run a turn now. This is who, or the configured substitute if who gets no
-// turns for a while. A usage limit alone needs orchestrator.LimitHandOff. A turn that names its agent gets no
-// substitute.
+// Available returns the agent that should run a turn now: who, or a substitute from the configuration if the circuit
+// breaker of who is open. If who is only at its usage limit, a substitute requires orchestrator.LimitHandOff. A turn
+// that names its agent gets no substitute.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent, who.Account)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -69,8 +69,8 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 	return other
 }
 
-// substitute returns a configured agent that may run a turn without asking the user. It returns false if the only such
-// agents are in others.
+// substitute returns a configured agent that may run a turn without asking the user. It does not return an agent in
+// others. It returns false if no agent remains.
 func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
 	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, r.accounts(ctx, t), others)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
@@ -92,8 +92,8 @@ func (r *Runner) accounts(ctx context.Context, t orchestrator.Turn) cli.Accounts
 	return conv.Settings.Accounts.With(t.Agent, t.Entry.Account)
 }
 
-// exhausted lists the agents that must not get the turn. These agents failed in this turn or in the turns that it
-// repeats, or get no turns for a while.
+// exhausted lists the agents that must not get the turn now. They failed in this turn or in the turns which it repeats,
+// or their circuit breaker is open.
 func (t *Turn) exhausted(ctx context.Context, agent cli.Agent) []cli.Agent {
 	return t.runner.exhausted(ctx, t.turn, append([]cli.Agent{agent}, t.Events.Replaced()...))
 }
@@ -112,7 +112,7 @@ func (r *Runner) exhausted(ctx context.Context, t orchestrator.Turn, failed []cl
 	return failed
 }
 
-// automatic returns the configured automatic reaction to a kind of failure.
+// automatic returns ductor's configured reaction to this kind of failure.
 func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	what := orchestrator.RemedyOf(kind).Automatic
 	if what != orchestrator.AutomaticConfigured {
@@ -124,11 +124,11 @@ func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	return orchestrator.AutomaticNothing
 }
 
-// pauseStep is the interval at which a card updates the remaining time of a pause.
+// pauseStep is how often a card updates the time that remains until a retry.
 const pauseStep = 5 * time.Second
 
-// pause waits before a retry and shows the remaining time. It returns false if a user wants no more retries or aborted
-// the turn. After an abort it changes the result to an abort.
+// pause waits before a retry and shows how long. It returns false if the user wants no more retries or aborts the turn.
+// After an abort it also marks the result as aborted.
 func (t *Turn) pause(result *cli.Result, retry int) bool {
 	p, now, set := t.printer(), t.runner.opts.Now, t.runner.opts.Settings
 	end := now().Add(set().RetryAfter << (retry - 1))
@@ -154,7 +154,7 @@ func (t *Turn) pause(result *cli.Result, retry int) bool {
 	return t.ctx.Err() == nil
 }
 
-// Failed returns the outcome of the turn after a failure, with the actions that the user can choose.
+// Failed returns the outcome of the turn after a failure. It contains the actions from which the user can choose.
 func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	p := t.printer()
 	out := orchestrator.Outcome{
@@ -186,8 +186,8 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	return out
 }
 
-// recovery returns the actions that a user can choose after a failure of the turn. It removes actions that RemedyOf
-// offers for the kind of failure but that are impossible for this turn.
+// recovery returns the actions from which the user can choose after a failure of this turn. These are the actions of
+// RemedyOf for the kind of failure, as far as they are possible for this turn.
 func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	o := &t.runner.opts
 	out := orchestrator.Recovery{Kind: f.Kind}
@@ -215,7 +215,7 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 				continue
 			}
 		case orchestrator.ActionAgain:
-			if later { // another attempt would fail
+			if later { // a try before the end of the limit would fail
 				continue
 			}
 		case orchestrator.ActionHandOff:
@@ -230,8 +230,8 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	return out
 }
 
-// refusedBefore reports whether the same agent refused the previous turn in this session. Then something in the session
-// may make it refuse every prompt, such as a picture that the model's API cannot read.
+// refusedBefore reports whether the same agent also refused the previous turn of this session. Then the session may
+// contain something that makes it refuse every prompt, such as a picture that the model's API cannot read.
 func (t *Turn) refusedBefore() bool {
 	if t.turn.Session == "" {
 		return false

@@ -10,31 +10,31 @@ import (
 	"ductor/orchestrator/steps"
 )
 
-// Fanout passes the events of one turn to its observers, one event at a time and in this order:
+// Fanout passes each event of one turn to its observers, in this order:
 //  1. the Redactor, which removes secrets and may hold text back until a later event
-//  2. the file watch
-//  3. the steps
+//  2. the watch of the turn's files
+//  3. the recorder of the steps
 //  4. the trace of the attempt
-//  5. the progress, which decides about recovery from failures
+//  5. the progress, with which ductor decides what to do after a failure
 //  6. the owner's terminals
-//  7. the card of the chat, which also sets the icon of the topic and shows if the agent is silent
+//  7. the card in the chat, which also sets the icon of the topic and shows if the agent is silent
 //
-// One lock covers all of them, so that the observers need no locks for events. Safe for concurrent use.
+// A mutex makes sure that the observers get one event at a time. Fanout is safe for concurrent use.
 type Fanout struct {
 	redactor *Redactor // Redactor of the running attempt
 
 	mu       sync.Mutex
 	files    orchestrator.TurnWatch // nil before the prompt is sent, or if nothing watches files
-	trace    orchestrator.TurnTrace // trace of the running attempt; nil if nothing traces turns
+	trace    orchestrator.TurnTrace // trace of the running attempt; nil without tracing
 	steps    steps.Recorder
 	progress progress
-	viewers  func(cli.Event)          // nil if no terminal shows the turn
-	open     func() orchestrator.Card // opens the card; nil for a turn that shows only its outcome
+	viewers  func(cli.Event)          // shows events in terminals; nil for none
+	open     func() orchestrator.Card // opens the card; nil if the chat shows only the outcome of the turn
 	card     orchestrator.Card        // nil until it is open
-	held     []cli.Event              // events for the card until it is open
+	held     []cli.Event              // events for the card, before it is open
 }
 
-// NewFanout creates a Fanout without a card.
+// NewFanout creates a Fanout that has no card yet.
 func NewFanout(now func() time.Time) *Fanout {
 	return &Fanout{steps: steps.Recorder{Now: now}, progress: newProgress()}
 }
@@ -42,7 +42,7 @@ func NewFanout(now func() time.Time) *Fanout {
 // Redact sets the Redactor of the next attempt.
 func (f *Fanout) Redact(r *Redactor) { f.redactor = r }
 
-// Event passes an event of the agent to the observers. It waits until the Redactor knows the secrets.
+// Event passes an event of the agent to the observers. It blocks until the Redactor has read the secrets.
 func (f *Fanout) Event(ev cli.Event) {
 	known := f.redactor.Known()
 	f.mu.Lock()
@@ -50,8 +50,8 @@ func (f *Fanout) Event(ev cli.Event) {
 	f.redactor.pass(known, ev, f)
 }
 
-// Show passes an event that ductor itself created to the observers. Such an event contains no secrets. The file watch
-// and the trace do not get it, because the agent did nothing.
+// Show passes an event that comes from ductor itself to the observers. The event must not contain secrets. The watch of
+// files and the trace do not get it, because the agent did nothing.
 func (f *Fanout) Show(ev cli.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *Fanout) Trace(t orchestrator.TurnTrace) {
 	f.trace = t
 }
 
-// observeLocked passes an event that contains no secrets to the observers.
+// observeLocked passes an event without secrets to the observers.
 func (f *Fanout) observeLocked(ev cli.Event) {
 	if f.files != nil {
 		f.files.Observe(ev)
@@ -91,7 +91,7 @@ func (f *Fanout) showLocked(ev cli.Event) {
 	}
 }
 
-// holdLocked stores an event for the card. It merges consecutive texts.
+// holdLocked stores an event until the card is open. It merges consecutive texts.
 func (f *Fanout) holdLocked(ev cli.Event) {
 	if delta, ok := ev.(cli.TextDelta); ok && len(f.held) > 0 {
 		if last, ok := f.held[len(f.held)-1].(cli.TextDelta); ok {
@@ -109,14 +109,14 @@ func (f *Fanout) SetViewers(show func(cli.Event)) {
 	f.viewers = show
 }
 
-// SetCard sets the function that opens the card. The Fanout holds the events for the card until Card is called.
+// SetCard sets the function that opens the card. Card calls it. Until then the Fanout stores the events for the card.
 func (f *Fanout) SetCard(open func() orchestrator.Card) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open = open
 }
 
-// Card returns the card. The first call opens the card and passes the stored events to it.
+// Card returns the card. The first call opens it and shows the stored events on it.
 func (f *Fanout) Card() orchestrator.Card {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *Fanout) Card() orchestrator.Card {
 	return f.card
 }
 
-// WatchFiles starts to watch files, unless an earlier attempt already did.
+// WatchFiles calls start and passes events to its result. It does nothing if an earlier attempt already did so.
 func (f *Fanout) WatchFiles(start func() orchestrator.TurnWatch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,8 +139,8 @@ func (f *Fanout) WatchFiles(start func() orchestrator.TurnWatch) {
 	}
 }
 
-// EndFiles ends the watch of files. It returns a function that computes the changes, or nil if the turn changed no
-// files.
+// EndFiles ends the watch of files. It returns a function that computes the changes of the turn, or nil if the turn did
+// nothing that could change a file.
 func (f *Fanout) EndFiles() func(context.Context) orchestrator.Changed {
 	if w := f.fileWatch(); w != nil {
 		return w.End()
@@ -148,7 +148,7 @@ func (f *Fanout) EndFiles() func(context.Context) orchestrator.Changed {
 	return nil
 }
 
-// LeaveFiles ends the watch of files, for a turn that continues without ductor.
+// LeaveFiles ends the watch of files if the turn continues while ductor restarts.
 func (f *Fanout) LeaveFiles() {
 	if w := f.fileWatch(); w != nil {
 		w.Leave()
@@ -161,21 +161,21 @@ func (f *Fanout) fileWatch() orchestrator.TurnWatch {
 	return f.files
 }
 
-// Steps returns the steps recorded so far.
+// Steps returns the steps of the turn so far.
 func (f *Fanout) Steps() []orchestrator.Step {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.steps.Steps()
 }
 
-// Ran reports whether the agent did anything in the turn, and returns the number of tools that ran.
+// Ran reports whether the agent has done anything, and how many tools have run.
 func (f *Fanout) Ran() (anything bool, tools int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.progress.ran, f.progress.toolsThatRan()
 }
 
-// Replaced returns the agents that failed in the turn and were replaced by another.
+// Replaced returns the agents that failed in the turn, so that another agent took over.
 func (f *Fanout) Replaced() []cli.Agent {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// PromptText returns the prompt as the agent reads it. It returns pictures separately, and names other files in the
-// text.
+// PromptText returns the prompt as the agent gets it. Pictures are returned separately. Other files are mentioned in
+// the text.
 func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 	text := p.Text
 	var images []cli.Image
@@ -24,7 +24,7 @@ func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 	return text, images
 }
 
-// handOff adds the history that the agent missed to the prompt. If the history does not fit, the configured model
+// handOff adds to the prompt the history that the agent has not seen. If the history is too long, the configured model
 // summarizes it. Without such a model, or if it fails, ductor shortens the history.
 func (a *attempt) handOff() error {
 	o := &a.runner.opts
@@ -46,7 +46,7 @@ func (a *attempt) handOff() error {
 		told = a.summarize(s, turns, told, waits)
 	}
 	a.req.Prompt = told.Text + a.req.Prompt
-	if told.Turns+told.LeftOut > 0 { // otherwise keep the text of an earlier attempt, which the chat may not show yet
+	if told.Turns+told.LeftOut > 0 { // otherwise the text of an earlier attempt stays, which the chat may not show yet
 		a.handed = cli.HandedOver{
 			To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
 			LeftOut: told.Whole(), Shortened: told.Shortened,
@@ -55,7 +55,7 @@ func (a *attempt) handOff() error {
 	return nil
 }
 
-// showHanded shows which history the agent got, once.
+// showHanded shows in the chat, once, how much history the agent got.
 func (a *attempt) showHanded() {
 	if a.handed.Turns+a.handed.LeftOut > 0 && a.handed.To == a.turn.Agent {
 		a.Events.Show(a.handed)
@@ -63,8 +63,8 @@ func (a *attempt) showHanded() {
 	a.handed = cli.HandedOver{}
 }
 
-// summarize lets a model summarize history, and shows that the turn waits for the model. If the model fails, summarize
-// returns the parameter otherwise.
+// summarize summarizes history with a model. Meanwhile the chat shows that the turn waits for the model. If the model
+// fails, the result is the parameter otherwise.
 func (a *attempt) summarize(
 	s *handoff.Summarizer, turns []orchestrator.Turn, otherwise handoff.Told, waits cli.Status,
 ) handoff.Told {
@@ -78,8 +78,8 @@ func (a *attempt) summarize(
 	return summarized
 }
 
-// warnOfTerminals warns a user if the next agent does not know the part of the session that ran in a terminal. The
-// warning names the agents that know it.
+// warnOfTerminals warns the user if a part of the session ran in a terminal and the turn's agent has not seen that
+// part. The warning names the agents that have.
 func (a *attempt) warnOfTerminals() {
 	who := a.turn.AgentEnv()
 	for of, has := range a.start.Session.AgentSessions {
@@ -90,7 +90,7 @@ func (a *attempt) warnOfTerminals() {
 	}
 }
 
-// addContext adds the context files of the project to the first prompt of an agent in a session.
+// addContext adds the project's context files to the prompt if it is the agent's first prompt in the session.
 func (a *attempt) addContext() {
 	project := a.runner.opts.Project(a.req.Dir)
 	text, left := handoff.Context(project.Dir, project.Context)
@@ -101,8 +101,8 @@ func (a *attempt) addContext() {
 	a.req.Prompt = text + a.req.Prompt
 }
 
-// missed lists the entries of the session that the prompt must contain for the agent. If this turn repeats other turns,
-// the list has only their answers, because their prompts equal the prompt of this turn.
+// missed lists the entries of the session that the prompt must contain as history. If this turn repeats earlier turns,
+// the list contains only the answers of those turns, because their prompt is also the prompt of this turn.
 func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	s, own := a.start.Session, a.known.Own()
 	if own.Told != "" && a.start.Last == (Last{s.ID, s.Totals.Messages, own.Told}) {
@@ -116,12 +116,12 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	return withoutRepeats(a.known.Missed(turns), repeats(turns, a.turn)), nil
 }
 
-// LaterJob is the prefix of the IDs of jobs that run a turn's prompt again after a usage limit has ended. The ID of the
-// turn follows.
+// LaterJob is the prefix of the ID of a job that runs a prompt again when a usage limit has ended. The ID of the turn
+// with the prompt follows.
 const LaterJob = "later-"
 
-// repeats returns the turn whose prompt t repeats. It returns "" for a new prompt. The turn of a LaterJob repeats the
-// turn in the job's ID, unless a user changed the prompt.
+// repeats returns the turn whose prompt t repeats, or "". If t is the turn of a LaterJob, this is the turn in the ID of
+// that job, unless a user has changed the job's prompt.
 func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	id, later := strings.CutPrefix(string(t.Wants.Job), LaterJob)
 	if later && slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
@@ -132,8 +132,8 @@ func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	return t.Again
 }
 
-// hasAnswered reports whether the agent has answered in the session, or knows the session from a terminal. An agent
-// that loses its own session loses the knowledge from the terminal, too.
+// hasAnswered reports whether the agent has answered in the session, or has seen it in a terminal. If the agent can no
+// longer find its session, it has also lost the part from the terminal.
 func (a *attempt) hasAnswered() bool {
 	turns, err := a.runner.opts.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
 	if err != nil {
@@ -145,9 +145,9 @@ func (a *attempt) hasAnswered() bool {
 	})
 }
 
-// withoutRepeats replaces the prompt of turn again by handoff.Repeated, because the agent is about to get this prompt.
-// It does the same for the turn that again repeats, and so on. It removes turns without an answer. turns must be in
-// order.
+// withoutRepeats replaces the prompt of turn again by the text handoff.Repeated, because the agent gets the same prompt
+// now. If that turn repeats another turn, it does the same for that one, and so on. If such a turn has no answer, it
+// removes the turn. turns must be in order.
 func withoutRepeats(turns []orchestrator.Turn, again cli.TurnID) []orchestrator.Turn {
 	for i := len(turns) - 1; i >= 0 && again != ""; i-- {
 		if turns[i].ID != again {

@@ -28,7 +28,7 @@ func (a *attempt) mergeLimits(ev cli.LimitsReported) cli.LimitsReported {
 	return a.withOthers(known)
 }
 
-// withOthers adds the accounts to which a user can switch before a limit is reached.
+// withOthers adds other accounts to which the user can switch before the limit is reached.
 func (a *attempt) withOthers(known cli.AccountLimits) cli.LimitsReported {
 	ev := cli.LimitsReported{AccountLimits: known}
 	if len(known.Near(a.runner.opts.Now()).Limits) > 0 {
@@ -37,10 +37,10 @@ func (a *attempt) withOthers(known cli.AccountLimits) cli.LimitsReported {
 	return ev
 }
 
-// mostOthers limits the accounts that are offered after a turn.
+// mostOthers limits how many other accounts ductor offers below an answer.
 const mostOthers = 2
 
-// otherAccounts returns other accounts of the agent that are logged in and not at their limits.
+// otherAccounts returns the other accounts of the agent, as far as they are logged in and not at a limit.
 func (t *Turn) otherAccounts(ctx context.Context) (others []cli.Account) {
 	o, now := &t.runner.opts, t.runner.opts.Now()
 	all := o.Gateway.Accounts(ctx, t.turn.Sandbox, t.turn.Agent)
@@ -62,10 +62,10 @@ func (t *Turn) otherAccounts(ctx context.Context) (others []cli.Account) {
 	return others
 }
 
-// loginWait limits the time for checking the log-ins of other accounts.
+// loginWait limits how long ductor checks whether other accounts are logged in.
 const loginWait = 5 * time.Second
 
-// accountActions returns the actions that run the prompt with other accounts after a limit was reached.
+// accountActions returns one action for each other account with which the prompt could run after a limit was reached.
 func (t *Turn) accountActions(f *cli.Failure) (actions []orchestrator.Action) {
 	if f.Agent != t.turn.Agent {
 		return nil
@@ -78,7 +78,7 @@ func (t *Turn) accountActions(f *cli.Failure) (actions []orchestrator.Action) {
 	return actions
 }
 
-// accountOf returns the account of an agent in the turn. It is empty for an agent that did not run it.
+// accountOf returns the account with which an agent runs the turn. It is empty for any other agent.
 func (t *Turn) accountOf(agent cli.Agent) cli.Account {
 	if agent != t.turn.Agent {
 		return ""
@@ -86,7 +86,7 @@ func (t *Turn) accountOf(agent cli.Agent) cli.Account {
 	return t.turn.Entry.Account
 }
 
-// Limits returns the last reported limits of the agent's account.
+// Limits returns the usage limits that the agent last reported for its account.
 func (f *Fanout) Limits() cli.AccountLimits {
 	f.mu.Lock()
 	defer f.mu.Unlock()

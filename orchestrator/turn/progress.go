@@ -7,12 +7,12 @@ import (
 	"ductor/cli"
 )
 
-// progress records the work of the turn's agent.
+// progress records the actions of the agent in the turn. They decide whether the turn may run again.
 type progress struct {
 	ran      bool                          // the agent wrote text, used a tool or asked a user
-	tools    map[cli.ToolID]bool           // started tools; false until the tool runs
-	asks     map[cli.ApprovalID]cli.ToolID // requests that no user has allowed
-	replaced []cli.Agent                   // agents that failed and were replaced by another
+	tools    map[cli.ToolID]bool           // tools that have started; true if the tool has run
+	asks     map[cli.ApprovalID]cli.ToolID // requests for permission that no user has allowed yet
+	replaced []cli.Agent                   // agents that failed, so that another agent took over
 	limits   cli.AccountLimits             // limits of the agent's account
 }
 
@@ -49,7 +49,6 @@ func (p *progress) observe(ev cli.Event) {
 	}
 }
 
-// toolRan records whether a started tool ran.
 func (p *progress) toolRan(id cli.ToolID, ran bool) {
 	if before, started := p.tools[id]; started {
 		p.tools[id] = before || ran

@@ -13,15 +13,15 @@ import (
 // Redactor removes secrets from the events of one attempt before they are shown or stored. Known, Learn and Result are
 // safe for concurrent use.
 type Redactor struct {
-	read  <-chan struct{} // closed once known is set
+	read  <-chan struct{} // closed when the secrets have been read into known
 	known atomic.Pointer[secrets.Set]
-	learn sync.Mutex // serializes changes of known
+	learn sync.Mutex // held while known is replaced
 
 	text, thought secrets.Stream // text and reasoning of the agent
 }
 
-// NewRedactor creates a Redactor. It calls read in a goroutine that spawn starts. Events wait for the secrets, but the
-// prompt does not.
+// NewRedactor creates a Redactor. spawn starts a goroutine in which read reads the secrets. Until it has, events must
+// wait, but the prompt can already be sent.
 func NewRedactor(spawn func(func()), read func() *secrets.Set) *Redactor {
 	done := make(chan struct{})
 	r := &Redactor{read: done}
@@ -42,7 +42,7 @@ func (r *Redactor) Known() *secrets.Set {
 	return r.known.Load()
 }
 
-// Learn adds secret answers to the secrets, because the agent may repeat them.
+// Learn adds a user's secret answers to the secrets, because the agent may print them.
 func (r *Redactor) Learn(questions []cli.Question, answers [][]string) {
 	<-r.read
 	r.learn.Lock()
@@ -62,9 +62,9 @@ func (r *Redactor) Result(result cli.Result) cli.Result {
 	return clean
 }
 
-// pass removes secrets from an event and passes it to a Fanout. It holds back text that could be the start of a secret,
-// until a later event shows that it is not. Before an event whose order relative to the text matters, it passes the
-// held text.
+// pass removes secrets from an event and passes the event to a Fanout. It holds back text that could be the start of a
+// secret until a later event shows whether it is. If the order of an event and the text matters, it first passes the
+// text that it held back.
 func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:
@@ -105,7 +105,7 @@ func passText(c secrets.Change, to *Fanout) {
 	}
 }
 
-// passThought passes reasoning to a Fanout. No part of a secret was passed before, so nothing must be retracted.
+// passThought passes reasoning to a Fanout. c never retracts anything, because no part of a secret was passed before.
 func passThought(c secrets.Change, to *Fanout) {
 	if c.Text != "" {
 		to.observeLocked(cli.ThinkingDelta{Text: c.Text})

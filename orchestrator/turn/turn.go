@@ -1,7 +1,7 @@
-// Package turn runs the agent of one turn and passes its events to the observers: secrets, files, steps, traces and the
-// card.
+// Package turn runs the agent of one turn. It passes the events of the agent to observers that remove secrets, watch
+// files, record steps, write traces and show the card.
 //
-// Package conversation prepares a turn and records its outcome.
+// Package conversation prepares a turn and stores its outcome.
 package turn
 
 import (
@@ -20,23 +20,25 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// ErrBypassOver is the cause of the context if a turn ends because its bypass is over and its agent cannot switch to
-// ask mode.
+// ErrBypassOver is the cause of a turn's context if ductor ends the turn because its bypass is over and its agent
+// cannot switch to the mode ask.
 var ErrBypassOver = errors.New("bypass is over")
 
-// Settings are options of turns. They may change between two turns.
+// Settings configure a turn. A change applies to turns that start after it.
 type Settings struct {
 	Agents        map[cli.Agent]orchestrator.AgentDefaults
-	HandoffTokens int // maximum tokens of history for an agent that joins a session
+	HandoffTokens int // maximum tokens of history for an agent that is new in a session
 	Recovery
 }
 
-// Recovery configures how ductor reacts to a turn that failed before the agent ran anything.
+// Recovery configures the reaction to a turn that failed before its agent ran anything.
 type Recovery struct {
-	Limits     orchestrator.LimitPolicy `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
-	Retries    int                      `toml:"retries" default:"3" check:"0..10"`         // with an overloaded model
-	RetryAfter time.Duration            `toml:"retry_after" default:"15s" check:"1s..10m"` // first pause; it doubles
-	// Failures is the number of failed turns in a row after which an agent gets no turns for a while. 0 means never.
+	Limits  orchestrator.LimitPolicy `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
+	Retries int                      `toml:"retries" default:"3" check:"0..10"` // if the model is overloaded
+	// RetryAfter is the pause before the first retry. It doubles with each retry.
+	RetryAfter time.Duration `toml:"retry_after" default:"15s" check:"1s..10m"`
+	// Failures is the number of failed turns in a row after which ductor does not use an agent for a while. 0 means
+	// that ductor always uses it.
 	Failures int `toml:"failures" default:"3" check:"0..100" applies:"after a restart"`
 }
 
@@ -44,77 +46,77 @@ type Recovery struct {
 type Options struct {
 	Store      orchestrator.Store
 	Gateway    orchestrator.Gateway
-	Tracer     orchestrator.Tracer    // nil: nothing traces turns
-	Snapshots  orchestrator.Snapshots // nil: nothing watches files
+	Tracer     orchestrator.Tracer    // nil means that turns are not traced
+	Snapshots  orchestrator.Snapshots // nil means that no files are watched
 	Approvals  *approval.Service
 	Breakers   *circuit.Breakers
-	Summarizer *handoff.Summarizer   // summarizes history that does not fit; nil: ductor shortens it
-	Owner      orchestrator.PersonID // gets the codes of log-ins; 0 disables log-ins
-	Later      bool                  // a job can run a turn when the limit of its agent ends
+	Summarizer *handoff.Summarizer   // summarizes history that is too long; if nil, ductor shortens it
+	Owner      orchestrator.PersonID // gets the codes of log-ins; 0 means that users cannot log in agents
+	Later      bool                  // a job can run a prompt when the agent's limit ends
 
-	Settings func() Settings // returns the settings for turns that start now
+	Settings func() Settings // returns the settings for a turn that starts now
 	Secrets  func(cli.Request) *secrets.Set
 	Project  func(dir string) orchestrator.ProjectPolicy
 
-	Life  context.Context // parent of the contexts of turns
-	Spawn func(func())    // starts a goroutine; closing the conversations waits for it
+	Life  context.Context // parent of the contexts of all turns
+	Spawn func(func())    // starts a goroutine for which the shutdown of the conversations waits
 	Lang  *lang.Choices
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// Runner runs turns. Safe for concurrent use.
+// Runner runs turns. It is safe for concurrent use.
 type Runner struct{ opts Options }
 
 // NewRunner creates a Runner.
 func NewRunner(o Options) *Runner { return &Runner{o} }
 
-// Conversation is the interface of a Turn to its conversation. Package conversation implements it.
+// Conversation contains the functions that a Turn calls in its conversation. Package conversation implements it.
 type Conversation interface {
-	// PrepareAgain builds the request of another attempt, by the agent in who. It sets agent and model of the turn, and
-	// returns the current session.
+	// PrepareAgain builds the request for another attempt by the agent in who. It sets the agent and the model of the
+	// turn, and returns the session to use.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
-	// RequestReady records the request of an attempt. The Turn sets promptSent when the agent gets the prompt.
+	// RequestReady gets the request of an attempt. The Turn sets promptSent to true when the agent gets the prompt.
 	RequestReady(t orchestrator.Turn, req cli.Request, promptSent *atomic.Bool)
-	// PromptSent is called when the agent gets the prompt.
+	// The Turn calls PromptSent when the agent gets the prompt.
 	PromptSent(ctx context.Context, t orchestrator.Turn)
-	// CaughtUp is called when the Turn has read all output from before a restart.
+	// The Turn calls CaughtUp when it has read all output that the agent wrote before a restart of ductor.
 	CaughtUp(ctx context.Context, t orchestrator.Turn)
-	// Titled is called when the agent reports its own title of the session.
+	// The Turn calls Titled when the agent reports a title for the session.
 	Titled(ctx context.Context, t orchestrator.Turn, title string)
-	// RunLater creates a job that runs the turn's prompt at this time.
+	// RunLater creates a job that runs the turn's prompt at a time.
 	RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error
-	// AwaitDisk waits while the disk is full. It returns false if ctx ends first, or if the state of the disk is
-	// unknown.
+	// AwaitDisk waits until the disk is not full. It returns false if ctx is done before that, or if the state of the
+	// disk is unknown.
 	AwaitDisk(ctx context.Context) bool
 }
 
 // Choice is the agent, model and effort for a turn.
 type Choice struct {
 	Agent   cli.Agent
-	Account cli.Account // empty if another agent runs the turn than the chosen one: the conversation then sets it
+	Account cli.Account // empty if Agent is not the agent that the user chose; then the conversation sets it
 	Model   cli.ModelID
 	Effort  cli.Effort
-	// Instead is the failure of the configured agent if this agent runs the turn in its place. Otherwise it is nil.
+	// Instead is set if this agent replaces the configured one. It is the failure of the configured agent.
 	Instead *cli.Failure
 }
 
-// Last identifies the last ended turn of a session. Messages was the session's number of turns at that time. If the
-// session has another number now, other processes ran turns in it.
+// Last describes the turn of a session that ended last. Messages is the number of turns that the session had then. If
+// the session has another number now, another process has run turns in it.
 type Last struct {
 	Session  orchestrator.SessionID
 	Messages int
 	Turn     cli.TurnID
 }
 
-// Start describes a turn that is about to run.
+// Start describes a turn that is about to start or, after a restart, to continue.
 type Start struct {
 	Conversation Conversation
 	Turn         orchestrator.Turn
 	Session      orchestrator.Session
-	Resumes      bool            // the previous process started the turn
-	Began        time.Time       // when this process started or resumed the turn
-	Retries      context.Context // ends when the turn ends or when a user wants no retries
+	Resumes      bool            // the turn began before a restart of ductor
+	Began        time.Time       // when this process started or continued the turn
+	Retries      context.Context // cancelled when the turn ends or when the user wants no more retries
 	Last         Last
 }
 
@@ -123,14 +125,14 @@ type Turn struct {
 	Events *Fanout
 
 	runner *Runner
-	// ctx ends with the turn. Its cause is cli.ErrAborted after an abort, ErrShutdown when ductor ends, and
-	// cli.ErrDetached when the turn continues without ductor.
+	// ctx is cancelled when the turn must end. The cause is cli.ErrAborted if a user aborts it, and ErrShutdown if
+	// ductor ends. It is cli.ErrDetached if the turn continues while ductor restarts.
 	ctx    context.Context
-	record context.Context // never ends, so that the end of a turn is recorded even after an abort
+	record context.Context // never cancelled, so that the end of an aborted turn is stored, too
 
 	start  Start
 	turn   orchestrator.Turn
-	handed cli.HandedOver // history in the prompt that the card does not show yet
+	handed cli.HandedOver // history in the prompt; the card does not show it yet
 }
 
 // New creates a Turn.
@@ -141,7 +143,7 @@ func (r *Runner) New(ctx context.Context, s Start) *Turn {
 	}
 }
 
-// Turn returns the turn with the agent and model of its last attempt.
+// Turn returns the stored turn, with the agent and model of the newest attempt.
 func (t *Turn) Turn() orchestrator.Turn { return t.turn }
 
 func (t *Turn) printer() lang.Printer { return t.runner.opts.Lang.Of(t.turn.Prompt.Conversation.Chat) }
@@ -151,7 +153,7 @@ func (t *Turn) log() *slog.Logger {
 	return t.runner.opts.Log.With("turn", t.turn.ID, "chat", in.Chat, "topic", in.Topic)
 }
 
-// Finish stores the steps of the turn and returns its outcome. result is the result of the last attempt.
+// Finish stores the steps of the turn and returns the outcome. result is the result of the last attempt.
 func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 	steps := t.Events.Steps()
 	if len(steps) > 0 {
@@ -170,7 +172,7 @@ func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
 		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback,
 		Ending: orchestrator.Ending{Standing: cli.Standing{Fill: result.Fill, Limits: t.Events.Limits().Near(now)}},
-		// The second difference uses the monotonic clock, which stays correct if the wall clock is set back.
+		// The second difference uses the monotonic clock, so it is right even if the wall clock was set back.
 		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),
 	}
 	switch {

@@ -15,24 +15,24 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configures a Directory. All fields but Random and Log are required. Only Invite needs Random.
+// Options configures a Directory. All fields except Random and Log are required. Random is necessary for Invite.
 type Options struct {
 	Store      orchestrator.UserStore
-	Configured func() orchestrator.Roster // returns the users of the current configuration
+	Configured func() orchestrator.Roster // users in the current configuration
 	Now        func() time.Time
 	Random     io.Reader
 	Log        *slog.Logger
 }
 
-// Directory provides all users and their roles. It reads the store for each query, so that changes by another process
-// apply immediately. Safe for concurrent use.
+// Directory knows all users of ductor and their roles. It reads the store for each query, because another process may
+// have changed the users. It is safe for concurrent use.
 type Directory struct {
 	opts  Options
 	known cache
 	open  invitations
 }
 
-// cache holds the last data from the store, in case the store does not respond.
+// cache contains the newest data from the store. The Directory uses it if the store does not respond.
 type cache struct {
 	sync.Mutex
 	roles orchestrator.Roster
@@ -57,10 +57,10 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 	return d, nil
 }
 
-// lookPatience limits the time for a read of the store.
+// lookPatience limits how long a query waits for the store.
 const lookPatience = 5 * time.Second
 
-// RoleOf implements updates.Users. The configuration has priority over the store.
+// RoleOf implements updates.Users. A role in the configuration takes precedence over one in the store.
 func (d *Directory) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	if role, ok := d.opts.Configured()[user]; ok {
 		return role
@@ -97,13 +97,13 @@ func (d *Directory) Having(do orchestrator.Right) []orchestrator.PersonID {
 	return roles.Having(do)
 }
 
-// Known is a user, and whether the configuration defines that user.
+// Known is a user of ductor, from the configuration or from the store.
 type Known struct {
 	orchestrator.JoinedUser
-	Configured bool // only a change of the configuration can change this user
+	Configured bool // the user is in the configuration and can only be changed there
 }
 
-// List lists the users of the configuration by ID, then the users who joined.
+// List lists all users: first those in the configuration, sorted by ID, then those who accepted an invitation.
 func (d *Directory) List(ctx context.Context) ([]Known, error) {
 	configured := d.opts.Configured()
 	var all []Known
@@ -122,7 +122,7 @@ func (d *Directory) List(ctx context.Context) ([]Known, error) {
 	return all, nil
 }
 
-// change returns an error if by may not change users, or if the configuration defines the user.
+// change returns an error if by must not change users, or if the user is in the configuration.
 func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) error {
 	if !by.May(orchestrator.ManageUsers) {
 		return orchestrator.ErrNotAllowed
@@ -133,7 +133,8 @@ func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) erro
 	return nil
 }
 
-// SetRole changes the role of a user who joined. It may return ErrNotAllowed, ErrConfigured or ErrNoUser.
+// SetRole changes the role of a user who accepted an invitation. It may return ErrNotAllowed, ErrConfigured or
+// ErrNoUser.
 func (d *Directory) SetRole(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID,
 	role orchestrator.UserRole) error {
 	if err := d.change(by, id); err != nil {
@@ -142,7 +143,7 @@ func (d *Directory) SetRole(ctx context.Context, by orchestrator.Press, id orche
 	return found(d.opts.Store.SetUserRole(ctx, id, role, d.entry(by, "role", idText(id), string(role))))
 }
 
-// Remove deletes a user who joined. It may return ErrNotAllowed, ErrConfigured or ErrNoUser.
+// Remove deletes a user who accepted an invitation. It may return ErrNotAllowed, ErrConfigured or ErrNoUser.
 func (d *Directory) Remove(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID) error {
 	if err := d.change(by, id); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package users provides the users of ductor: the users in the configuration, and the users who accepted an owner's
-// invitation. It creates invitations and checks their codes.
+// Package users knows the users of ductor: those in the configuration, and those who accepted an owner's invitation. It
+// creates invitations and checks their codes.
 //
-// It does NOT define the rights of roles; orchestrator.UserRole does. It handles no Telegram messages.
+// It does NOT define the rights of users; orchestrator.UserRole does. It handles no Telegram messages.
 package users

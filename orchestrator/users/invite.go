@@ -13,14 +13,14 @@ import (
 // mostOpen is the maximum number of open invitations.
 const mostOpen = 5
 
-// invitations holds the open invitations. Only one process at a time creates invitations.
+// invitations contains the open invitations. Only one process may create invitations.
 type invitations struct {
 	sync.Mutex
 	all   []orchestrator.Invitation
-	wrong int // number of wrong codes; reset if Invite finds no open invitation
+	wrong int // number of wrong codes; Invite resets it if it finds no open invitation
 }
 
-// Invite creates an invitation for one user and returns its code. ductor does not store the code. Invite may return
+// Invite creates an invitation for one user and returns its code. The code itself is not stored. Invite may return
 // ErrNotAllowed.
 func (d *Directory) Invite(ctx context.Context, by orchestrator.Press, role orchestrator.UserRole) (code string,
 	err error) {
@@ -51,8 +51,8 @@ func (d *Directory) expire() {
 	d.open.all = slices.DeleteFunc(d.open.all, func(i orchestrator.Invitation) bool { return !now.Before(i.Expires) })
 }
 
-// Join implements updates.Joins. It does nothing unless an invitation is open and the text looks like a code. After
-// paircode.MostWrong wrong codes it closes all invitations.
+// Join implements updates.Joins. It does nothing without an open invitation, or if the text does not look like a code.
+// After paircode.MostWrong wrong codes it closes all invitations.
 func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
 	if !paircode.Shaped(code) {
 		return false
@@ -80,8 +80,8 @@ func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, co
 	return joined
 }
 
-// match returns the open invitation with this code. It compares the code with every open invitation, so that its
-// duration reveals nothing.
+// match returns the open invitation with this code. It compares the code with all open invitations, so that an attacker
+// learns nothing from the time that it takes.
 func (d *Directory) match(ctx context.Context, code string) (found orchestrator.Invitation, ok bool) {
 	d.open.Lock()
 	defer d.open.Unlock()
@@ -105,14 +105,14 @@ func (d *Directory) match(ctx context.Context, code string) (found orchestrator.
 	return found, false
 }
 
-// Greet returns a user who has joined and has not been greeted. Otherwise it returns false. Greeted records the
-// greeting.
+// Greet returns a user who has accepted an invitation and has not got the welcome message yet. It returns false for any
+// other user.
 func (d *Directory) Greet(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
 	u, there, err := d.opts.Store.JoinedUser(ctx, id)
 	return u, there && !u.Greeted, err
 }
 
-// Greeted records that a user has been greeted.
+// Greeted records that a user has got the welcome message.
 func (d *Directory) Greeted(ctx context.Context, id orchestrator.PersonID) error {
 	return d.opts.Store.UserGreeted(ctx, id)
 }

@@ -1,5 +1,5 @@
-// Command loopback enables the loopback interface of a fresh network namespace and runs a command in it. It replaces
-// `ip link set lo up` on machines without iproute2.
+// Command loopback runs a command in a new network namespace, with the loopback interface enabled. It does the same as
+// `ip link set lo up`, for machines without iproute2.
 package main
 
 import (

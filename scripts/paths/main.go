@@ -54,11 +54,11 @@ func main() {
 const (
 	runnerArg = "runner"
 	patience  = 2 * time.Minute
-	// quiet is the idle time before a mark, so that the coverage counters omit earlier work.
+	// quiet is a pause before the counters are reset, so that they do not include earlier work.
 	quiet = 3 * time.Second
-	// rounds is the number of deltas and aborts to compare.
+	// rounds is how many deltas and aborts are compared.
 	rounds = 4
-	// mostDelta and mostAbort are the maximum numbers of functions. They may only decrease.
+	// mostDelta and mostAbort are the maximum numbers of functions on the two paths. Never raise them.
 	mostDelta, mostAbort = 325, 790
 )
 
@@ -121,14 +121,14 @@ func start(ctx context.Context, srv *telegram.Server, scratch string) (*app.App,
 	return app.Build(ctx, cfg, app.Options{Log: log, Scrub: tgapi.NewScrubber(srv.Token())})
 }
 
-// measure returns the functions that run for a delta and for an abort.
+// measure returns the functions that run for one delta and for one abort.
 func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, abort []string, err error) {
 	if err := srv.AwaitPoll(ctx); err != nil {
 		return nil, nil, err
 	}
 	chat := srv.Private(1, "You")
 	say := func(text string) telegram.Message { return chat.Person().Send(chat, text) }
-	say(`[[text "warm"]]`) // excludes the agent's start from the paths
+	say(`[[text "warm"]]`) // start the agent before the measurement
 	if _, err := chat.AwaitText(ctx, "warm"); err != nil {
 		return nil, nil, err
 	}
@@ -161,7 +161,7 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 	return delta, abort, nil
 }
 
-// common returns the names in both lists, or round if before is nil (in the first round).
+// common returns the names that are in both lists. In the first round, before is nil, and common returns round.
 func common(before, round []string) []string {
 	if before == nil {
 		return round
@@ -169,7 +169,7 @@ func common(before, round []string) []string {
 	return slices.DeleteFunc(before, func(name string) bool { return !slices.Contains(round, name) })
 }
 
-// between returns the functions that run during do.
+// between returns the functions that run while do runs.
 func between(scratch string, do func() error) ([]string, error) {
 	time.Sleep(quiet)
 	dir, err := os.MkdirTemp(scratch, "counters-")
@@ -188,10 +188,10 @@ func between(scratch string, do func() error) ([]string, error) {
 	return called(dir)
 }
 
-// line is one function in the output of go tool covdata func.
+// line matches a line that go tool covdata func prints for a function.
 var line = regexp.MustCompile(`^ductor/(\S+)/[^/]+\.go:\d+:\s+(\S+)\s+([\d.]+)%$`)
 
-// called returns the functions of production code that ran, as "package function".
+// called returns the functions of production code that ran, each as "package function".
 func called(dir string) ([]string, error) {
 	cmd := exec.Command("go", "tool", "covdata", "func", "-i="+dir)
 	cmd.Stderr = os.Stderr

@@ -1,11 +1,10 @@
 // Command testlog summarizes the output of `go test -json`. It prints a line for each package, the output of failed
 // tests, the slowest tests, and skipped tests with their reasons. At the end it repeats the failures in a few lines,
-// for readers who see only the end of a log. It does not decide whether the tests passed: the exit code of go test
-// does.
+// for readers who see only the end of a log. Only the exit code of go test shows whether the tests passed.
 //
 //	go test -json ./... | testlog [FILE]
 //
-// It adds a line to FILE with the numbers of passed, failed and skipped tests.
+// It appends a line with the numbers of passed, failed and skipped tests to FILE.
 package main
 
 import (
@@ -48,7 +47,7 @@ type event struct {
 	Elapsed                                   float64 // seconds
 }
 
-// name identifies a test of a package, or the package itself if test is empty.
+// name identifies a test. If test is empty, it identifies a package.
 type name struct{ pkg, test string }
 
 type ended struct {
@@ -58,15 +57,15 @@ type ended struct {
 
 type teller struct {
 	out     io.Writer
-	said    map[name][]string // output of tests that have not passed
-	failed  map[string][]name // by package, in order
-	skipped map[string][]name // by reason
+	said    map[name][]string // output of tests that have not passed so far
+	failed  map[string][]name // failed tests of each package, in the order in which they failed
+	skipped map[string][]name // skipped tests, by reason
 	slow    []ended
-	gist    []string // of failed tests
+	gist    []string // short descriptions of the failures
 	counts  counts
 }
 
-// counts are numbers of tests, including those of tables.
+// counts contains numbers of tests. Subtests count, too.
 type counts struct{ passed, failed, skipped int }
 
 func tell(in io.Reader, out io.Writer) (counts, error) {
@@ -90,7 +89,7 @@ func tell(in io.Reader, out io.Writer) (counts, error) {
 func (t *teller) line(line []byte) {
 	var ev event
 	if json.Unmarshal(line, &ev) != nil {
-		fmt.Fprintf(t.out, "%s", line) // other output of go test
+		fmt.Fprintf(t.out, "%s", line) // a line of go test that is not JSON
 		return
 	}
 	n := name{ev.Package, ev.Test}
@@ -152,7 +151,8 @@ func (t *teller) failures(pkg string) {
 	delete(t.failed, pkg)
 }
 
-// unfinished prints the output of tests that did not end, because a panic, a race or a timeout ended their package.
+// unfinished prints the output of tests that did not end, because a panic, a data race or a timeout ended the test
+// binary.
 func (t *teller) unfinished(pkg string) {
 	var cut []name
 	for n := range t.said {
@@ -170,10 +170,10 @@ func (t *teller) unfinished(pkg string) {
 	}
 }
 
-// logged matches the first line of a log or report of a test, with the line of code that wrote it.
+// logged matches the first line of a log message of a test. It begins with the file and line of the call.
 var logged = regexp.MustCompile(`^ *(\w+_test\.go:\d+): `)
 
-// reason returns the last line that a skipped test logged.
+// reason returns the last line that a skipped test has logged.
 func reason(said []string) string {
 	for _, line := range slices.Backward(said) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "---") &&
@@ -184,8 +184,8 @@ func reason(said []string) string {
 	return "it says no reason"
 }
 
-// gist returns the last message of each line of a test's code. All logs of a child process come from one line, and each
-// failure comes from another.
+// gist returns the last message that each line of the test's code has logged. This keeps the failures, which come from
+// different lines, and only the end of a child process's log, which comes from a single line.
 func gist(said []string) string {
 	type entry struct{ from, text string }
 	var entries []entry
@@ -193,7 +193,8 @@ func gist(said []string) string {
 		if m := logged.FindStringSubmatch(line); m != nil {
 			entries = slices.DeleteFunc(entries, func(e entry) bool { return e.from == m[1] })
 			entries = append(entries, entry{m[1], line})
-		} else if n := len(entries); n > 0 && strings.HasPrefix(line, "        ") { // the message continues
+		} else if n := len(entries); n > 0 && strings.HasPrefix(line, "        ") {
+			// The message continues on this line.
 			entries[n-1].text += line
 		}
 	}
@@ -204,10 +205,10 @@ func gist(said []string) string {
 	return out.String() + crash(said)
 }
 
-// crashed matches the first line of the Go runtime's report of a panic, a timeout or a race.
+// crashed matches the first line of a report of the Go runtime: a panic, a fatal error or a data race.
 var crashed = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE)`)
 
-// crash returns the beginning of the Go runtime's report, or "".
+// crash returns the first lines of a report of the Go runtime, or "".
 func crash(said []string) string {
 	const most = 40 // lines
 	i := slices.IndexFunc(said, crashed.MatchString)
@@ -229,7 +230,7 @@ func shortened(text string) string {
 const slowest = 12
 
 func (t *teller) sum() {
-	for _, pkg := range slices.Sorted(maps.Keys(t.failed)) { // a package that panicked has no event for its end
+	for _, pkg := range slices.Sorted(maps.Keys(t.failed)) { // a package that panicked has not reported that it ended
 		t.failures(pkg)
 		t.unfinished(pkg)
 	}

@@ -1,5 +1,5 @@
-// Command together runs several commands at the same time and prints their output by whole lines, so that lines are
-// never mixed. Its exit code is 1 if a command fails. An interrupt ends all commands.
+// Command together runs several commands at the same time. It prints their output line by line, so that lines of
+// different commands do not mix. It exits with 1 if a command fails. An interrupt ends all commands.
 //
 //	together COMMAND [ARG ...] [-- COMMAND [ARG ...]] ...
 package main
@@ -55,7 +55,7 @@ func run(ctx context.Context, commands [][]string, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// grace is how long a command may take to end after the signal.
+// grace is how long a command may take to end after the signal that ends it.
 const grace = 10 * time.Second
 
 func one(ctx context.Context, argv []string, printing *sync.Mutex, out io.Writer) error {

@@ -1,5 +1,5 @@
-// Command otlp runs the OTLP receiver of the OpenTelemetry collector for a test. It listens at the address in its
-// first argument, and appends each call as a line of OTLP's JSON to the file in its second argument.
+// Command otlp runs the OTLP receiver of the OpenTelemetry collector for a test. Its arguments are an address and a
+// file. It listens on the address, and appends each call to the file as a line of JSON.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package browsertest drives pages of ductor in a headless Chromium, for tests.
+// Package browsertest lets tests use ductor's web pages in a headless Chromium.
 package browsertest
 
 import (
@@ -21,7 +21,7 @@ import (
 // timeout limits how long tests wait for anything in a page.
 const timeout = 90 * time.Second
 
-// Page is a browser tab. It records the errors of its console.
+// Page is a tab of a browser. It records the errors and warnings in the console.
 type Page struct {
 	t   testing.TB
 	ctx context.Context
@@ -33,13 +33,14 @@ type Page struct {
 // Size is the size of a screen in CSS pixels.
 type Size struct{ Width, Height int64 }
 
-// The screens of the tests.
+// Screens for tests.
 var (
 	Desktop = Size{1440, 900}
 	Phone   = Size{390, 844}
 )
 
-// Open opens an address in a new browser, which ends with the test. It skips the test if Chromium is not installed.
+// Open opens an address in a new browser. The browser is closed when the test ends. If Chromium is not installed, Open
+// skips the test.
 func Open(t testing.TB, address string, size Size) *Page {
 	t.Helper()
 	program, err := findBrowser()
@@ -60,7 +61,7 @@ func Open(t testing.TB, address string, size Size) *Page {
 	return p
 }
 
-// awaitLoad waits until the page has loaded and has removed the token from the page's address.
+// awaitLoad waits until the page has loaded, and until its script has removed the token from the address.
 func (p *Page) awaitLoad() {
 	p.t.Helper()
 	for ctx, end := context.WithTimeout(p.ctx, timeout); ; {
@@ -74,7 +75,7 @@ func (p *Page) awaitLoad() {
 			end()
 			p.t.Fatalf("the page does not open: %v", err)
 		}
-		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // on an error, the next Evaluate fails the test
+		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // after an error, the next Evaluate fails the test
 	}
 }
 
@@ -112,7 +113,7 @@ func (p *Page) listen(ev any) {
 	}
 }
 
-// ConsoleErrors returns the errors and warnings of the console so far.
+// ConsoleErrors returns all errors and warnings in the console.
 func (p *Page) ConsoleErrors() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,13 +150,13 @@ func (p *Page) Await(expression string) {
 	}
 }
 
-// AwaitText waits until an element contains a text.
+// AwaitText waits until an element of the page contains a text.
 func (p *Page) AwaitText(selector, text string) {
 	p.t.Helper()
 	p.Await(fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, text))
 }
 
-// Dark emulates a system that prefers a color scheme, "dark" or "light".
+// Dark tells the page which color scheme the user prefers: "dark" or "light".
 func (p *Page) Dark(scheme string) {
 	p.t.Helper()
 	p.Do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
@@ -174,8 +175,8 @@ func (p *Page) Keys(keys string) {
 	p.Do(chromedp.KeyEvent(keys))
 }
 
-// Shoot takes a screenshot and checks that the picture is not empty. If $DUCTOR_TEST_PICTURES is set, as by
-// scripts/test --long, Shoot stores the picture in that directory.
+// Shoot takes a screenshot and fails the test if the picture is empty. If $DUCTOR_TEST_PICTURES names a directory,
+// Shoot also saves the picture there. `scripts/test --long` sets that variable.
 func (p *Page) Shoot(name string) {
 	p.t.Helper()
 	dir := os.Getenv("DUCTOR_TEST_PICTURES")
@@ -192,7 +193,7 @@ func (p *Page) Shoot(name string) {
 	}
 }
 
-// Violation is an accessibility rule that a page violates.
+// Violation is a violation of an accessibility rule.
 type Violation struct {
 	ID     string `json:"id"`
 	Impact string `json:"impact"`

@@ -16,7 +16,7 @@ import (
 //go:embed page
 var page embed.FS
 
-// Overview has all data of the page. The JSON omits zero times.
+// Overview contains all data of the page. In JSON, zero times are left out.
 type Overview struct {
 	At            time.Time      `json:"at"`
 	Version       string         `json:"version"`
@@ -25,22 +25,22 @@ type Overview struct {
 	Agents        []Agent        `json:"agents"`
 	Processes     []Process      `json:"processes"`
 	Jobs          []Job          `json:"jobs"`
-	Waiting       []Decision     `json:"waiting"` // pending approvals
+	Waiting       []Decision     `json:"waiting"` // approvals that wait for a decision
 	Decisions     []Decision     `json:"decisions"`
-	Days          []Day          `json:"days"` // oldest first, without gaps
+	Days          []Day          `json:"days"` // the oldest first; no day is missing
 }
 
-// Part is a part of ductor, such as its database, with its state.
+// Part is a part of ductor, such as its database, and how it is.
 type Part struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Text string `json:"text"`
 }
 
-// Conversation is a chat or a topic.
+// Conversation is a chat, or a topic in a chat.
 type Conversation struct {
 	Name    string    `json:"name"`
-	Title   string    `json:"title"` // title of the most recently used session
+	Title   string    `json:"title"` // title of the session that was used last
 	Dir     string    `json:"dir"`
 	Used    time.Time `json:"used,omitzero"`
 	Running int       `json:"running"`
@@ -50,14 +50,14 @@ type Conversation struct {
 	Cost    float64   `json:"cost"` // in US dollars
 }
 
-// Agent is the log-in state of an agent.
+// Agent is an agent, and whether it is logged in.
 type Agent struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Text string `json:"text"`
 }
 
-// Process is a running agent.
+// Process is a running process of an agent.
 type Process struct {
 	PID     int       `json:"pid"`
 	Agent   string    `json:"agent"`
@@ -80,17 +80,17 @@ type Job struct {
 	Cost   float64   `json:"cost"`
 }
 
-// Decision is an approval, or an action that needed no approval.
+// Decision is a decision about an agent's request, or an action for which the agent needed no permission.
 type Decision struct {
 	At    time.Time `json:"at,omitzero"`
 	Chat  string    `json:"chat"`
 	Agent string    `json:"agent"`
 	What  string    `json:"what"`
-	By    string    `json:"by"` // ID of the user; may be empty
+	By    string    `json:"by"` // ID of the user who decided; may be empty
 	Of    string    `json:"of"`
 }
 
-// Day is the usage of one day.
+// Day contains the usage of one day.
 type Day struct {
 	Day    string  `json:"day"` // formatted as 2006-01-02
 	Turns  int     `json:"turns"`
@@ -98,7 +98,7 @@ type Day struct {
 	Cost   float64 `json:"cost"`
 }
 
-// Site returns the page and its API. The API calls look for the current data.
+// Site returns the page and its API. For each request, the API calls look, which must return the current data.
 func Site(look func(context.Context) (Overview, error), log *slog.Logger) web.Site {
 	own, err := fs.Sub(page, "page")
 	if err != nil {

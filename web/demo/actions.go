@@ -13,7 +13,7 @@ import (
 	"ductor/web"
 )
 
-// actionRequest is the request of a page for an action of one user in one chat.
+// actionRequest asks the server to act as a user in a chat.
 type actionRequest struct {
 	Chat    telegram.ChatID    `json:"chat"`
 	Topic   telegram.TopicID   `json:"topic"`
@@ -25,7 +25,7 @@ type actionRequest struct {
 	Stop    int                `json:"stop"`
 }
 
-// actor is the chat and the user of a request, and the message that it refers to, if there is one.
+// actor contains who acts and where: the user, the chat, and a message in that chat if the request names one.
 type actor struct {
 	chat *telegram.Chat
 	user *telegram.Person
@@ -48,7 +48,7 @@ var (
 	errNothing   = errors.New("there is nothing to send")
 )
 
-// actions returns the actions by the last element of their path.
+// actions returns all actions. The key is the last part of the path of the request.
 func (p *Page) actions() map[string]action {
 	return map[string]action{
 		"send": send, "press": press, "react": react, "edit": edit, "delete": remove, "topic": topic,
@@ -56,7 +56,7 @@ func (p *Page) actions() map[string]action {
 	}
 }
 
-// serveAction decodes a request, looks up its chat, user and message, and performs the action.
+// serveAction decodes a request, finds its chat, user and message, and calls act.
 func (p *Page) serveAction(act action) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q actionRequest
@@ -102,7 +102,7 @@ func (p *Page) actor(q actionRequest) (who actor, err error) {
 	return who, nil
 }
 
-// options returns the options that select the topic and the message to reply to.
+// options returns the options of a message: the topic, and the message to which it replies.
 func (q actionRequest) options() (opts []telegram.SendOption) {
 	if q.Topic != 0 {
 		opts = append(opts, telegram.InTopic(q.Topic))

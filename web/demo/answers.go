@@ -6,7 +6,7 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// Prompts of the tour, to which the scripted agent has special answers.
+// Prompts of the tour. The scripted agent has a special answer to each of them.
 const (
 	streamPrompt   = "What can you do?"
 	toolPrompt     = "What is in this project?"
@@ -18,8 +18,8 @@ const (
 	restartPrompt  = "Tell me about teabags"
 )
 
-// Answers returns the scripted agent's reactions by prompt: to the prompts of the tour, and to any other prompt. The
-// values are scripts for internal/sim/script.
+// Answers returns the reactions of the scripted agent, by prompt. It includes the prompts of the tour, and a reaction
+// to all other prompts. The values are scripts for internal/sim/script.
 func Answers() map[string]string {
 	return map[string]string{
 		streamPrompt: `[[think "The user wants an overview. Keep it short." delay=60ms]] [[text "I work in your **project directory** and answer ` +
@@ -48,7 +48,7 @@ func Answers() map[string]string {
 	}
 }
 
-// storyOfTea is an answer that takes a minute, so that the user has time to stop it.
+// storyOfTea is an answer that takes a minute, which is enough time for the user to stop it.
 const storyOfTea = "Tea is Chinese, and for centuries it stayed in Asia. A legend has it that leaves fell into the hot water of an emperor in " +
 	"2737 BC, who liked what he tasted.\\n\\nThe first tea that Europe drank came by ship. Portuguese sailors knew the drink from Macau, and in 1610 " +
 	"the Dutch East India Company carried the first chests of it to Amsterdam. It was sold by pharmacists, as a medicine, at the price of silver." +

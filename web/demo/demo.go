@@ -1,5 +1,6 @@
-// Package demo is the web page of `ductor demo`. It shows the chats of the simulated Telegram like a phone app and
-// performs the actions of their users. Beside the chats, it shows internals that Telegram would hide.
+// Package demo is the web page of `ductor demo`. It shows the chats of the simulated Telegram like an app on a phone,
+// and lets the user act in them. Beside the chats, it shows internals that Telegram would hide, such as calls of the
+// bot.
 package demo
 
 import (
@@ -22,22 +23,22 @@ var page embed.FS
 // Users and chats of the demo.
 const (
 	You      telegram.UserID = 1
-	Sam      telegram.UserID = 2 // may use the bot
+	Sam      telegram.UserID = 2 // may use the bot, like You
 	Visitor  telegram.UserID = 3 // must not use the bot
 	TeamChat telegram.ChatID = -1000000000077
 )
 
-// Bot is the ductor behind the chats.
+// Bot is the ductor with which the users chat.
 type Bot interface {
-	// Restart restarts ductor as an upgrade does. Running agents continue.
+	// Restart restarts ductor in the same way as an upgrade. Agents keep running.
 	Restart(ctx context.Context) error
-	// Processes lists the running agents.
+	// Processes lists the running processes of agents.
 	Processes(ctx context.Context) ([]Process, error)
-	// Budgets lists the current rate limits of chats.
+	// Budgets lists how many calls ductor may make for each chat.
 	Budgets() []Budget
 }
 
-// Process is a running agent.
+// Process is a running process of an agent.
 type Process struct {
 	PID     int       `json:"pid"`
 	Agent   string    `json:"agent"`
@@ -47,13 +48,13 @@ type Process struct {
 	Memory  int64     `json:"memory"` // bytes; 0 if unknown
 }
 
-// Budget is ductor's estimate of Telegram's rate limit for a chat.
+// Budget describes how many calls to Telegram ductor may make for a chat. It is ductor's estimate of Telegram's limit.
 type Budget struct {
 	Name    string  `json:"name"`
-	Tokens  float64 `json:"tokens"` // calls that ductor may make immediately
+	Tokens  float64 `json:"tokens"` // number of calls that ductor may make now
 	Burst   int     `json:"burst"`
 	Every   float64 `json:"every"`   // average seconds between calls
-	Usual   float64 `json:"usual"`   // value of Every when Telegram has not rejected a call recently
+	Usual   float64 `json:"usual"`   // value of Every as long as Telegram rejects no calls
 	Silence float64 `json:"silence"` // seconds until the next call
 }
 
@@ -61,9 +62,9 @@ type Budget struct {
 type Options struct {
 	Telegram *telegram.Server
 	Bot      Bot
-	Tour     bool   // offer the tour; requires scripted agents
-	Undo     bool   // the tour may change files and undo the changes; requires a project from Seed
-	Other    string // address of another page of the demo; "" for none
+	Tour     bool   // show the tour; the agents must be scripted
+	Undo     bool   // the tour can change files and undo that; the project must come from Seed
+	Other    string // address of the other page of the demo; "" for none
 	Dir      string // working directory of the agents
 	Version  string
 	Log      *slog.Logger
@@ -75,7 +76,7 @@ type Page struct {
 	you     *telegram.Chat
 	record  *recorder
 	tour    *tour
-	running sync.WaitGroup // stops of the tour that are being played
+	running sync.WaitGroup // counts the steps of the tour that are being played
 }
 
 // Populate creates the users and chats of the demo.
@@ -87,7 +88,7 @@ func Populate(srv *telegram.Server) *telegram.Chat {
 	return you
 }
 
-// New returns the page for a server that Populate has filled.
+// New returns the page of a simulated Telegram. Populate must have created its chats.
 func New(o Options) *Page {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -98,7 +99,7 @@ func New(o Options) *Page {
 	return p
 }
 
-// Files serves the files of the page below each of the paths, which end with a slash. They contain no data of the demo.
+// Files serves the page's files below each of the given paths, which must end with a slash. The files contain no data.
 func Files(places ...string) http.Handler {
 	own, err := fs.Sub(page, "page")
 	if err != nil {
@@ -111,7 +112,7 @@ func Files(places ...string) http.Handler {
 	return mux
 }
 
-// API serves the page's requests. It must be behind the guard of a web.Server.
+// API handles the requests of the page. A web.Server must check them first.
 func (p *Page) API() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/stream", p.serveStream)
@@ -123,7 +124,7 @@ func (p *Page) API() http.Handler {
 	return mux
 }
 
-// Close waits for the page's goroutines. Call it after the context of web.Server.Serve has ended.
+// Close waits for goroutines that the page has started. Call it when the context of web.Server.Serve is done.
 func (p *Page) Close() {
 	p.tour.stop()
 	p.running.Wait()

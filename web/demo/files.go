@@ -11,15 +11,15 @@ import (
 	"ductor/web"
 )
 
-// inlineTypes are the content types that a browser may display. It must download files of all other types.
+// inlineTypes contains the content types that a browser may show. It must download all other files.
 var inlineTypes = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true,
 	"audio/ogg": true, "audio/mpeg": true, "audio/webm": true, "video/webm": true, "application/ogg": true,
 	"audio/wave": true, "video/mp4": true,
 }
 
-// serveFile serves a message's file. It detects the content type from the data, and ignores the name and type from the
-// sender.
+// serveFile serves the file of a message. It determines the content type from the data, because the sender can choose
+// any name and type.
 func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) {
 	data, ok := p.opts.Telegram.FileData(r.URL.Query().Get("id"))
 	if !ok {
@@ -36,7 +36,7 @@ func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // the page may have been closed
 }
 
-// serveUpload sends one file into a chat, or several as an album.
+// serveUpload sends an uploaded file into a chat. It sends several files as an album.
 func (p *Page) serveUpload(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, telegram.MaxUpload)
 	if err := r.ParseMultipartForm(8 << 20); err != nil {
@@ -68,7 +68,7 @@ func (p *Page) serveUpload(w http.ResponseWriter, r *http.Request) {
 }
 
 func number(r *http.Request, name string) int64 {
-	n, _ := strconv.ParseInt(r.FormValue(name), 10, 64) // 0 if missing
+	n, _ := strconv.ParseInt(r.FormValue(name), 10, 64) // n is 0 if the value is missing
 	return n
 }
 
@@ -90,7 +90,7 @@ func readFiles(headers []*multipart.FileHeader) (files []telegram.File, err erro
 	return files, nil
 }
 
-// sendFiles sends files like Telegram's apps do: pictures as photos, recordings as voice messages.
+// sendFiles sends files in the same form as Telegram's apps: pictures as photos, and recordings as voice messages.
 func sendFiles(who actor, kind string, files []telegram.File, opts []telegram.SendOption) {
 	first := files[0]
 	switch {

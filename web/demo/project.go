@@ -17,7 +17,7 @@ const ProjectName = "tea-shop"
 //go:embed project
 var project embed.FS
 
-// Seed creates a small project in dir, which must not exist. It is a Git repository if Git is installed.
+// Seed creates a small project in dir, which must not exist. If Git is installed, the project is a Git repository.
 func Seed(dir string) error {
 	files, err := fs.Sub(project, "project")
 	if err != nil {
@@ -48,7 +48,7 @@ func Seed(dir string) error {
 	return nil
 }
 
-// discounted returns the content of shop.py with the discount that the README promises.
+// discounted returns the file shop.py with the discount that the project's README promises.
 func discounted() string {
 	shop, err := project.ReadFile("project/shop.py")
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// keepEntries is the number of past calls and events that a newly opened page shows.
+// keepEntries is how many old calls and events a page shows when it is opened.
 const keepEntries = 400
 
-// entry is a line of the panel with calls and events.
+// entry is a line in the page's list of calls and events.
 type entry struct {
 	kind  string // "call" or "event"
 	value any
 }
 
-// recorder stores the newest calls of the bot and events of turns, for the pages. Safe for concurrent use.
+// recorder stores the newest calls of the bot and events of turns. It is safe for concurrent use.
 type recorder struct {
 	mu      sync.Mutex
 	first   int // number of the oldest entry
 	entries []entry
-	held    *Event // text that the next event may continue; it is not in entries yet
+	held    *Event // a text that may continue, and is not an entry yet
 	changed chan struct{}
 }
 
@@ -49,7 +49,7 @@ func (r *recorder) wait() <-chan struct{} {
 	return r.changed
 }
 
-// since returns the entries from number n on, and the number of the next entry.
+// since returns the entries from number n on. It also returns the number that the next entry will have.
 func (r *recorder) since(n int) ([]entry, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ type wireCall struct {
 	Detail string          `json:"detail"`
 }
 
-// call records a call of the bot. It omits polling, which never ends.
+// call records a call of the bot. It ignores polling, which never stops.
 func (r *recorder) call(c telegram.Call) {
 	if c.Method == "getUpdates" {
 		return
@@ -83,7 +83,7 @@ func (r *recorder) call(c telegram.Call) {
 
 const detailLimit = 120
 
-// detail describes a call's parameters in one line.
+// detail describes the parameters of a call in one line.
 func detail(c telegram.Call) string {
 	var parts []string
 	for _, name := range []string{"message_id", "action", "text", "caption", "name", "path"} {
@@ -101,14 +101,14 @@ func detail(c telegram.Call) string {
 	return string(text)
 }
 
-// Event is an event of a turn for the panel.
+// Event is an event of a turn, as the page shows it.
 type Event struct {
 	At   time.Time
 	Turn string
 	Chat string
 	Kind string // such as "tool started"
-	Text string // one line; may be empty
-	// Grows means that Text is only a part: the next event of the same kind continues it.
+	Text string // a single line; may be empty
+	// Grows means that Text is only a part, and the next event of the same kind continues it.
 	Grows bool
 }
 
@@ -120,10 +120,10 @@ type wireEvent struct {
 	Text string `json:"text"`
 }
 
-// textLine is the number of characters after which a growing text forms a line of the panel.
+// textLine is the number of characters after which the page begins a new line of a growing text.
 const textLine = 160
 
-// Happened adds an event of a turn to the panel. It joins growing texts into lines. It does not block.
+// Happened shows an event of a turn on the page. It joins parts of a text into lines. It does not block.
 func (p *Page) Happened(e Event) {
 	p.record.mu.Lock()
 	held := p.record.held

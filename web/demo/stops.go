@@ -9,10 +9,10 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// stopTimeout limits how long the tour waits for ductor in a stop of the tour.
+// stopTimeout limits how long a step of the tour waits for ductor.
 const stopTimeout = time.Minute
 
-// stops returns the stops of the tour. It omits the stop "change" unless undo is set.
+// stops returns the steps of the tour. The step "change" is only included if undo is true.
 func stops(undo bool) []stop {
 	all := []stop{
 		{
@@ -81,8 +81,8 @@ const (
 	chosenText = "Your next message goes to "
 )
 
-// finished returns a condition for messages: an answer that contains part has ended. At its end, an answer loses its
-// stop button.
+// finished returns a function that checks whether an answer with the text part is complete. An answer has a stop button
+// until it is complete.
 func finished(part string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool {
@@ -91,7 +91,7 @@ func finished(part string) func(telegram.View) bool {
 	}
 }
 
-// containing returns a condition for messages: a message of the bot contains any of the parts.
+// containing returns a function that checks whether a message of the bot contains any of the parts.
 func containing(parts ...string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(parts, func(part string) bool {
@@ -106,7 +106,7 @@ func hasFile(v telegram.View) bool {
 		func(m telegram.Message) bool { return m.Media != nil && m.Media.Name == "report.md" })
 }
 
-// handOver selects an agent other than the current one and sends a prompt to it.
+// handOver switches the chat to another agent and sends a prompt to it.
 func handOver(ctx context.Context, p *Page) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func handOver(ctx context.Context, p *Page) error {
 	return nil
 }
 
-// restartDuringTurn restarts ductor while an answer is growing.
+// restartDuringTurn restarts ductor while an answer grows.
 func restartDuringTurn(ctx context.Context, p *Page) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	updatePause = 40 * time.Millisecond // pause between updates while chats keep changing
+	updatePause = 40 * time.Millisecond // pause between two updates if the chats change all the time
 	panelPeriod = time.Second
 )
 
-// pageStream is the stream of events to one page. It records what it sent, and sends only differences.
+// pageStream sends events to one page. It remembers the data that it has sent, and sends only changes.
 type pageStream struct {
 	*web.Stream
 	p     *Page
-	shown map[string]json.RawMessage // sent JSON, by name of the item
+	shown map[string]json.RawMessage // JSON that the page already has, by name
 	chats map[telegram.ChatID][]telegram.MessageID
-	seen  int // number of recorder entries that the page has
+	seen  int // number of recorder entries that the page already has
 }
 
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,7 @@ func (s *pageStream) chat(c *telegram.Chat) error {
 	return nil
 }
 
-// sendChanged sends value unless the page already shows it.
+// sendChanged sends value, unless the page already has it.
 func (s *pageStream) sendChanged(name, event string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *pageStream) sendChanged(name, event string, value any) error {
 	return s.SendJSON(event, data)
 }
 
-// panel sends the data that has no events of its own. The stream calls it once a second.
+// panel sends data whose changes are not reported by events. It is called once a second.
 func (s *pageStream) panel(r *http.Request) error {
 	processes, err := s.p.opts.Bot.Processes(r.Context())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// States of a stop.
+// States of a step of the tour.
 const (
 	stopReady   = "ready"
 	stopRunning = "running"
@@ -19,14 +19,14 @@ const (
 type stop struct {
 	name   string
 	title  string
-	text   string // description of the step
-	todo   string // instruction for the user after the start; may be empty
+	text   string // describes the step
+	todo   string // instruction for the user after the start of the step; may be empty
 	button string
 	play   func(ctx context.Context, p *Page) error
-	done   func(v telegram.View) bool // reports whether the messages since the start complete the step
+	done   func(v telegram.View) bool // reports whether the messages since the start of the step complete it
 }
 
-// tour plays the stops and detects when a stop is complete. Safe for concurrent use.
+// tour plays the steps of the tour and finds out when a step is complete. It is safe for concurrent use.
 type tour struct {
 	p     *Page
 	stops []stop
@@ -36,7 +36,7 @@ type tour struct {
 	mu       sync.Mutex
 	states   []string
 	problems []string
-	began    []telegram.MessageID // newest message at the start of each stop
+	began    []telegram.MessageID // the newest message when each step started
 }
 
 func newTour(p *Page, stops []stop) *tour {
@@ -60,7 +60,7 @@ type wireStop struct {
 	Problem string `json:"problem"`
 }
 
-// state returns the tour for the page, or an empty list if there is none.
+// state returns the steps with their states for the page. The list is empty without a tour.
 func (t *tour) state() []wireStop {
 	list := []wireStop{}
 	if !t.p.opts.Tour {
@@ -75,7 +75,7 @@ func (t *tour) state() []wireStop {
 	return list
 }
 
-// updateStates marks completed stops.
+// updateStates marks the steps that are complete.
 func (t *tour) updateStates() {
 	v := t.p.you.View()
 	t.mu.Lock()
@@ -87,7 +87,7 @@ func (t *tour) updateStates() {
 	}
 }
 
-// after returns the view with only the messages that are newer than id.
+// after returns a view that contains only the messages newer than id.
 func after(v telegram.View, id telegram.MessageID) telegram.View {
 	for i, m := range v.Messages {
 		if m.ID > id {
@@ -101,7 +101,7 @@ func after(v telegram.View, id telegram.MessageID) telegram.View {
 
 var errNoStop = errors.New("the tour has no such stop")
 
-// start starts or restarts a stop. It does not block.
+// start starts a step of the tour, or starts it again. It does not block.
 func (t *tour) start(_ context.Context, _ actor, q actionRequest) (any, error) {
 	if !t.p.opts.Tour || q.Stop < 0 || q.Stop >= len(t.stops) {
 		return nil, errNoStop

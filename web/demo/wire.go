@@ -6,7 +6,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// The types below define the JSON for the page. Times are in milliseconds since 1970.
+// The following types define the JSON that the page gets. Times are milliseconds since 1970.
 
 type wireHello struct {
 	Chats    []wireChat    `json:"chats"`

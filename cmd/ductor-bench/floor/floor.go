@@ -1,6 +1,6 @@
-// Package floor is a minimal bot: it polls, passes each text to one warm Claude process per chat, sends the first
-// delta, and edits the message at the end. It stores, limits and recovers nothing. It only serves as a reference for
-// ductor's times.
+// Package floor is a minimal bot, with whose times ductor's are compared. It polls Telegram, passes each message to a
+// Claude process that runs for the chat, sends the first text of the answer, and edits that message at the end. It does
+// not store anything, respect rate limits or recover from errors.
 package floor
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Bot polls the API of one bot and owns one agent per chat.
+// Bot polls the API of one bot and runs one agent for each chat.
 type Bot struct {
 	base   string // address of the Bot API with the token, without a slash at the end
 	claude string
@@ -23,7 +23,7 @@ type Bot struct {
 	agents map[int64]io.Writer // standard inputs of the agents, by chat
 }
 
-// New returns a bot for the API at base. Its agents run claude in dir.
+// New returns a Bot for the API at base. Its agents run the program claude in dir.
 func New(base, claude, dir string) *Bot {
 	return &Bot{
 		base: base, claude: claude, dir: dir, agents: map[int64]io.Writer{},
@@ -31,7 +31,7 @@ func New(base, claude, dir string) *Bot {
 	}
 }
 
-// Run serves until an agent fails to start or to read. The agents end with the process.
+// Run serves until an agent cannot be started or its output cannot be read. The agents end with this process.
 func (b *Bot) Run() error {
 	b.call("getMe", nil, nil)
 	for offset := 0; ; {
@@ -86,8 +86,8 @@ func (b *Bot) ask(chat int64, prompt string) error {
 	return err
 }
 
-// show sends the first text of each turn of an agent, and edits it at the end of the turn. It returns when the agent
-// ends.
+// show sends the first text of each answer of an agent, and edits that message at the end of the turn. It returns when
+// the agent ends.
 func (b *Bot) show(chat int64, out io.Reader) {
 	lines := bufio.NewReaderSize(out, 1<<16)
 	var text strings.Builder
@@ -123,8 +123,8 @@ func (b *Bot) show(chat int64, out io.Reader) {
 	}
 }
 
-// call makes a call and decodes its result, if result is not nil. It ignores errors, because the floor does not
-// retry.
+// call calls a method of the API. If result is not nil, it decodes the result into it. It ignores errors, because this
+// bot does not retry.
 func (b *Bot) call(method string, params map[string]any, result any) {
 	body, err := json.Marshal(params)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"ductor/internal/nearest"
 )
 
-// Agents returns the command that lists agents, with a subcommand that adds them to the configuration.
+// Agents returns the command that lists all agents. A subcommand adds agents to the configuration.
 func Agents(env config.Environment, from Source) *cobra.Command {
 	var wait time.Duration
 	cmd := withConfig(orDefault(from), &cobra.Command{
@@ -42,7 +42,7 @@ func Agents(env config.Environment, from Source) *cobra.Command {
 	return cmd
 }
 
-// orDefault returns a source that loads the default configuration if the user has not written one yet.
+// orDefault returns a Source that loads the default configuration if the file does not exist yet.
 func orDefault(from Source) Source {
 	return func(cmd *cobra.Command) func() (config.Config, error) {
 		load := from(cmd)
@@ -100,28 +100,27 @@ func listAgents(cmd *cobra.Command, cfg config.Config, wait time.Duration) error
 	return w.Flush()
 }
 
-// agentRow is a row in the list of agents.
 type agentRow struct {
 	group       agentGroup
 	used, state string
 }
 
-// agentGroup is a group of agents in the list. The groups stand in the order of the constants.
+// agentGroup divides the list of agents. Groups are listed in the order of the constants.
 type agentGroup int
 
 const (
 	first    agentGroup = iota // the default agent
-	inUse                      // configured agents, and their other accounts
+	inUse                      // configured agents, and other accounts of agents
 	addable                    // installed, but not configured
-	disabled                   // configured, but switched off
+	disabled                   // configured, but disabled
 	missing                    // not installed
 )
 
-// maxState limits an agent's state in a line, in bytes.
+// maxState is the maximum length of the text that describes an agent's state, in bytes.
 const maxState = 300
 
-// addAgents adds those agents of the catalogue whose programs are installed and speak the protocol. The error names
-// the others.
+// addAgents adds agents from ductor's catalogue to the configuration, if their programs are installed and speak the
+// protocol. The error names the other agents.
 func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, names []string,
 	wait time.Duration) (failed error) {
 	fail := func(format string, args ...any) { failed = errors.Join(failed, fmt.Errorf(format, args...)) }

@@ -56,7 +56,8 @@ func Backup(from Source, version string) *cobra.Command {
 	return cmd
 }
 
-// archiveName returns the file to write: the argument, or a name with the time, inside the argument if that is a directory.
+// archiveName returns the path of the archive. If the argument is a file, it is that file. Otherwise it is a name with
+// the current time, in the directory that the argument names.
 func archiveName(args []string) string {
 	named := "ductor-" + time.Now().Format("20060102-150405") + ".tar.gz"
 	if len(args) == 0 {
@@ -121,7 +122,6 @@ func Restore(from Source) *cobra.Command {
 	return cmd
 }
 
-// restore describes the restoration of one archive.
 type restore struct {
 	out      io.Writer
 	archive  string
@@ -129,8 +129,8 @@ type restore struct {
 	made     *madeFiles
 }
 
-// configuration writes the configuration of the archive to path and loads it. If the archive has none, it returns the
-// default.
+// configuration writes the configuration from the archive to path and loads it. If the archive contains none, it
+// returns the default configuration.
 func (r restore) configuration(path string, m backup.Manifest, other map[string][]byte,
 	load func() (config.Config, error)) (config.Config, error) {
 	if _, ok := other[app.BackupConfigName]; !ok {
@@ -148,7 +148,7 @@ func (r restore) configuration(path string, m backup.Manifest, other map[string]
 	return load()
 }
 
-// madeFiles records the files and directories that a restore created, so that they can be removed if it fails.
+// madeFiles records which files and directories a restore has created, to delete them if the restore fails.
 type madeFiles struct{ dirs, files []string }
 
 // mkdir creates a directory and its missing parents.
@@ -165,7 +165,7 @@ func (m *madeFiles) mkdir(dir string) error {
 	return os.MkdirAll(dir, 0o700)
 }
 
-// remove deletes everything that was created. It does not delete directories with other contents.
+// remove deletes everything that the restore created. A directory that contains other files stays.
 func (m *madeFiles) remove() {
 	for _, name := range m.files {
 		_ = os.Remove(name)
@@ -176,7 +176,7 @@ func (m *madeFiles) remove() {
 	}
 }
 
-// write writes a private file, unless the file exists.
+// write creates a file that only this user can read. If the file exists, it does nothing.
 func (m *madeFiles) write(path string, text []byte) error {
 	if err := m.mkdir(filepath.Dir(path)); err != nil {
 		return err

@@ -9,13 +9,13 @@ import (
 	"ductor/internal/config"
 )
 
-// call is how a user starts ductor in a shell: the program, and the flag for the configuration.
+// call is how the user can start ductor in a shell: the program, and the flag --config if it is necessary.
 type call struct{ program, flag string }
 
-// with returns the command line of a subcommand.
+// with returns the command line that runs a subcommand.
 func (c call) with(subcommand string) string { return c.program + " " + subcommand + c.flag }
 
-// program returns how to start this program from the working directory, with the configuration at path.
+// program returns how the user can start this program in the current directory, with the configuration at path.
 func program(env config.Environment, path string) call {
 	c := call{program: "ductor"}
 	if usual, err := config.DefaultPath(env); err != nil || usual != path {
@@ -30,7 +30,7 @@ func program(env config.Environment, path string) call {
 	}
 	dir, err := os.Getwd()
 	switch {
-	case strings.Contains(self, string(filepath.Separator)+"go-build"): // a temporary build of go run
+	case strings.Contains(self, string(filepath.Separator)+"go-build"): // a temporary file of go run
 		c.program = "go run ./cmd/ductor"
 	case err == nil && filepath.Dir(self) == dir:
 		c.program = "./" + word(filepath.Base(self))
@@ -49,7 +49,7 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// word quotes a text for a shell if needed.
+// word quotes a text for a shell, if that is necessary.
 func word(text string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

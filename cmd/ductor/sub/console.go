@@ -14,17 +14,17 @@ import (
 	"ductor/internal/secrets"
 )
 
-// errStopped is returned if the user ends the program instead of answering.
+// errStopped is returned if the user ends the program instead of answering a question.
 var errStopped = errors.New("stopped")
 
-// console asks the user at a terminal. If the input is not a terminal, it reads one answer per line.
+// console asks questions in a terminal. If the input is not a terminal, it reads each answer from a line.
 type console struct {
-	in    *os.File // nil: use the presets as answers
+	in    *os.File // if nil, the answer to each question is its preset
 	lines *bufio.Reader
 	out   io.Writer
 }
 
-// newConsole returns a console that reads from in. If in is nil, the console uses the presets as answers.
+// newConsole returns a console that reads from in. If in is nil, the answer to each question is its preset.
 func newConsole(in *os.File, out io.Writer) *console {
 	c := &console{in: in, out: out}
 	if in != nil {
@@ -72,8 +72,8 @@ func (c *console) Secret(ctx context.Context, question string) (secrets.Value, e
 	return secrets.Value(typed), errors.Join(err, term.Restore(fd, before))
 }
 
-// read runs f and returns its answer. If ctx ends first, f continues to run until the program ends, because a read
-// from a terminal cannot be interrupted.
+// read runs f and returns its answer. A read from a terminal cannot be interrupted. If ctx is done first, read returns,
+// and f keeps running until the program ends.
 func (c *console) read(ctx context.Context, f func() (string, error)) (string, error) {
 	type answer struct {
 		text string
@@ -94,7 +94,7 @@ func (c *console) read(ctx context.Context, f func() (string, error)) (string, e
 		}
 		return a.text, a.err
 	case <-ctx.Done():
-		fmt.Fprintln(c.out) // end the line of the unanswered question
+		fmt.Fprintln(c.out) // ends the line of the question that was not answered
 		return "", errStopped
 	}
 }

@@ -8,5 +8,5 @@ import (
 	"ductor/internal/config"
 )
 
-// Source adds the flag --config to cmd, and returns the function that loads the configuration.
+// Source adds the flag --config to cmd. It returns the function that loads the configuration.
 type Source func(cmd *cobra.Command) (load func() (config.Config, error))

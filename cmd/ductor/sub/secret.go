@@ -14,7 +14,7 @@ import (
 	"ductor/internal/keys"
 )
 
-// Secret returns the commands for the keys of agents.
+// Secret returns the commands that store and delete API keys of agents.
 func Secret(env config.Environment, from Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
@@ -48,8 +48,8 @@ func setSecret(from Source) *cobra.Command {
 	})
 }
 
-// secretFrom reads a secret from a user at a terminal, without showing the input. It returns any other input
-// unchanged.
+// secretFrom asks for a secret if the input is a terminal, and does not show the typed characters. If it is not a
+// terminal, it returns the input unchanged.
 func secretFrom(in io.Reader, prompt io.Writer, name string) (io.Reader, error) {
 	f, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -101,7 +101,7 @@ func removeSecret(from Source) *cobra.Command {
 	})
 }
 
-// withConfig makes cmd load the configuration and run f with it.
+// withConfig makes cmd load the configuration and pass it to f.
 func withConfig(from Source, cmd *cobra.Command, f func(*cobra.Command, config.Config, []string) error) *cobra.Command {
 	load := from(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -105,12 +105,12 @@ func installService(from Source, system *bool) *cobra.Command {
 	return cmd
 }
 
-// newUnit returns a unit that has no configuration yet.
+// newUnit returns a systemd unit that does not name a configuration yet.
 func newUnit(m service.Manager) service.Unit {
 	return service.Unit{Scope: m.Scope, Path: absolutePath(os.Getenv("PATH"))}
 }
 
-// ofUser sets the configuration of the current user in unit.
+// ofUser makes unit use the configuration of the current user.
 func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	cfg, err := load()
 	if err != nil {
@@ -120,8 +120,8 @@ func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	return nil
 }
 
-// ofMachine sets the configuration of another user in unit. It does not read the file, because this user may have no
-// access.
+// ofMachine makes unit use the configuration of another user. It does not read that file, because the current user may
+// not be allowed to.
 func ofMachine(cmd *cobra.Command, unit *service.Unit) error {
 	if !cmd.Flag("config").Changed {
 		return errors.New("name the configuration of that user with -c FILE")
@@ -177,7 +177,7 @@ func install(cmd *cobra.Command, m service.Manager, unit service.Unit, yes bool)
 	return nil
 }
 
-// confirm asks the user at a terminal. It returns an error unless the user agrees.
+// confirm asks the user in the terminal, and returns an error unless the user agrees.
 func confirm(cmd *cobra.Command, question string) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {

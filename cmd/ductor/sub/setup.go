@@ -89,8 +89,8 @@ const introduction = `This makes a bot of your own in about five minutes. You ne
 Nothing is written before you have seen it and agreed. Ctrl-C ends it.
 `
 
-// offerService installs ductor as a service if the owner agrees. Otherwise it explains how to start ductor. ductor is
-// the command line with which the owner starts this program.
+// offerService installs ductor as a service if the owner wants that. Otherwise it explains how to start ductor. The
+// parameter ductor is the command line for that.
 func offerService(cmd *cobra.Command, on *console, ductor call, path string, wanted bool) error {
 	m, err := manager(cmd, false)
 	if err == nil {
@@ -121,7 +121,7 @@ func offerService(cmd *cobra.Command, on *console, ductor call, path string, wan
 	return install(cmd, m, unit, true)
 }
 
-// world returns the interface of this machine for package setup.
+// world returns the functions through which package setup uses this machine.
 func world(env config.Environment) setup.World {
 	return setup.World{
 		Environment: env,

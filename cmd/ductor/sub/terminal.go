@@ -12,7 +12,8 @@ import (
 	"ductor/internal/terminal"
 )
 
-// Terminal returns the commands that install ductor's hooks into the agents of this user's terminals.
+// Terminal returns the commands that add ductor's hooks to the agent CLIs that the user runs in terminals, and remove
+// them.
 func Terminal(env config.Environment, from Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "terminal", Short: "Let agents in your terminals ask you on your phone",
@@ -75,7 +76,7 @@ func terminalStatus(env config.Environment, from Source) *cobra.Command {
 		})
 }
 
-// onTerminal returns a command that works on the settings of this user's agents.
+// onTerminal returns a command that changes the settings of the user's agent CLIs.
 func onTerminal(env config.Environment, from Source, name, short string,
 	f func(*cobra.Command, terminal.Machine) error) *cobra.Command {
 	return withConfig(from, &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs},
@@ -92,7 +93,7 @@ func onTerminal(env config.Environment, from Source, name, short string,
 		})
 }
 
-// writeHooks shows the changes, asks for confirmation, and writes them.
+// writeHooks shows how the settings files will change, asks for confirmation, and writes the files.
 func writeHooks(cmd *cobra.Command, files []terminal.File, yes bool, done string) error {
 	out, changed := cmd.OutOrStdout(), false
 	for _, f := range files {

@@ -21,7 +21,7 @@ import (
 // ErrNewer reports that a newer release is available.
 var ErrNewer = errors.New("a newer release is available")
 
-// Upgrade returns the command that compares this version with the latest release. It does not download or run the
+// Upgrade returns the command that compares this version with the latest release. It neither downloads nor installs the
 // release.
 func Upgrade(from Source, version string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -48,7 +48,7 @@ func Upgrade(from Source, version string) *cobra.Command {
 	})
 }
 
-// compareReleases prints how this version relates to the latest. It returns ErrNewer if the latest is newer.
+// compareReleases prints whether this version is older than the latest one. If so, it returns ErrNewer.
 func compareReleases(out io.Writer, version, latest string) error {
 	own := strings.TrimPrefix(release.FindString(version), "v")
 	order := semver.Compare("v"+own, "v"+latest)
@@ -73,8 +73,8 @@ const (
 var release = regexp.MustCompile(
 	`^v?[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(-[0-9A-Za-z.-]{1,60})?(\+[0-9A-Za-z.-]{1,60})?\b`)
 
-// latestRelease fetches the latest version. The response is a JSON object with a tag_name, or a text that begins with
-// the version.
+// latestRelease fetches the number of the latest version. The server answers with a JSON object that has a tag_name, or
+// with a text that begins with the number.
 func latestRelease(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, upgradeWait)
 	defer cancel()

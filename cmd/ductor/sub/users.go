@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator/users"
 )
 
-// Users returns the commands for users.
+// Users returns the commands that list, invite, change and remove users.
 func Users(from Source) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "users",
@@ -94,7 +94,8 @@ func removeUser(from Source) *cobra.Command {
 	})
 }
 
-// changeUser changes a user in the database, even while ductor uses the database. It neither creates nor migrates it.
+// changeUser changes a user in the database. ductor may be running. If the database does not exist or has an old
+// format, changeUser returns an error.
 func changeUser(cmd *cobra.Command, cfg config.Config, arg, done string,
 	change func(context.Context, *users.Directory, orchestrator.Press, orchestrator.PersonID) error,
 ) error {

@@ -10,20 +10,21 @@ import (
 	"time"
 )
 
-// This file contains the parts of the Agent Client Protocol that Gemini lacks. The variable SIM_ACP selects them, as
-// words separated by spaces:
+// This file contains parts of the Agent Client Protocol that Gemini does not support. A test switches them on with the
+// environment variable SIM_ACP, which contains words separated by spaces:
 //
-//	options      options instead of modes and models: model, effort, mode and a boolean
-//	models=N     with this number of models
-//	bytes=N      and so many bytes of descriptions
-//	list delete resume close   methods for sessions
-//	title        it gives its sessions titles
-//	version=N    it answers with another version of the protocol
-//	banner die garbage silent  what it does before the first answer, or instead of it
+//	options      session options (model, effort, mode and a boolean) instead of modes and models
+//	models=N     N models
+//	bytes=N      descriptions with N bytes
+//	list delete resume close   the session methods with these names
+//	title        the agent gives its sessions titles
+//	version=N    the agent answers with another version of the protocol
+//	banner die garbage silent  what the agent does before its first answer, or instead of it
 //
 // With options, the mode is build or plan. Both allow everything, unless SIM_PERMISSION is ask.
 
-// acpHas returns the value of a word in SIM_ACP. A word without a value has the value "yes".
+// acpHas returns the value of a word in SIM_ACP. It returns "yes" for a word without a value, and "" if the word is
+// missing.
 func (p *process) acpHas(word string) string {
 	for _, w := range strings.Fields(p.env["SIM_ACP"]) {
 		name, value, _ := strings.Cut(w, "=")
@@ -34,7 +35,7 @@ func (p *process) acpHas(word string) string {
 	return ""
 }
 
-// acpNumber returns the number of a word in SIM_ACP.
+// acpNumber returns the number after a word in SIM_ACP, or otherwise if the word is missing.
 func (p *process) acpNumber(word string, otherwise int) int {
 	if n, err := strconv.Atoi(p.acpHas(word)); err == nil {
 		return n
@@ -60,7 +61,7 @@ func (s *acpServer) beforeHello() bool {
 	return false
 }
 
-// abilities returns the sessions' capabilities.
+// abilities returns the capabilities for sessions that the agent announces.
 func (s *acpServer) abilities() json.RawMessage {
 	var kv []any
 	for _, word := range []string{"list", "delete", "resume", "close"} {
@@ -71,7 +72,7 @@ func (s *acpServer) abilities() json.RawMessage {
 	return obj(kv...)
 }
 
-// efforts returns the efforts of a model. The second model has others, and the third has none.
+// efforts returns the efforts that a model supports. The second model supports different ones, and the third none.
 func efforts(model string) []string {
 	switch model {
 	case "model-2":
@@ -82,7 +83,6 @@ func efforts(model string) []string {
 	return []string{"low", "medium", "high"}
 }
 
-// options returns the options of a session.
 func (s *acpServer) options(session *acpSession) json.RawMessage {
 	n := s.acpNumber("models", 3)
 	text := strings.Repeat("d", s.acpNumber("bytes", 0)/n)
@@ -115,7 +115,7 @@ func values(ids []string) (all []json.RawMessage) {
 	return all
 }
 
-// setOption serves session/set_config_option.
+// setOption handles session/set_config_option.
 func (s *acpServer) setOption(in acpLine) {
 	session := s.session(in)
 	var p struct {
@@ -147,7 +147,7 @@ func (s *acpServer) setOption(in acpLine) {
 	s.reply(in, obj("configOptions", s.options(session)))
 }
 
-// allowance returns the mode for Gemini's tools that corresponds to the session.
+// allowance returns the approval mode of Gemini that has the same effect as the options of the session.
 func (s *acpServer) allowance(session *acpSession) string {
 	if s.acpHas("options") == "" {
 		return or(map[string]string{"autoEdit": "auto_edit"}[session.mode], session.mode)
@@ -158,7 +158,7 @@ func (s *acpServer) allowance(session *acpSession) string {
 	return "yolo"
 }
 
-// listSessions serves session/list, two sessions a page.
+// listSessions handles session/list. A page has two sessions.
 func (s *acpServer) listSessions(in acpLine) {
 	var p struct {
 		Dir    string `json:"cwd"`
@@ -183,16 +183,16 @@ func (s *acpServer) listSessions(in acpLine) {
 	s.reply(in, obj("sessions", sessions))
 }
 
-// sessionTitle returns the title that the agent gives a session.
+// sessionTitle returns the title that the agent gives to a session with this prompt.
 func sessionTitle(prompt string) string {
 	words := strings.Fields(strings.ReplaceAll(prompt, "[[start]]", ""))
 	return "About " + strings.Join(words[:min(len(words), 2)], " ")
 }
 
-// deleteSession serves session/delete.
 func (s *acpServer) deleteSession(in acpLine) {
 	if session := s.session(in); session != nil {
-		_ = os.Remove(s.store.path(geminiFolder(session.dir), session.id)) // a session without turns has no file
+		// Ignore the error: a session without turns has no file.
+		_ = os.Remove(s.store.path(geminiFolder(session.dir), session.id))
 		delete(s.sessions, session.id)
 		s.reply(in, obj())
 	}

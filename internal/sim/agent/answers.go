@@ -11,20 +11,21 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// answersFile is a file in the home of scripted agents: a JSON object that maps prompts to scripts. Its entry
-// AnyPrompt answers all other prompts without directives.
+// answersFile is the name of a file in the home directory of scripted agents. It is a JSON object that maps prompts to
+// scripts. The script with the key AnyPrompt answers all other prompts that contain no directives.
 const answersFile = "answers.json"
 
-// AnyPrompt is the key of the default answer. PromptPlace in an answer is replaced by the prompt.
+// AnyPrompt is the key of the script for all other prompts. PromptPlace in a script is replaced by the prompt.
 const (
 	AnyPrompt   = "*"
 	PromptPlace = "{prompt}"
 )
 
-// quoteLimit is how many characters of a prompt an answer repeats.
+// quoteLimit is the maximum number of characters of a prompt that an answer repeats.
 const quoteLimit = 120
 
-// InstallAt is like Install, into home/bin. The agents store their sessions below home and give these answers.
+// InstallAt installs the scripted agents into home/bin. They store their sessions below home, and use these answers.
+// Otherwise it is like Install.
 func InstallAt(home string, answers map[string]string) (Programs, error) {
 	bin := filepath.Join(home, binDir)
 	if err := os.MkdirAll(bin, 0o700); err != nil {
@@ -42,7 +43,7 @@ func InstallAt(home string, answers map[string]string) (Programs, error) {
 
 const binDir = "bin"
 
-// ownHome returns the home of the agent at program if InstallAt installed it, or "".
+// ownHome returns the home directory that InstallAt prepared for the agent at program, or "".
 func ownHome(program string) string {
 	home, bin := filepath.Split(filepath.Dir(program))
 	if _, err := os.Stat(filepath.Join(home, answersFile)); err != nil || bin != binDir {
@@ -51,8 +52,8 @@ func ownHome(program string) string {
 	return filepath.Clean(home)
 }
 
-// responses parses the script of a prompt. It ignores the text that ductor puts before the user's text, because
-// earlier prompts there contain directives too.
+// responses parses the script in a prompt. It ignores the text that ductor puts before the user's, because that may
+// contain earlier prompts with directives.
 func (p *process) responses(prompt string) [][]script.Step {
 	said := newestText(prompt)
 	if p.program.Heard != nil && p.life.Err() == nil {
@@ -77,7 +78,7 @@ func (p *process) answers() (all map[string]string) {
 	return all
 }
 
-// quotes matches the quotation that ductor puts before the text of a reply.
+// quotes matches the quotation that ductor puts before a prompt that replies to a message.
 var quotes = regexp.MustCompile(`(?m)^\[(?:In reply to|Said in) [^\n]*\n(?:>[^\n]*\n)+`)
 
 // newestText removes the text that ductor puts before the user's: instructions, project files, earlier turns and
@@ -92,7 +93,7 @@ func newestText(prompt string) string {
 	return strings.TrimSpace(quotes.ReplaceAllString(prompt, ""))
 }
 
-// quotable returns the beginning of a text on one line, for use between quotes in a directive.
+// quotable returns the beginning of a text in a form that can stand between quotes in a directive.
 func quotable(text string) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) > quoteLimit {

@@ -14,8 +14,8 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// misbehave performs the step of a broken or slow agent, in any protocol. It returns false for any other step.
-// longLine returns a valid event of about n bytes.
+// misbehave performs a step in which the agent is broken or slow. It returns false if the step is another one. longLine
+// returns a valid event of about n bytes.
 func (p *process) misbehave(ctx context.Context, st script.Step, longLine func(n int) []byte) (bool, error) {
 	switch st := st.(type) {
 	case script.Sleep:
@@ -62,7 +62,7 @@ func (p *process) ignoreTerm() {
 	signal.Ignore(syscall.SIGTERM)
 }
 
-// garbage returns n bytes that contain all byte values except the line feed.
+// garbage returns n bytes with all values except the line feed.
 func garbage(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -74,7 +74,7 @@ func garbage(n int) []byte {
 	return b
 }
 
-// endlessLine prints a line that never ends, about 10 MB a second.
+// endlessLine prints a line that never ends, at about 10 MB a second.
 func (p *process) endlessLine(ctx context.Context) error {
 	p.out.raw([]byte(`{"type":"`))
 	chunk := bytes.Repeat([]byte("endless "), 1<<13)
@@ -86,7 +86,7 @@ func (p *process) endlessLine(ctx context.Context) error {
 	}
 }
 
-// holdPipe starts a process in another session that inherits standard output and outlives this process.
+// holdPipe starts a process that inherits standard output and keeps running when this process has ended.
 func (p *process) holdPipe(d time.Duration) {
 	f, ok := p.stdout.(*os.File)
 	if !ok {

@@ -11,31 +11,31 @@ import (
 	"github.com/google/uuid"
 )
 
-// claudeVersion is the version of the recordings that this agent follows.
+// claudeVersion is the version of Claude Code from which the protocol was recorded.
 const claudeVersion = "2.1.197"
 
 // claudeModel is the default model.
 const claudeModel = "claude-opus-4-8[1m]"
 
-// claude is a run of Claude: one session, one or many turns.
+// claude is a process of Claude Code. It has one session, and one or many turns.
 type claude struct {
 	*process
 	args     claudeArgs
 	started  time.Time
 	id       string // of the session
-	folder   string // directory with the sessions of the working directory
+	folder   string // directory for the sessions of the working directory
 	model    string
 	past     []entry
 	total    modelTotals
-	held     []byte     // for text output: the last event, which is the result
-	settings sync.Mutex // guards model and args.mode, which the client may change during a turn
+	held     []byte     // with text output: the newest event; the last one is the result
+	settings sync.Mutex // guards model and args.mode, which a control request may change during a turn
 	answers  *answers
 	queue    *queue
-	tasks    chan *task // tasks that have ended
-	working  int        // running tasks; for the turn's goroutine, or the session's if no turn runs
+	tasks    chan *task // receives tasks that have ended
+	working  int        // number of running tasks; used by the goroutine of the turn or, between turns, of the session
 }
 
-// claude runs Claude's command line.
+// claude parses and runs a command line of Claude Code.
 func (p *process) claude(args []string) int {
 	a, err := parseClaude(args)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *process) claudeCommand(words []string) int {
 	return p.fail(1, "error: unknown command '"+strings.Join(words, " ")+"'")
 }
 
-// wrong returns the error with which Claude rejects a command line, or "".
+// wrong returns the error message of Claude Code for an invalid command line, or "".
 func (a claudeArgs) wrong(env map[string]string) string {
 	switch {
 	case !a.print:
@@ -87,7 +87,7 @@ func (a claudeArgs) wrong(env map[string]string) string {
 	return a.wrongPrompts()
 }
 
-// openSession finds the session to resume, or creates a new one. It returns false if the run ends here.
+// openSession finds the session to continue, or creates one. It returns false if the process must exit with code.
 func (c *claude) openSession() (code int, ok bool) {
 	c.folder = "claude/" + slug(c.dir)
 	c.model = resolveModel(c.args.model)
@@ -129,7 +129,7 @@ func (c *claude) resumeSession(id string) (code int, ok bool) {
 	return 0, true
 }
 
-// noSession ends the run with Claude's error for a missing session.
+// noSession prints Claude's error for a session that does not exist, and returns the exit code.
 func (c *claude) noSession(message string) int {
 	if c.args.output != "text" {
 		c.emit(obj("type", "result", "subtype", "error_during_execution", "duration_ms", 0, "duration_api_ms", 0,
@@ -155,10 +155,10 @@ func resolveModel(name string) string {
 	return name
 }
 
-// stdinPatience is how long a one-shot run with a prompt waits for more of it on standard input.
+// stdinPatience limits how long a run with a prompt as an argument waits for more of it on standard input.
 const stdinPatience = 3 * time.Second
 
-// oneShot runs the prompt from the arguments and standard input.
+// oneShot runs one prompt from the arguments and standard input.
 func (c *claude) oneShot() int {
 	piped := make(chan string, 1)
 	go func() {
@@ -201,7 +201,7 @@ func (c *claude) oneShot() int {
 	}
 }
 
-// signalCode returns the exit code of a Node program that a signal ended.
+// signalCode returns the exit code of a Node.js program that a signal has ended.
 func signalCode(s os.Signal) int {
 	if s == os.Interrupt {
 		return 130
@@ -209,7 +209,7 @@ func signalCode(s os.Signal) int {
 	return 143
 }
 
-// emit prints an event. If the output is text, it stores the event until flush.
+// emit prints an event. With text output, it stores the event for flush instead.
 func (c *claude) emit(event []byte) {
 	if c.args.output == "stream-json" {
 		c.out.line(event)
@@ -218,7 +218,7 @@ func (c *claude) emit(event []byte) {
 	c.held = event // the last event is the result
 }
 
-// flush prints the event that emit stored.
+// flush prints the text of the event that emit has stored.
 func (c *claude) flush() {
 	if c.held != nil {
 		c.out.line([]byte(resultText(c.held)))
@@ -238,5 +238,5 @@ func (c *claude) currentMode() string {
 	return c.args.mode
 }
 
-// apiModel returns the model's name in the API, without Claude's suffix for a long context.
+// apiModel returns the name of the model in the API, without the suffix that selects a long context in Claude Code.
 func (c *claude) apiModel() string { return strings.TrimSuffix(c.currentModel(), "[1m]") }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// claudeArgs is the part of Claude's command line that the scripted agent uses.
+// claudeArgs contains those options of Claude Code that the scripted agent supports.
 type claudeArgs struct {
 	print, verbose, partial, replay bool
 	version, fork                   bool
@@ -19,12 +19,12 @@ type claudeArgs struct {
 	allowed, denied                 []string
 	maxTurns                        int
 	maxBudget                       float64
-	command                         []string // such as auth status
+	command                         []string // a subcommand, such as auth status
 	prompt                          string
 	hasPrompt                       bool
 }
 
-// parseClaude parses a command line as Claude's own parser does: an option with several values takes all words up to
+// parseClaude parses a command line in the same way as Claude Code: an option with several values takes all words up to
 // the next option.
 func parseClaude(args []string) (claudeArgs, error) {
 	a := claudeArgs{input: "text", output: "text", mode: "default",
@@ -66,7 +66,7 @@ func parseClaude(args []string) (claudeArgs, error) {
 	return a, nil
 }
 
-// words parses arguments that are not options: a subcommand or the prompt.
+// words parses arguments that are not options. They are a subcommand or the prompt.
 func (a *claudeArgs) words(words []string) {
 	for _, w := range words {
 		switch {
@@ -78,7 +78,7 @@ func (a *claudeArgs) words(words []string) {
 	}
 }
 
-// flag parses an option without a value.
+// flag parses an option that has no value. It returns false for an unknown option.
 func (a *claudeArgs) flag(name string) bool {
 	switch name {
 	case "-p", "--print":
@@ -105,7 +105,7 @@ func (a *claudeArgs) flag(name string) bool {
 	return true
 }
 
-// claudeValue reports whether an option with a value is known, and whether it accepts several values.
+// claudeValue reports whether an option with this name has a value, and whether it can have several.
 func claudeValue(name string) (several, known bool) {
 	switch name {
 	case "--add-dir", "--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools",
@@ -174,7 +174,7 @@ func oneOf(name, v string, choices ...string) (string, error) {
 		name, v, strings.Join(choices, ", "))
 }
 
-// toolNames returns the tools of rules such as "Bash(git *),Edit", without the parts in brackets.
+// toolNames returns the names of tools in rules such as "Bash(git *),Edit". It leaves out the parts in parentheses.
 func toolNames(rules []string) []string {
 	var names []string
 	for _, r := range rules {

@@ -10,15 +10,15 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// task is a background command of a live session.
+// task is a command that runs in the background of a live session.
 type task struct {
 	id, tool, description string
 	output                string // file for its output
 	run                   toolRun
-	text                  []string // Claude's text after its end
+	text                  []string // the agent's text after the command has ended
 }
 
-// background starts a command and does not wait for it. The live session handles its end.
+// background starts a command and does not wait for it. The live session handles the end of the command.
 func (t *claudeTurn) background(st script.Background) error {
 	ended := &task{id: "b" + newUUID()[:8], tool: t.stream.toolID(), description: st.Command, text: st.Chunks}
 	input := []any{"command", st.Command, "description", st.Command, "run_in_background", true}
@@ -28,7 +28,7 @@ func (t *claudeTurn) background(st script.Background) error {
 			"description", ended.description, "task_type", "local_bash"))
 		t.working++
 		go func() {
-			// The command outlives a killed Claude.
+			// The command continues even if Claude is killed.
 			ended.run, _ = t.runTool(t.life, st.Command, func(error) bool { return false })
 			select {
 			case t.tasks <- ended:
@@ -43,7 +43,7 @@ func (t *claudeTurn) background(st script.Background) error {
 	})
 }
 
-// notice starts the turn in which Claude reports the end of a task.
+// notice starts a turn in which Claude reports that a task has ended.
 func (c *claude) notice(ended *task) *runningTurn {
 	c.working--
 	status := "completed"
@@ -51,7 +51,7 @@ func (c *claude) notice(ended *task) *runningTurn {
 		status = "failed"
 	}
 	if err := os.MkdirAll(filepath.Dir(ended.output), 0o700); err == nil {
-		_ = os.WriteFile(ended.output, []byte(ended.run.output), 0o600) // Claude ignores errors here too
+		_ = os.WriteFile(ended.output, []byte(ended.run.output), 0o600) // Claude ignores errors here, too
 	}
 	c.emit(c.systemEvent("task_updated", "task_id", ended.id, "patch", obj("status", status)))
 	c.emit(c.systemEvent("task_notification", "task_id", ended.id, "tool_use_id", ended.tool, "status", status,

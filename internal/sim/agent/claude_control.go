@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// control answers a control request. It reports whether the session ends after it.
+// control answers a control request. It returns true if the session must end after that.
 func (c *claude) control(in inputLine, turn *runningTurn) (ends bool) {
 	switch in.Request.Subtype {
 	case "initialize":
@@ -39,7 +39,7 @@ func (c *claude) control(in inputLine, turn *runningTurn) (ends bool) {
 	return false
 }
 
-// reply answers a control request with success and an optional response.
+// reply answers a control request with success. response may be nil.
 func (c *claude) reply(id string, response json.RawMessage) {
 	kv := []any{"subtype", "success", "request_id", id}
 	if response != nil {

@@ -11,14 +11,14 @@ import (
 	"sync"
 )
 
-// userMessage is a message on standard input of a live session.
+// userMessage is a message that a live session reads from standard input.
 type userMessage struct {
 	prompt  string
 	content json.RawMessage
 	uuid    string
 }
 
-// queue contains messages that came while a turn runs. Safe for concurrent use.
+// queue contains messages that arrived while a turn runs. It is safe for concurrent use.
 type queue struct {
 	mu   sync.Mutex
 	all  []userMessage
@@ -27,7 +27,7 @@ type queue struct {
 
 func newQueue() *queue { return &queue{seen: map[string]bool{}} }
 
-// add appends m, unless it has a known uuid.
+// add appends a message, unless a message with the same uuid was already added.
 func (q *queue) add(m userMessage) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -38,7 +38,6 @@ func (q *queue) add(m userMessage) {
 	q.all = append(q.all, m)
 }
 
-// take removes and returns all messages.
 func (q *queue) take() []userMessage {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,7 +55,7 @@ func (q *queue) drop(uuid string) bool {
 	return len(q.all) < had
 }
 
-// answers passes control responses to the waiting turn. It is safe for concurrent use.
+// answers passes the client's control responses to the turn that waits for them. It is safe for concurrent use.
 type answers struct {
 	mu      sync.Mutex
 	waiting map[string]chan json.RawMessage
@@ -81,7 +80,7 @@ func (a *answers) give(id string, response json.RawMessage) {
 	}
 }
 
-// inputLine is a line on standard input of a live session.
+// inputLine is a line that a live session reads from standard input.
 type inputLine struct {
 	Type      string `json:"type"`
 	UUID      string `json:"uuid"`
@@ -94,7 +93,7 @@ type inputLine struct {
 		Subtype string `json:"subtype"`
 		Model   string `json:"model"`
 		Mode    string `json:"mode"`
-		// MessageUUID is the message to remove, for cancel_async_message.
+		// MessageUUID is the message that cancel_async_message removes from the queue.
 		MessageUUID string `json:"message_uuid"`
 	} `json:"request"`
 	Response struct {
@@ -103,7 +102,8 @@ type inputLine struct {
 	} `json:"response"`
 }
 
-// live reads messages and control requests until standard input ends, and runs their turns.
+// live runs a live session. It reads messages and control requests until standard input ends, and runs a turn for each
+// message.
 func (c *claude) live() int {
 	input := c.readLines()
 	var (
@@ -121,7 +121,7 @@ func (c *claude) live() int {
 		}
 		tasks := c.tasks
 		if turn != nil {
-			tasks = nil // handle the end of the turn before ended tasks
+			tasks = nil // do not handle ended tasks before the end of the turn
 		}
 		select {
 		case ended := <-tasks:
@@ -146,7 +146,7 @@ func (c *claude) live() int {
 	}
 }
 
-// liveSignal ends the process. After an interrupt, it first prints the result of the running turn.
+// liveSignal ends the process because of a signal. For an interrupt, it first prints the result of the running turn.
 func (c *claude) liveSignal(s os.Signal, turn *runningTurn) int {
 	if s != os.Interrupt {
 		return signalCode(s)
@@ -158,7 +158,8 @@ func (c *claude) liveSignal(s os.Signal, turn *runningTurn) int {
 	return (<-turn.done).code
 }
 
-// readLines sends the lines of standard input, of any length, and closes the channel at the end.
+// readLines returns a channel that receives the lines of standard input. They may have any length. The channel is
+// closed at the end of the input.
 func (p *process) readLines() <-chan []byte {
 	ch := make(chan []byte)
 	go func() {
@@ -181,7 +182,7 @@ func (p *process) readLines() <-chan []byte {
 	return ch
 }
 
-// take handles one line of input. ends reports whether the process ends.
+// take handles a line of input. ends is true if the process must exit with code.
 func (c *claude) take(line []byte, turn *runningTurn) (code int, ends bool) {
 	var in inputLine
 	if err := json.Unmarshal(line, &in); err != nil {
@@ -208,7 +209,7 @@ func (c *claude) take(line []byte, turn *runningTurn) (code int, ends bool) {
 	return 0, false
 }
 
-// newUserMessage returns the prompt of a message, which is a string or the text of blocks.
+// newUserMessage parses a message whose content is a string or a list of blocks.
 func newUserMessage(in inputLine) (userMessage, error) {
 	m := userMessage{content: in.Message.Content, uuid: in.UUID}
 	if json.Unmarshal(in.Message.Content, &m.prompt) == nil {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// promptOption is a system prompt, as a text or a file. The scripted agent reads it at its start, as Claude does, but
-// does not use it.
+// promptOption is an option for a system prompt, given as a text or as a file. Like Claude Code, the scripted agent
+// reads the file when it starts. It does not use the text.
 type promptOption struct{ flag, text, file string }
 
-// wrong returns the error with which Claude rejects the option, or "". The text uses what as the option's name.
+// wrong returns the error message of Claude Code for an invalid option, or "". The message calls the option what.
 func (o promptOption) wrong(what string) string {
 	if o.file == "" {
 		return ""
@@ -40,7 +40,7 @@ func (o promptOption) wrong(what string) string {
 	return ""
 }
 
-// wrongPrompts returns the error for one of the system prompts, or "".
+// wrongPrompts returns the error message for the first invalid system prompt, or "".
 func (a claudeArgs) wrongPrompts() string {
 	if msg := a.system.wrong("System prompt"); msg != "" {
 		return msg

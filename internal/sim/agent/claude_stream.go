@@ -18,32 +18,29 @@ const (
 
 const signature = "c2lnbmF0dXJl"
 
-// claudeStream prints one message of the model: its blocks, their deltas and their end.
+// claudeStream prints a message of the model as a stream: each block with its deltas and its end.
 type claudeStream struct {
 	c     *claude
-	id    string // message id, or "" before the message
-	index int    // of the open block
+	id    string // ID of the message; "" if no message is open
+	index int    // index of the open block
 	open  blockKind
 	block strings.Builder
-	text  strings.Builder // the message's text blocks
-	whole bool            // after a broken connection, print blocks without deltas
-	asked time.Time       // time of the request to the model
+	text  strings.Builder // text of all text blocks in the message
+	whole bool            // print blocks without deltas, because the connection to the model broke
+	asked time.Time       // when the request was sent to the model
 	buf   []byte
 }
 
-// reset prepares for the next message.
 func (s *claudeStream) reset() {
 	s.id, s.index, s.open, s.whole, s.asked = "", 0, blockNone, false, time.Now()
 	s.block.Reset()
 	s.text.Reset()
 }
 
-// answer returns the text of the message.
 func (s *claudeStream) answer() string { return s.text.String() }
 
 func (s *claudeStream) partial() bool { return s.c.args.partial && !s.whole }
 
-// begin opens the message.
 func (s *claudeStream) begin() {
 	if s.id != "" {
 		return
@@ -56,7 +53,7 @@ func (s *claudeStream) begin() {
 	}
 }
 
-// beginBlock opens a block of a kind unless it is already open.
+// beginBlock opens a block of this kind, unless one is open.
 func (s *claudeStream) beginBlock(kind blockKind) {
 	s.begin()
 	if s.open == kind {
@@ -77,7 +74,7 @@ func (s *claudeStream) startEvent(content json.RawMessage) {
 	}
 }
 
-// say streams chunks into a block of a kind.
+// say streams text into a block of this kind.
 func (s *claudeStream) say(ctx context.Context, kind blockKind, chunks []string, delay time.Duration) error {
 	s.beginBlock(kind)
 	for i, chunk := range chunks {
@@ -103,7 +100,7 @@ func (s *claudeStream) delta(kind blockKind, chunk string) {
 	s.c.emit(s.buf)
 }
 
-// endBlock closes the open block, and prints the message with the whole block just before.
+// endBlock closes the open block. Just before that, it prints the whole block as an assistant event.
 func (s *claudeStream) endBlock() {
 	var content json.RawMessage
 	switch s.open {
@@ -132,7 +129,7 @@ func (s *claudeStream) finishBlock(content json.RawMessage) {
 	s.index++
 }
 
-// assistant prints one block as a separate message.
+// assistant prints a block as an event of its own.
 func (s *claudeStream) assistant(content json.RawMessage) {
 	s.c.emit(obj("type", "assistant", "message", obj("id", s.id, "type", "message", "role", "assistant",
 		"model", s.c.apiModel(), "content", []json.RawMessage{content}, "stop_reason", nil, "stop_sequence", nil,
@@ -140,7 +137,7 @@ func (s *claudeStream) assistant(content json.RawMessage) {
 		"uuid", newUUID(), "request_id", "req_"+s.id))
 }
 
-// toolUse prints a complete tool_use block.
+// toolUse prints a whole tool_use block.
 func (s *claudeStream) toolUse(id, name string, input json.RawMessage) {
 	s.begin()
 	s.endBlock()
@@ -159,7 +156,7 @@ func (s *claudeStream) toolUse(id, name string, input json.RawMessage) {
 	s.finishBlock(obj("type", "tool_use", "id", id, "name", name, "input", input))
 }
 
-// end closes the open message, if any.
+// end closes the message, if one is open.
 func (s *claudeStream) end(stop string) {
 	if s.id == "" {
 		return
@@ -173,20 +170,20 @@ func (s *claudeStream) end(stop string) {
 	s.id = ""
 }
 
-// giveUp discards the message without closing it. The next text is printed without deltas, in a new message.
+// giveUp abandons the message without closing it. The next text is printed in a new message, without deltas.
 func (s *claudeStream) giveUp() {
 	s.reset()
 	s.whole = true
 }
 
-// cut prints the incomplete block, as Claude does after an interrupt.
+// cut prints the incomplete block after an interrupt.
 func (s *claudeStream) cut() {
 	if s.open == blockText && s.block.Len() > 0 {
 		s.assistant(obj("type", "text", "text", s.block.String()))
 	}
 }
 
-// toolID names the next tool call of this message.
+// toolID returns the ID for the next tool call of the message.
 func (s *claudeStream) toolID() string {
 	s.begin()
 	return fmt.Sprintf("toolu_%s_%d", strings.TrimPrefix(s.id, "msg_"), s.index)

@@ -12,15 +12,15 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// toolOutcome is the result of a tool, as the model reads it.
+// toolOutcome is the result of a tool for the model.
 type toolOutcome struct {
 	text   string
 	failed bool
-	bare   bool            // omit is_error if the tool succeeded
-	detail json.RawMessage // tool_use_result after a success
+	bare   bool            // leave out is_error if the tool succeeded
+	detail json.RawMessage // the field tool_use_result, if the tool succeeded
 }
 
-// permission defines whether a tool may run.
+// permission decides whether a tool may run.
 type permission int
 
 const (
@@ -32,13 +32,13 @@ const (
 const rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was " +
 	"a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed."
 
-// tool calls a tool. It prints the call, gets permission, runs the tool and prints the result.
+// tool performs a tool call: it prints the call, asks for permission if necessary, runs the tool and prints the result.
 func (t *claudeTurn) tool(name string, input []any, perm permission,
 	run func(json.RawMessage) (toolOutcome, error)) (err error) {
 	return t.toolOf(name, obj(input...), perm, run)
 }
 
-// toolOf is like tool, for input that is already encoded.
+// toolOf does the same as tool, with input that is already JSON.
 func (t *claudeTurn) toolOf(name string, in json.RawMessage, perm permission,
 	run func(json.RawMessage) (toolOutcome, error)) (err error) {
 	id := t.stream.toolID()
@@ -87,13 +87,13 @@ func (t *claudeTurn) toolResult(id string, out toolOutcome, detail any) {
 	t.emit(t.userEvent([]json.RawMessage{obj(kv...)}, "tool_use_result", detail))
 }
 
-// refuse reports to the model that the tool was denied.
+// refuse prints that the tool was denied, as its result for the model.
 func (t *claudeTurn) refuse(id, name string, in json.RawMessage, why string) {
 	t.refused = append(t.refused, obj("tool_name", name, "tool_use_id", id, "tool_input", in))
 	t.toolResult(id, toolOutcome{text: why, failed: true}, "Error: "+why)
 }
 
-// decision is the client's answer to can_use_tool.
+// decision is the client's answer to a can_use_tool request.
 type decision struct {
 	Behavior     string          `json:"behavior"`
 	Message      string          `json:"message"`
@@ -101,7 +101,7 @@ type decision struct {
 	UpdatedInput json.RawMessage `json:"updatedInput"`
 }
 
-// askThenRun asks the client for permission, waits for the answer without a limit, and runs the tool.
+// askThenRun asks the client for permission and runs the tool if it gets it. It waits for the answer without a limit.
 func (t *claudeTurn) askThenRun(id, name string, in json.RawMessage,
 	run func(json.RawMessage) (toolOutcome, error)) error {
 	request := newUUID()
@@ -143,7 +143,6 @@ func (t *claudeTurn) decided(id, name string, in json.RawMessage, d decision,
 	return nil
 }
 
-// bash runs the Bash tool.
 func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	var in struct {
 		Command string `json:"command"`
@@ -151,7 +150,7 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	if err := json.Unmarshal(input, &in); err != nil {
 		return toolOutcome{text: "InputValidationError: " + err.Error(), failed: true}, nil
 	}
-	// An interrupt kills the command. As in Claude, a signal that ends the process leaves the command running.
+	// An interrupt kills the command. A signal that ends Claude does not, as with the real Claude.
 	run, err := t.runTool(t.ctx, in.Command, func(cause error) bool { return errors.Is(cause, errInterrupted) })
 	if err != nil {
 		return toolOutcome{}, err
@@ -168,7 +167,7 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	return toolOutcome{text: text, detail: detail}, nil
 }
 
-// bashAllowed returns the permission for a command. asks is set for commands that need permission.
+// bashAllowed decides whether a command may run. asks is true if the script requires a request for permission.
 func (t *claudeTurn) bashAllowed(asks bool) permission {
 	switch mode := t.currentMode(); {
 	case slices.Contains(t.args.denied, "Bash"):
@@ -193,13 +192,13 @@ func (t *claudeTurn) writeAllowed() permission {
 	return ask
 }
 
-// retryDelay returns Claude's delay before a retry.
+// retryDelay returns how long Claude waits before a retry.
 func retryDelay(attempt int) time.Duration {
 	schedule := [...]time.Duration{550, 1100, 2100, 4500, 8000, 17200, 38000}
 	return schedule[min(attempt, len(schedule))-1] * time.Millisecond
 }
 
-// apiError performs a failure of the model's API: retries, and the end of the turn if they fail.
+// apiError plays a failure of the model's API: retries and, if they fail too, the end of the turn.
 func (t *claudeTurn) apiError(st script.APIError) error {
 	most := 10
 	if v, err := strconv.Atoi(t.env["CLAUDE_CODE_MAX_RETRIES"]); err == nil {

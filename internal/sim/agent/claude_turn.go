@@ -12,43 +12,42 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// runningTurn is a turn in progress.
 type runningTurn struct {
 	cancel context.CancelCauseFunc
 	done   <-chan turnEnd
 }
 
-// turnEnd is the end of a turn: the exit code of a one-shot run, and whether the process ends.
+// turnEnd is how a turn ended: with which exit code for a one-shot run, and whether the process must end.
 type turnEnd struct {
 	code int
 	quit bool
 }
 
-// claudeTurn is the state of a running turn. One goroutine uses it.
+// claudeTurn is the state of a running turn. Only one goroutine uses it.
 type claudeTurn struct {
 	*claude
 	ctx     context.Context
 	start   time.Time
 	stream  claudeStream
 	usage   *script.Usage
-	calls   int // model calls
-	tools   int // tool calls
+	calls   int // number of requests to the model
+	tools   int // number of tool calls
 	inTool  bool
 	refused []json.RawMessage
 	counted tokens
 	cost    float64
 }
 
-// apiFailure ends a turn with an error of the model's API.
+// apiFailure is the error that ends a turn because the model's API failed.
 type apiFailure struct {
-	status int // printed as null if 0
+	status int // 0 is printed as null
 	text   string
 	name   string
 }
 
 func (f apiFailure) Error() string { return f.text }
 
-// limitReached ends a turn at a limit of the command line.
+// limitReached is the error that ends a turn because a limit on the command line was reached.
 type limitReached struct{ subtype, reason, message string }
 
 func (l limitReached) Error() string { return l.message }
@@ -57,7 +56,7 @@ func (c *claude) startTurn(messages []userMessage) *runningTurn {
 	return c.begin(func(t *claudeTurn) turnEnd { return t.run(messages) })
 }
 
-// begin runs do in a new turn.
+// begin starts a turn that runs do.
 func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
 	ctx, cancel := context.WithCancelCause(c.life)
 	done := make(chan turnEnd, 1)
@@ -70,7 +69,7 @@ func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
 	return &runningTurn{cancel: cancel, done: done}
 }
 
-// run plays the prompt in messages and prints a result, unless the script ends the process.
+// run plays the script in the messages and prints a result, unless the script ends the process.
 func (t *claudeTurn) run(messages []userMessage) turnEnd {
 	prompts := make([]string, len(messages))
 	for i, m := range messages {
@@ -106,7 +105,7 @@ func (t *claudeTurn) replay(m userMessage) {
 		"parent_tool_use_id", nil, "uuid", id, "timestamp", timestamp(), "isReplay", true))
 }
 
-// play performs the model's responses. Between them, it adds messages that arrived while tools ran.
+// play plays the responses of the model. Between two responses, it adds messages that arrived while tools ran.
 func (t *claudeTurn) play(responses [][]script.Step) error {
 	for len(responses) > 0 {
 		if err := t.response(responses[0]); err != nil {
@@ -130,7 +129,7 @@ func (t *claudeTurn) play(responses [][]script.Step) error {
 	return nil
 }
 
-// response plays one answer of the model and its tool call.
+// response plays one response of the model, with the tool call at its end.
 func (t *claudeTurn) response(steps []script.Step) error {
 	t.calls++
 	t.stream.reset()
@@ -147,7 +146,7 @@ func (t *claudeTurn) response(steps []script.Step) error {
 	return t.overBudget()
 }
 
-// step plays one step. rest are the following steps of the response.
+// step plays one step. rest contains the steps after it in the same response.
 func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	switch st := st.(type) {
 	case script.Text:
@@ -186,8 +185,8 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	return err
 }
 
-// retryText streams text and discards it, as Claude does after a broken connection to the model. The following steps
-// are printed without deltas in another message. If there are none, the same text is printed again.
+// retryText streams text and discards it, like Claude after the connection to the model broke. Then it prints the rest
+// of the response without deltas, in another message. Without a rest, it prints the same text again.
 func (t *claudeTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream.say(t.ctx, blockText, st.Chunks, st.Delay); err != nil {
 		return err
@@ -210,7 +209,7 @@ func (t *claudeTurn) compact(trigger string) {
 			"cumulative_dropped_tokens", 432, "duration_ms", 97)))
 }
 
-// slashCommand handles a prompt that begins with a slash, as Claude does.
+// slashCommand handles a prompt that begins with a slash.
 func (t *claudeTurn) slashCommand(word string) turnEnd {
 	t.emit(t.initEvent())
 	said := "Unknown command: " + word
@@ -230,7 +229,7 @@ func (t *claudeTurn) slashCommand(word string) turnEnd {
 	return turnEnd{}
 }
 
-// count adds the cost of one model call.
+// count adds the tokens and the cost of one request to the model.
 func (t *claudeTurn) count() {
 	call := tokens{Input: inputTokens, Output: outputTokens}
 	t.add(call, float64(call.Input)*inputPrice+float64(call.Output)*outputPrice)
@@ -241,7 +240,7 @@ func (t *claudeTurn) add(n tokens, cost float64) {
 	t.total.tokens, t.total.cost = t.total.tokens.plus(n), t.total.cost+cost
 }
 
-// settle replaces the usage by the usage in the script, if any.
+// settle replaces the usage of the turn by the one in the script, if the script contains one.
 func (t *claudeTurn) settle() {
 	u := t.usage
 	if u == nil {
@@ -264,7 +263,7 @@ func (t *claudeTurn) overBudget() error {
 	return nil
 }
 
-// finish prints the result for err.
+// finish prints the result of a turn that ended with err.
 func (t *claudeTurn) finish(err error) turnEnd {
 	var (
 		exit  exitError
@@ -288,7 +287,7 @@ func (t *claudeTurn) finish(err error) turnEnd {
 	return turnEnd{code: 1}
 }
 
-// interrupted ends the turn as Claude does after the user's interrupt.
+// interrupted ends the turn after the user has interrupted it.
 func (t *claudeTurn) interrupted() turnEnd {
 	notice, reason, end := "[Request interrupted by user]", "aborted_streaming", turnEnd{}
 	if t.inTool {
@@ -335,7 +334,6 @@ func (t *claudeTurn) result(subtype, text, stop string, api *apiFailure, errs []
 	t.emit(obj(kv...))
 }
 
-// write runs the Write tool.
 func (t *claudeTurn) write(input json.RawMessage) (toolOutcome, error) {
 	var in struct {
 		Path    string `json:"file_path"`

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// newUUID creates a random version 4 UUID. It is not a secret, and must be fast.
+// newUUID creates a random version 4 UUID. It need not be unpredictable, but must be fast.
 func newUUID() string {
 	var b [16]byte
 	a, z := rand.Uint64(), rand.Uint64()
@@ -25,13 +25,13 @@ func newUUID() string {
 	return string(s[:])
 }
 
-// modelTotals contains running totals of one process, as Claude reports them.
+// modelTotals contains the usage since the start of the process, which Claude reports in each result.
 type modelTotals struct {
 	tokens tokens
 	cost   float64
 }
 
-// Usage and cost of a response of the recorded models, unless the script sets them.
+// Usage and cost of one response of the model, if the script sets none.
 const (
 	inputTokens  = 1200
 	outputTokens = 42
@@ -77,20 +77,20 @@ func (c *claude) initEvent() json.RawMessage {
 		"memory_paths", obj("auto", c.store.root+"/memory/"), "fast_mode_state", "off")
 }
 
-// systemEvent returns a system event of subtype with kv in its middle.
+// systemEvent returns a system event. kv contains its own fields, as keys and values.
 func (c *claude) systemEvent(subtype string, kv ...any) json.RawMessage {
 	all := append([]any{"type", "system", "subtype", subtype}, kv...)
 	return obj(append(all, "uuid", newUUID(), "session_id", c.id)...)
 }
 
-// streamEvent wraps an event of the model's API.
+// streamEvent returns an event of the model's API, wrapped as Claude Code prints it.
 func (c *claude) streamEvent(event json.RawMessage, kv ...any) json.RawMessage {
 	all := []any{"type", "stream_event", "event", event, "session_id", c.id, "parent_tool_use_id", nil, "uuid",
 		newUUID()}
 	return obj(append(all, kv...)...)
 }
 
-// deltaEvent encodes the most frequent event without package json, for speed.
+// deltaEvent encodes the most frequent event. It does not use package json, to be fast.
 func (c *claude) deltaEvent(buf []byte, index int, kind, field, text string) []byte {
 	buf = append(buf[:0], `{"type":"stream_event","event":{"type":"content_block_delta","index":`...)
 	buf = strconv.AppendInt(buf, int64(index), 10)
@@ -107,14 +107,15 @@ func (c *claude) deltaEvent(buf []byte, index int, kind, field, text string) []b
 	return append(buf, `"}`...)
 }
 
-// userEvent returns a message with role user: a tool's result or a notice.
+// userEvent returns a message with the role user. Such a message contains the result of a tool, or a notice.
 func (c *claude) userEvent(content any, kv ...any) json.RawMessage {
 	all := []any{"type", "user", "message", obj("role", "user", "content", content), "parent_tool_use_id", nil,
 		"session_id", c.id, "uuid", newUUID(), "timestamp", timestamp()}
 	return obj(append(all, kv...)...)
 }
 
-// syntheticEvent returns an assistant message that the agent itself writes, such as an API error.
+// syntheticEvent returns a message with the role assistant that Claude Code wrote itself, for example about an API
+// error.
 func (c *claude) syntheticEvent(text, errorName string) json.RawMessage {
 	kv := []any{"type", "assistant", "message", obj("id", newUUID(), "container", nil, "model", "<synthetic>",
 		"role", "assistant", "stop_details", nil, "stop_reason", "stop_sequence", "stop_sequence", "",
@@ -130,7 +131,7 @@ func (c *claude) syntheticEvent(text, errorName string) json.RawMessage {
 	return obj(kv...)
 }
 
-// resultText returns the answer in a result event, for output as text.
+// resultText returns the answer in a result event, for text output.
 func resultText(result []byte) string {
 	var r struct {
 		Result string   `json:"result"`

@@ -15,13 +15,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// codexVersion is the version of the recordings that this agent follows.
+// codexVersion is the version of Codex from which the protocol was recorded.
 const codexVersion = "0.169.0"
 
-// codexFolder is the folder of threads, which do not belong to a working directory.
+// codexFolder is the directory with all threads. In Codex, threads do not belong to a working directory.
 const codexFolder = "codex"
 
-// codex runs Codex's command line.
+// codex parses and runs a command line of Codex.
 func (p *process) codex(args []string) int {
 	a, err := parseCodex(args)
 	switch {
@@ -55,7 +55,7 @@ func (p *process) codexLogin(words []string) int {
 	return p.fail(2, "error: the scripted agent only knows `login status`")
 }
 
-// codexExec runs `codex exec` and `codex exec resume`: one prompt, one turn.
+// codexExec runs one prompt for `codex exec` and `codex exec resume`.
 func (p *process) codexExec(a codexArgs) int {
 	thread, prompt, code, ok := p.codexThread(a)
 	if !ok {
@@ -86,12 +86,12 @@ func (p *process) codexExec(a codexArgs) int {
 	}
 }
 
-// signalError is a signal that ends the process.
+// signalError is the error if a signal must end the process.
 type signalError struct{ os.Signal }
 
 func (s signalError) Error() string { return s.Signal.String() }
 
-// codexSignal ends the process as Codex does: with code 1 after an interrupt, and by the signal after SIGTERM.
+// codexSignal ends the process: after an interrupt with code 1, and after SIGTERM by the signal itself.
 func (p *process) codexSignal(err error) int {
 	var s signalError
 	if !errors.As(err, &s) {
@@ -100,16 +100,17 @@ func (p *process) codexSignal(err error) int {
 	if s.Signal == os.Interrupt {
 		return 1
 	}
-	if p.program.IgnoreTerm != nil { // the agent is a part of another process
+	if p.program.IgnoreTerm != nil { // the agent runs inside another process, which must not be killed
 		return 143
 	}
 	signal.Reset(syscall.SIGTERM)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
-	time.Sleep(time.Second) // the signal ends the process earlier
+	time.Sleep(time.Second) // until the signal ends the process
 	return 143
 }
 
-// codexThread finds the thread to resume, or creates a new one. The remaining words are the prompt.
+// codexThread finds the thread to continue, or creates one. It also returns the prompt, which follows in the command
+// line.
 func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok bool) {
 	words := a.words
 	if a.command == "resume" || a.command == "fork" {
@@ -122,7 +123,7 @@ func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok 
 				return "", "", p.fail(1, "Error: thread/resume: thread/resume failed: no rollout found for thread id "+
 					thread+" (code -32600)"), false
 			} else if !known {
-				thread = "" // for an unknown name, Codex starts a new thread
+				thread = "" // Codex starts a new thread if the name is unknown
 			}
 		}
 	}
@@ -147,7 +148,7 @@ func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok 
 	return thread, prompt, 0, true
 }
 
-// codexPrompt appends standard input. Like Codex, it waits for an open pipe without a limit.
+// codexPrompt adds standard input to the prompt. It waits for the end of a pipe without a limit.
 func (p *process) codexPrompt(a codexArgs, prompt string) (string, error) {
 	if prompt != "" && prompt != "-" && a.command != "exec" {
 		return prompt, nil
@@ -178,7 +179,7 @@ func (p *process) codexPrompt(a codexArgs, prompt string) (string, error) {
 	}
 }
 
-// newThreadID creates a version 7 UUID, as Codex names its threads.
+// newThreadID creates a version 7 UUID. Codex uses such UUIDs for threads.
 func newThreadID() string {
 	id, err := uuid.NewV7()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// codexArgs is the part of Codex's command line that the scripted agent uses.
+// codexArgs contains those options of Codex that the scripted agent supports.
 type codexArgs struct {
 	version    bool
 	command    string // exec, resume, app-server, login
@@ -22,7 +22,7 @@ type codexArgs struct {
 	config     map[string]string
 }
 
-// usageError describes a command line that Codex rejects with exit code 2.
+// usageError is the error for a command line that Codex rejects with exit code 2.
 type usageError struct{ arg, usage string }
 
 func (e usageError) Error() string {
@@ -30,8 +30,8 @@ func (e usageError) Error() string {
 		"Usage: codex %s\n\nFor more information, try '--help'.", e.arg, e.arg, e.arg, e.usage)
 }
 
-// parseCodex parses a command line as Codex's own parser does: an option belongs to the command before it, and -i
-// takes all words up to the next option.
+// parseCodex parses a command line in the same way as Codex: an option belongs to the command before it, and -i takes
+// all words up to the next option.
 func parseCodex(args []string) (codexArgs, error) {
 	a := codexArgs{sandbox: "read-only", config: map[string]string{}}
 	for i := 0; i < len(args); i++ {
@@ -77,7 +77,7 @@ func (a *codexArgs) usage() string {
 	return "[OPTIONS] [PROMPT]\n       codex [OPTIONS] <COMMAND> [ARGS]"
 }
 
-// word parses an argument that is not an option: a command, or one of its words.
+// word parses an argument that is not an option: a command or an argument of a command.
 func (a *codexArgs) word(w string) {
 	switch {
 	case a.command == "" && (w == "exec" || w == "e"):
@@ -91,7 +91,7 @@ func (a *codexArgs) word(w string) {
 	}
 }
 
-// flag parses an option without a value.
+// flag parses an option that has no value. It returns false for an unknown option.
 func (a *codexArgs) flag(name string) bool {
 	exec := a.command == "exec" || a.command == "resume" || a.command == "fork"
 	switch {

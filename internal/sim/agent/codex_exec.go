@@ -24,7 +24,7 @@ func (s *execSink) turnStarted(thread string) {
 	s.event("type", "turn.started")
 }
 
-// This protocol has no partial events.
+// `codex exec` prints no deltas.
 func (s *execSink) textDelta(string, string)  {}
 func (s *execSink) thinkDelta(string, string) {}
 

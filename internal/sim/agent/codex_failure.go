@@ -9,7 +9,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// codexFailure ends a turn.
+// codexFailure is the error that ends a turn because the model's API failed.
 type codexFailure struct {
 	message string
 	status  int
@@ -17,7 +17,7 @@ type codexFailure struct {
 
 func (f codexFailure) Error() string { return f.message }
 
-// apiError performs a failure of the model's API. Codex reconnects five times if that could help.
+// apiError plays a failure of the model's API. If a retry could help, Codex tries five times.
 func (t *codexTurn) apiError(st script.APIError) error {
 	const most = 5
 	f := codexFailureOf(st)

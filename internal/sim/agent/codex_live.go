@@ -10,20 +10,21 @@ import (
 	"time"
 )
 
-// codexThreads contains the threads of one app server. Each plays one turn at a time, independently of the others.
+// codexThreads contains the threads of an app server. A thread runs one turn at a time. Threads do not wait for each
+// other.
 type codexThreads struct {
 	server *server
 
 	mu      sync.Mutex
 	all     map[string]*codexThread
-	waiting map[string]chan json.RawMessage // requests to the client, by id
+	waiting map[string]chan json.RawMessage // for each request to the client, receives the answer
 	asked   int
-	exit    chan int                   // exit code, if a turn ends the process
-	limits  map[string]json.RawMessage // limits of the account, by id
+	exit    chan int                   // receives the exit code if a turn ends the process
+	limits  map[string]json.RawMessage // usage limits of the account, by ID
 }
 
-// limit sets limits of the account. If report is set, it notifies the client. Codex reports only the limits that an
-// answer of the model changed last.
+// limit sets usage limits of the account. If report is true, it also notifies the client. Like Codex, it reports only
+// the limits that the last answer of the model changed.
 func (c *codexThreads) limit(limits json.RawMessage, report bool) {
 	var of struct{ LimitID string }
 	_ = json.Unmarshal(limits, &of)
@@ -35,29 +36,28 @@ func (c *codexThreads) limit(limits json.RawMessage, report bool) {
 	}
 }
 
-// codexThread is one thread with its settings.
 type codexThread struct {
 	id       string
 	dir      string
 	env      map[string]string
 	model    string
-	policy   string // the policy for approvals
+	policy   string // approval policy of the thread
 	sandbox  string
-	context  map[string]string // additional context that the model has received
-	heard    bool              // a client is subscribed
-	unstable bool              // Codex has not yet warned about the unstable feature
+	context  map[string]string // additional context that the model already has
+	heard    bool              // the client gets the events of the thread
+	unstable bool              // Codex must still print its warning about an unstable feature
 
 	mu     sync.Mutex
-	turn   string // the running turn, or ""
+	turn   string // ID of the running turn, or ""
 	cancel context.CancelCauseFunc
-	more   []steeredIn // prompts that the model has not received
-	left   []*toolLeft // commands that continue after an interrupt
+	more   []steeredIn // prompts sent into the running turn, which the model has not read yet
+	left   []*toolLeft // commands that keep running after their turn was interrupted
 }
 
-// steeredIn is a prompt that the client sent into a running turn, with the client's id.
+// steeredIn is a prompt that the client sent into a running turn. client is the ID that the client gave it.
 type steeredIn struct{ prompt, client string }
 
-// toolLeft is a command that continues after its turn.
+// toolLeft is a command that keeps running after its turn.
 type toolLeft struct{ kill func() }
 
 func newCodexThreads(s *server) *codexThreads {
@@ -66,7 +66,7 @@ func newCodexThreads(s *server) *codexThreads {
 		exit:   make(chan int, 1)}
 }
 
-// threadParams are the parameters of the methods about threads and turns.
+// threadParams contains the parameters of all methods for threads and turns.
 type threadParams struct {
 	ThreadID       string                     `json:"threadId"`
 	TurnID         string                     `json:"turnId"`
@@ -80,13 +80,13 @@ type threadParams struct {
 	Config         map[string]json.RawMessage `json:"config"`
 	Input          []struct{ Type, Text string }
 	Limit          int `json:"limit"`
-	// Additional is context by its source. The model receives it when it changes.
+	// Additional is more context for the model, by its source. The model gets it when it is new or has changed.
 	Additional map[string]struct{ Value string } `json:"additionalContext"`
 }
 
 const shellEnvPrefix = "shell_environment_policy.set."
 
-// adjust applies the settings in p.
+// adjust changes the settings of the thread to those in p.
 func (t *codexThread) adjust(p threadParams) {
 	if p.Dir != "" {
 		t.dir = p.Dir
@@ -117,7 +117,7 @@ func (t *codexThread) adjust(p threadParams) {
 	}
 }
 
-// take handles a request about a thread. It returns false for other requests.
+// take handles a request that is about a thread. It returns false for any other request.
 func (c *codexThreads) take(in rpcLine) bool {
 	var p threadParams
 	if json.Unmarshal(in.Params, &p) != nil {
@@ -190,7 +190,6 @@ func (c *codexThreads) known(id string) bool {
 	return c.all[id] != nil || c.server.store.has(codexFolder, id)
 }
 
-// status returns the thread's status.
 func (t *codexThread) status() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,14 +199,15 @@ func (t *codexThread) status() string {
 	return "idle"
 }
 
-// loaded returns the threads that are in memory.
+// loaded answers with the threads that are in memory.
 func (c *codexThreads) loaded(in rpcLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server.reply(in, obj("data", slices.AppendSeq([]string{}, maps.Keys(c.all)), "nextCursor", nil))
 }
 
-// open loads a thread and applies the settings. Like Codex, it ignores them for a thread with a subscriber.
+// open loads a thread and applies the settings of the request. Like Codex, it ignores them if the client already gets
+// the events of the thread.
 func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 	c.mu.Lock()
 	t := c.all[id]
@@ -241,7 +241,7 @@ func (p threadParams) prompt() string {
 	return text
 }
 
-// start begins a turn. If the thread is busy, it sends the prompt into the running turn.
+// start starts a turn. If a turn of the thread is running, it sends the prompt into that turn.
 func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -255,7 +255,7 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	t.turn, t.cancel = newThreadID(), cancel
 	sink := &liveSink{threads: c, thread: t, turn: t.turn}
 	c.server.reply(in, obj("turn", obj("id", t.turn, "status", "inProgress")))
-	if t.unstable { // the real Codex may warn earlier
+	if t.unstable { // the real Codex may print this warning earlier
 		t.unstable = false
 		c.notify("warning", obj("threadId", t.id, "message",
 			"Under-development features enabled: default_mode_request_user_input."))
@@ -273,7 +273,7 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	go c.play(turn, sink, p.prompt())
 }
 
-// play runs a turn to its end.
+// play runs a turn until it ends.
 func (c *codexThreads) play(turn *codexTurn, sink *liveSink, prompt string) {
 	code := turn.run(prompt)
 	switch {
@@ -306,12 +306,13 @@ func (c *codexThreads) interrupt(in rpcLine, t *codexThread) {
 		c.server.refuse(in, -32600, "no active turn to interrupt")
 		return
 	}
-	t.more = nil // Codex drops these prompts
+	t.more = nil // Codex loses these prompts
 	c.server.reply(in, obj())
 	t.cancel(errInterrupted)
 }
 
-// clean kills the commands that continue after an interrupt. Like Codex, it misses processes that left their groups.
+// clean kills the commands that keep running after an interrupt. Like Codex, it does not find processes that have left
+// the process group of their command.
 func (t *codexThread) clean() {
 	t.mu.Lock()
 	left := t.left
@@ -322,7 +323,7 @@ func (t *codexThread) clean() {
 	}
 }
 
-// ask sends a request to the client and waits for the answer. It returns nil if ctx ends before.
+// ask sends a request to the client and waits for the answer. It returns nil if ctx is done before that.
 func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMessage, thread string) json.RawMessage {
 	c.mu.Lock()
 	id := obj("n", c.asked)[len(`{"n":`):]
@@ -344,7 +345,7 @@ func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMe
 	return answer
 }
 
-// answered handles the client's answer to a request. It ignores answers to unknown requests.
+// answered passes the client's answer to the goroutine that waits for it. It ignores an answer to an unknown request.
 func (c *codexThreads) answered(id, result json.RawMessage) {
 	c.mu.Lock()
 	came := c.waiting[string(id)]

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// rpcLine is a line of the app server's protocol.
+// rpcLine is a line of the app server's JSON-RPC protocol.
 type rpcLine struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -14,7 +14,7 @@ type rpcLine struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// appServer runs `codex app-server`: JSON-RPC by lines until standard input ends.
+// appServer runs `codex app-server`. It handles JSON-RPC messages, one on each line, until standard input ends.
 func (p *process) appServer() int {
 	s := &server{process: p}
 	s.threads = newCodexThreads(s)
@@ -37,7 +37,7 @@ func (p *process) appServer() int {
 	}
 }
 
-// server answers the requests of one client.
+// server handles the requests of one client.
 type server struct {
 	*process
 	ready   bool
@@ -47,7 +47,7 @@ type server struct {
 func (s *server) take(line []byte) {
 	var in rpcLine
 	if json.Unmarshal(line, &in) != nil || len(in.ID) == 0 {
-		return // invalid lines and notifications get no answer
+		return // no answer to notifications and invalid lines
 	}
 	switch {
 	case in.Method == "":
@@ -99,7 +99,7 @@ func (s *server) initialize(in rpcLine) {
 		"serverName", "host", "installationId", newUUID(), "environmentId", nil), "emittedAtMs", 0))
 }
 
-// modelList answers one page. The cursor is the number of models in earlier pages.
+// modelList answers with a page of models. The cursor is the number of models on earlier pages.
 func (s *server) modelList(in rpcLine) {
 	var params struct {
 		Limit  int    `json:"limit"`

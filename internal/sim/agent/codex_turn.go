@@ -13,7 +13,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// sink prints the events of a turn in one of Codex's two protocols.
+// sink prints the events of a turn. Codex has two protocols, for codex exec and for the app server.
 type sink interface {
 	turnStarted(thread string)
 	textDelta(item, delta string)
@@ -51,7 +51,7 @@ const (
 	itemCompact   itemKind = "context_compaction"
 )
 
-// codexTurn plays one prompt in one goroutine.
+// codexTurn plays the script of one prompt. Only one goroutine uses it.
 type codexTurn struct {
 	*process
 	args   codexArgs
@@ -60,19 +60,19 @@ type codexTurn struct {
 	thread string
 	past   []entry
 	items  int
-	open   *codexItem // the text or reasoning that is streamed now
-	said   string     // text of the last message
+	open   *codexItem // text or reasoning that is being streamed
+	said   string     // text of the newest message
 	usage  *script.Usage
 	calls  int64
-	// spareTools lets a running command continue if the turn is interrupted, as the app server does.
+	// spareTools makes commands keep running after the turn was interrupted. The app server does this.
 	spareTools bool
 	live       *liveSink // nil for codex exec
 }
 
-// run plays prompt and returns the exit code of `codex exec`.
+// run plays the script of a prompt and returns the exit code for `codex exec`.
 func (t *codexTurn) run(prompt string) int {
 	t.past = t.store.read(codexFolder, t.thread)
-	if t.live != nil { // The thread exists even if the process dies in its first turn.
+	if t.live != nil { // the app server stores the thread before its first turn
 		if e := t.store.begin(codexFolder, t.thread); e != nil {
 			fmt.Fprintln(t.stderr, e)
 		}
@@ -171,7 +171,7 @@ func (t *codexTurn) step(st script.Step, rest []script.Step) error {
 		t.usage = &st
 		return nil
 	case script.Limits:
-		if t.live != nil { // codex exec does not report them
+		if t.live != nil { // only the app server reports usage limits
 			more := false
 			if len(rest) > 0 {
 				_, more = rest[0].(script.Limits)
@@ -189,7 +189,7 @@ func (t *codexTurn) nextID() string {
 	return fmt.Sprintf("item_%d", t.items-1)
 }
 
-// say streams chunks into an item of a kind. It opens the item if needed.
+// say streams text into an item of this kind. It opens the item if none is open.
 func (t *codexTurn) say(kind itemKind, chunks []string, delay time.Duration) error {
 	if t.open == nil || t.open.kind != kind {
 		t.close()
@@ -219,7 +219,7 @@ func (t *codexTurn) say(kind itemKind, chunks []string, delay time.Duration) err
 	return nil
 }
 
-// close completes the item that is streamed now.
+// close completes the item that is being streamed.
 func (t *codexTurn) close() {
 	if t.open == nil {
 		return
@@ -232,7 +232,7 @@ func (t *codexTurn) close() {
 	t.sink.itemCompleted(item)
 }
 
-// retryText streams text that is never completed, because the connection to the model broke.
+// retryText streams text in an item that is never completed, because the connection to the model breaks.
 func (t *codexTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.say(itemMessage, st.Chunks, st.Delay); err != nil {
 		return err
@@ -254,7 +254,7 @@ func (t *codexTurn) command(st script.Tool) error {
 		return t.liveCommand(st)
 	}
 	if st.Ask && t.args.sandbox != "danger-full-access" {
-		// A command that the sandbox blocks creates no item, because only the model gets the error.
+		// If the sandbox blocks a command, only the model gets the error, and Codex reports no item.
 		fmt.Fprintln(t.stderr, "ERROR codex_core::exec: exec error: command blocked by the sandbox")
 		return context.Cause(t.ctx)
 	}
@@ -265,7 +265,7 @@ func (t *codexTurn) command(st script.Tool) error {
 	return t.perform(st, item, start)
 }
 
-// liveCommand runs a command, after asking for approval if the thread requires it.
+// liveCommand runs a command. It asks the client first, if the thread requires that.
 func (t *codexTurn) liveCommand(st script.Tool) error {
 	item := codexItem{id: t.nextID(), kind: itemCommand, status: "in_progress",
 		command: shell() + " -lc " + shellQuote(st.Command)}
@@ -279,7 +279,7 @@ func (t *codexTurn) liveCommand(st script.Tool) error {
 	return t.perform(st, item, time.Now())
 }
 
-// perform runs the command of an item that was started.
+// perform runs the command of an item that has been reported as started.
 func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) error {
 	var spared func(func())
 	if t.live != nil {
@@ -297,7 +297,7 @@ func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) err
 	return nil
 }
 
-// question asks the client, if one is connected, and prints the answer.
+// question asks the client a question and prints the length of the answer. codex exec has no client to ask.
 func (t *codexTurn) question(st script.Question) error {
 	if t.live == nil {
 		return t.say(itemMessage, []string{"There is no user to ask."}, 0)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// copilotArgs is the part of Copilot's command line that the scripted agent uses.
+// copilotArgs contains those options of Copilot that the scripted agent supports.
 type copilotArgs struct {
 	version, headless         bool
 	allowAll                  bool
@@ -20,7 +20,7 @@ type copilotArgs struct {
 	json                      bool
 }
 
-// parseCopilot parses a command line. A value follows its option after "=" or as the next word.
+// parseCopilot parses a command line. The value of an option follows after "=" or as the next word.
 func parseCopilot(args []string) (a copilotArgs, err error) {
 	for i := 0; i < len(args); i++ {
 		name, v, tied := strings.Cut(args[i], "=")
@@ -64,7 +64,7 @@ func parseCopilot(args []string) (a copilotArgs, err error) {
 	return a, nil
 }
 
-// copilot runs Copilot's command line.
+// copilot parses and runs a command line of Copilot.
 func (p *process) copilot(args []string) int {
 	a, err := parseCopilot(args)
 	switch {
@@ -79,7 +79,7 @@ func (p *process) copilot(args []string) int {
 	return p.copilotOnce(a)
 }
 
-// copilotLogin reports whether the environment has a login that Copilot accepts.
+// copilotLogin reports whether the environment contains a token that Copilot accepts.
 func (p *process) copilotLogin() bool {
 	for _, name := range []string{"COPILOT_PROVIDER_BASE_URL", "COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"} {
 		if p.env[name] != "" {
@@ -89,7 +89,7 @@ func (p *process) copilotLogin() bool {
 	return false
 }
 
-// copilotOnce plays one prompt in one turn, and prints lines of JSON.
+// copilotOnce runs one prompt and prints events as lines of JSON.
 func (p *process) copilotOnce(a copilotArgs) int {
 	if !p.copilotLogin() {
 		return p.fail(1, "Error: No authentication information found.")
@@ -137,7 +137,7 @@ func (p *process) copilotOnce(a copilotArgs) int {
 	return p.copilotResult(t, err)
 }
 
-// copilotResult prints the line that ends a one-shot run.
+// copilotResult prints the last line of a run with one prompt.
 func (p *process) copilotResult(t *copilotTurn, err error) int {
 	var exit exitError
 	if errors.As(err, &exit) {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// copilotRPC is a message of the SDK's protocol.
+// copilotRPC is a message of the protocol that Copilot's SDK uses.
 type copilotRPC struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -27,7 +27,7 @@ type copilotRPC struct {
 	} `json:"params"`
 }
 
-// headlessCopilot is `copilot --headless --stdio`: many sessions for one client.
+// headlessCopilot is the process `copilot --headless --stdio`. It has many sessions for one client.
 type headlessCopilot struct {
 	*process
 	exit chan int
@@ -36,14 +36,13 @@ type headlessCopilot struct {
 	sessions map[string]*copilotSession
 }
 
-// copilotSession is one session of the server.
 type copilotSession struct {
 	server *headlessCopilot
 	id     string
 	dir    string
 	model  string
 
-	// The server's mu guards the following fields.
+	// mu of the server guards the following fields.
 	allowAll bool
 	queue    []copilotMessage
 	running  bool
@@ -138,7 +137,7 @@ func (h *headlessCopilot) open(in copilotRPC) {
 	h.reply(in, obj("sessionId", id, "isRemote", false, "mode", "interactive", "modelState", obj("modelId", s.model)))
 }
 
-// session handles requests about an existing session.
+// session handles a request that is about a session.
 func (h *headlessCopilot) session(in copilotRPC) {
 	h.mu.Lock()
 	s := h.sessions[in.Params.SessionID]
@@ -190,7 +189,7 @@ func (s *copilotSession) event(kind string, data json.RawMessage, ephemeral bool
 		obj("sessionId", s.id, "event", copilotEvent(kind, data, ephemeral)))))
 }
 
-// send queues a message. It plays the message if no other is playing.
+// send adds a message to the queue. If nothing is running, it starts the turn.
 func (s *copilotSession) send(m copilotMessage) {
 	h := s.server
 	h.mu.Lock()
@@ -202,7 +201,7 @@ func (s *copilotSession) send(m copilotMessage) {
 	}
 }
 
-// drain plays the queued prompts, and then reports that the session is idle.
+// drain runs the prompts in the queue, and then reports that the session is idle.
 func (s *copilotSession) drain() {
 	h := s.server
 	aborted := false
@@ -250,7 +249,7 @@ func (s *copilotSession) abort() {
 	}
 }
 
-// ask sends a request to the client and waits for its decision.
+// ask asks the client for permission and waits for the decision.
 func (s *copilotSession) ask(ctx context.Context, call string, request json.RawMessage) (bool, string) {
 	h := s.server
 	h.mu.Lock()
@@ -279,7 +278,7 @@ func (s *copilotSession) ask(ctx context.Context, call string, request json.RawM
 	return d.allow, d.why
 }
 
-// decided passes a decision to the waiting request. It returns false if none waits.
+// decided passes the client's decision to the goroutine that waits for it. It returns false if no goroutine waits.
 func (s *copilotSession) decided(in copilotRPC) bool {
 	h := s.server
 	h.mu.Lock()

@@ -12,21 +12,21 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// copilotTurn plays one prompt in one goroutine.
+// copilotTurn plays the script of one prompt. Only one goroutine uses it.
 type copilotTurn struct {
 	*process
 	ctx     context.Context
 	session string
-	id      string // id of the message; a new one if empty
+	id      string // ID of the user's message; if empty, a new one is created
 	model   string
 	emit    func(kind string, data json.RawMessage, ephemeral bool)
-	// ask asks for permission to use a tool of a kind. If denied, it returns false and a reason.
+	// ask asks for permission to use a tool of this kind. If the permission is denied, it returns false and the reason.
 	ask func(kind, call string, request json.RawMessage) (bool, string)
-	// counts is set if the protocol reports usage.
+	// counts is true if the protocol reports usage.
 	counts bool
 
 	past    []entry
-	message string // id of the streamed message, or ""
+	message string // ID of the message that is being streamed, or ""
 	said    strings.Builder
 	thought strings.Builder
 	usage   *script.Usage
@@ -34,10 +34,10 @@ type copilotTurn struct {
 	calls   int
 }
 
-// errCopilotFailed ends a turn if the model fails permanently.
+// errCopilotFailed is the error that ends a turn because the model's API keeps failing.
 var errCopilotFailed = errors.New("the model failed")
 
-// run plays prompt to its end. The error is nil even if the model failed.
+// run plays the script of a prompt. It returns nil even if the model failed.
 func (t *copilotTurn) run(prompt string) error {
 	t.past = t.store.read(copilotFolder, t.session)
 	if err := t.store.add(copilotFolder, t.session, entry{Prompt: prompt, Dir: t.dir}); err != nil {
@@ -56,7 +56,7 @@ func (t *copilotTurn) run(prompt string) error {
 	return err
 }
 
-// heard reports that a message of the user was added to the conversation.
+// heard reports that a message of the user has become part of the conversation.
 func (t *copilotTurn) heard(prompt, id string) {
 	t.emit("user.message", obj("content", prompt, "transformedContent",
 		"<current_datetime>"+copilotNow()+"</current_datetime>\n\n"+prompt,
@@ -154,7 +154,7 @@ func (t *copilotTurn) think(chunk string) {
 	t.emit("assistant.reasoning_delta", obj("reasoningId", "r", "deltaContent", chunk), true)
 }
 
-// close completes the message that is streamed, with the tool call that ends it.
+// close completes the message that is being streamed, with the tool call at its end.
 func (t *copilotTurn) close(tool string, arguments json.RawMessage) (call string) {
 	requests := []json.RawMessage{}
 	if tool != "" {
@@ -179,7 +179,7 @@ func (t *copilotTurn) close(tool string, arguments json.RawMessage) (call string
 	return call
 }
 
-// retryText streams text and discards it, as Copilot does after a broken connection to the model.
+// retryText streams text and discards it, like Copilot after the connection to the model broke.
 func (t *copilotTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream(st.Chunks, st.Delay, t.text); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (t *copilotTurn) retryText(st script.RetryText, rest []script.Step) error {
 	return t.stream(st.Chunks, 0, t.text)
 }
 
-// retrying discards the streamed text.
+// retrying reports that the text streamed so far is discarded.
 func (t *copilotTurn) retrying(reason string) {
 	t.message = ""
 	t.said.Reset()
@@ -223,14 +223,14 @@ func (t *copilotTurn) command(st script.Tool) error {
 	return nil
 }
 
-// decided reports an answer to Program.Asked, unless the turn has ended.
+// decided passes a decision to Program.Asked, unless the turn has ended.
 func (t *copilotTurn) decided(what string, allowed bool) {
 	if t.ctx.Err() == nil {
 		t.asked(what, allowed)
 	}
 }
 
-// start announces a tool.
+// start reports that a tool starts.
 func (t *copilotTurn) start(tool, title string, arguments json.RawMessage) (call string) {
 	call = t.close(tool, arguments)
 	t.emit("tool.execution_start", obj("toolCallId", call, "toolName", tool, "arguments", arguments, "turnId", "0",
@@ -269,7 +269,7 @@ func (t *copilotTurn) write(st script.Write) error {
 	return nil
 }
 
-// apiError performs a failure of the model's API. It retries failures that may be temporary.
+// apiError plays a failure of the model's API. If the failure may be temporary, Copilot retries.
 func (t *copilotTurn) apiError(st script.APIError) error {
 	kind, reason, most := "query", "api_error", 5
 	switch st.Status {

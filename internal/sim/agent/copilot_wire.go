@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// copilotVersion is the version of the recordings that this agent follows.
+// copilotVersion is the version of Copilot from which the protocol was recorded.
 const copilotVersion = "1.0.102"
 
-// copilotFolder is the folder of sessions, which do not belong to a working directory.
+// copilotFolder is the directory with all sessions. In Copilot, sessions do not belong to a working directory.
 const copilotFolder = "copilot"
 
-// copilotEvent returns a session event as both protocols have it.
+// copilotEvent returns an event of a session. It has the same form in both protocols.
 func copilotEvent(kind string, data json.RawMessage, ephemeral bool) json.RawMessage {
 	if ephemeral {
 		return obj("type", kind, "data", data, "ephemeral", true, "id", newUUID(), "timestamp", copilotNow(),
@@ -27,12 +27,12 @@ func copilotEvent(kind string, data json.RawMessage, ephemeral bool) json.RawMes
 
 func copilotNow() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// frame adds the header of the SDK's protocol to a message.
+// frame puts the header of the SDK's protocol before a message.
 func frame(body []byte) []byte {
 	return append([]byte("Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
 }
 
-// readFrames sends messages until the input ends or is invalid.
+// readFrames returns a channel that receives messages until the input ends or is invalid.
 func (p *process) readFrames() <-chan []byte {
 	out := make(chan []byte)
 	go func() {

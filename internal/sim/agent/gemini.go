@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// geminiVersion is the version of the recordings that this agent follows.
+// geminiVersion is the version of Gemini from which the protocol was recorded.
 const geminiVersion = "0.61.0"
 
 // Exit codes of Gemini.
@@ -21,7 +21,7 @@ const (
 	geminiUntrusted = 55
 )
 
-// geminiArgs is Gemini's command line, as far as ductor uses it.
+// geminiArgs contains those options of Gemini that ductor uses.
 type geminiArgs struct {
 	acp, version        bool
 	output, model, mode string
@@ -32,7 +32,7 @@ type geminiArgs struct {
 
 func geminiModes() []string { return []string{"default", "auto_edit", "yolo", "plan"} }
 
-// parseGemini parses a command line. A value follows its option after "=" or as the next word.
+// parseGemini parses a command line. The value of an option follows after "=" or as the next word.
 func parseGemini(args []string) (geminiArgs, error) {
 	a := geminiArgs{mode: "default", model: geminiModelNames()[0]}
 	for i := 0; i < len(args); i++ {
@@ -89,7 +89,7 @@ func (a *geminiArgs) set(name, value string) error {
 	return nil
 }
 
-// gemini runs Gemini's command line.
+// gemini parses and runs a command line of Gemini.
 func (p *process) gemini(args []string) int {
 	a, err := parseGemini(args)
 	switch {
@@ -116,7 +116,7 @@ func (p *process) hasGeminiLogin() bool {
 	return err == nil
 }
 
-// geminiFolder returns the folder for the sessions of a directory.
+// geminiFolder returns the directory for the sessions of a working directory.
 func geminiFolder(dir string) string { return filepath.Join("gemini", slug(dir)) }
 
 // geminiPrint runs one prompt from standard input.
@@ -146,7 +146,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	select {
 	case err := <-done:
 		return sink.end(t, err)
-	case s := <-p.signals: // Gemini stops without a result, and its tools continue
+	case s := <-p.signals: // Gemini exits without a result, and its commands keep running
 		t.spareTools = true
 		cancel(signalError{s})
 		<-done
@@ -154,7 +154,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	}
 }
 
-// geminiSession finds the session to resume, or creates a new one.
+// geminiSession finds the session to continue, or creates one. It returns false if the process must exit with code.
 func (p *process) geminiSession(a geminiArgs) (id string, code int, ok bool) {
 	folder := geminiFolder(p.dir)
 	switch {

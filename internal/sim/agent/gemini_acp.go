@@ -19,7 +19,8 @@ type acpLine struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// acpServer is `gemini --acp`. It has many sessions, each with at most one turn. One goroutine handles the input.
+// acpServer is the process `gemini --acp`. It has many sessions, each with at most one running turn. One goroutine
+// reads the input.
 type acpServer struct {
 	*process
 	args     geminiArgs
@@ -28,19 +29,18 @@ type acpServer struct {
 
 	mu      sync.Mutex
 	next    int
-	waiting map[string]chan json.RawMessage // requests to the client that wait for an answer
+	waiting map[string]chan json.RawMessage // for each request to the client, receives the answer
 }
 
-// acpSession is one session of the server.
 type acpSession struct {
 	id, dir, mode, model string
-	effort               string // values of the options in SIM_ACP, like brave
+	effort               string // effort and brave are set by the options that SIM_ACP switches on
 	brave                bool
 	cancel               context.CancelCauseFunc // cancels the running turn; nil if none runs
-	done                 chan struct{}           // closed when that turn is over
+	done                 chan struct{}           // closed when that turn has ended
 }
 
-// geminiACP serves the protocol until standard input ends.
+// geminiACP handles requests until standard input ends.
 func (p *process) geminiACP(a geminiArgs) int {
 	s := &acpServer{process: p, args: a, sessions: map[string]*acpSession{}, exits: make(chan int, 1),
 		waiting: map[string]chan json.RawMessage{}}
@@ -101,7 +101,7 @@ func (s *acpServer) take(line []byte) {
 	}
 }
 
-// answered passes a response to the request that waits for it.
+// answered passes the client's response to the goroutine that waits for it.
 func (s *acpServer) answered(in acpLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *acpServer) answered(in acpLine) {
 	}
 }
 
-// reply answers a request. Notifications get no answer.
+// reply answers a request. It does nothing for a notification.
 func (s *acpServer) reply(in acpLine, result json.RawMessage) {
 	if len(in.ID) > 0 {
 		s.out.line(obj("jsonrpc", "2.0", "id", in.ID, "result", result))
@@ -135,7 +135,7 @@ func (s *acpServer) update(session string, kv ...any) {
 		obj("sessionId", session, "update", obj(kv...))))
 }
 
-// ask sends a request to the client and waits for the result. It returns nil if the process ends before.
+// ask sends a request to the client and waits for the result. It returns nil if the process ends before that.
 func (s *acpServer) ask(method string, params json.RawMessage) json.RawMessage {
 	select {
 	case result := <-s.send(method, params):
@@ -145,7 +145,7 @@ func (s *acpServer) ask(method string, params json.RawMessage) json.RawMessage {
 	}
 }
 
-// send sends a request to the client. The channel gets the result.
+// send sends a request to the client. The returned channel receives the result.
 func (s *acpServer) send(method string, params json.RawMessage) <-chan json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +182,8 @@ func (s *acpServer) initialize(in acpLine) {
 			"mcpCapabilities", obj("http", true, "sse", true))))
 }
 
-// methodsVar contains the ways to log in that the agent offers, as JSON. Sessions then require a log-in by one of
-// them. The way with the ID "hangs" never answers, and "fails" fails.
+// methodsVar names the environment variable with the agent's log-in methods, as JSON. If it is set, a session requires
+// a log-in with one of them. The log-in with the ID "hangs" gets no answer, and the one with "fails" fails.
 const methodsVar = "SIM_ACP_METHODS"
 
 func (s *acpServer) authenticate(in acpLine) {
@@ -206,7 +206,8 @@ type acpNew struct {
 	MCP       *[]json.RawMessage `json:"mcpServers"`
 }
 
-// opening parses a request that creates or loads a session. It returns false if it rejected the request.
+// opening parses a request that creates or loads a session. If the request is invalid, it answers with an error and
+// returns false.
 func (s *acpServer) opening(in acpLine) (acpNew, bool) {
 	var p acpNew
 	switch {
@@ -235,7 +236,6 @@ func (s *acpServer) commands(session *acpSession) {
 		"availableCommands", []json.RawMessage{obj("name", "memory", "description", "Manage memory.")})
 }
 
-// begin adds a session.
 func (s *acpServer) begin(id, dir string) *acpSession {
 	session := &acpSession{id: id, dir: dir, mode: "default", model: s.args.model}
 	if s.acpHas("options") != "" {
@@ -262,10 +262,10 @@ func (s *acpServer) state(a *acpSession) []any {
 
 func acpModes() []string { return []string{"default", "autoEdit", "yolo", "plan"} }
 
-// replayAfter is the time between the answer to a load and the replay of the session.
+// replayAfter is the pause between the answer to session/load and the replay of the session.
 const replayAfter = 20 * time.Millisecond
 
-// loadSession replays the session after its answer, as Gemini does.
+// loadSession loads a session. Like Gemini, it answers first and then replays the session.
 func (s *acpServer) loadSession(in acpLine) {
 	p, ok := s.opening(in)
 	if !ok {
@@ -288,7 +288,7 @@ func (s *acpServer) loadSession(in acpLine) {
 	s.commands(session)
 }
 
-// session returns the session of a request. It returns nil if it rejected the request.
+// session returns the session of a request. For an unknown session, it answers with an error and returns nil.
 func (s *acpServer) session(in acpLine) *acpSession {
 	var p struct {
 		SessionID string `json:"sessionId"`
@@ -301,7 +301,7 @@ func (s *acpServer) session(in acpLine) *acpSession {
 	return session
 }
 
-// choose changes a setting. An agent with options has no other methods for that.
+// choose changes the mode or model of a session. If SIM_ACP switches options on, it is an unknown method.
 func (s *acpServer) choose(in acpLine) {
 	options := s.acpHas("options") != ""
 	switch {

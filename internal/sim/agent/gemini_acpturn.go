@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// prompt starts a turn, and cancels a running one.
+// prompt starts a turn. If a turn of the session is running, it cancels that first.
 func (s *acpServer) prompt(in acpLine) {
 	session := s.session(in)
 	if session == nil {
@@ -49,7 +49,7 @@ func (s *acpServer) prompt(in acpLine) {
 	go s.play(in, t, session.model, prompt, session.done)
 }
 
-// inDir returns the process with the working directory of a session.
+// inDir returns a copy of the process that has the working directory of a session.
 func (s *acpServer) inDir(dir string) *process {
 	p := *s.process
 	p.dir = dir
@@ -85,7 +85,7 @@ func (s *acpServer) play(in acpLine, t *geminiTurn, model, prompt string, done c
 	}
 }
 
-// acpSink reports a turn by updates of its session.
+// acpSink reports a turn as session/update notifications.
 type acpSink struct {
 	s       *acpServer
 	session string
@@ -127,7 +127,7 @@ func said(text string) []json.RawMessage {
 	return []json.RawMessage{obj("type", "content", "content", obj("type", "text", "text", text))}
 }
 
-// permit waits for the answer even if the turn is cancelled in the meantime, as Gemini does.
+// permit asks the client for permission. Like Gemini, it waits for the answer even if the turn is cancelled.
 func (k *acpSink) permit(ctx context.Context, c geminiCall) (bool, error) {
 	content := c.diff()
 	if content == nil {
@@ -152,7 +152,8 @@ func permitOptions() []json.RawMessage {
 	}
 }
 
-// toolStarted announces a call. A call that needed permission is only reported at its end.
+// toolStarted reports that a tool call starts, unless the client already knows the call because of a request for
+// permission.
 func (k *acpSink) toolStarted(c geminiCall) {
 	if !c.asked {
 		k.s.update(k.session, append([]any{"sessionUpdate", "tool_call"}, c.acp("in_progress", nil)...)...)

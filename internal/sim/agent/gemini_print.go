@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// geminiPrinter prints the events of `gemini -o stream-json`. Without json it prints only the answer.
+// geminiPrinter prints the events of `gemini -o stream-json`. If json is false, it prints only the answer.
 type geminiPrinter struct {
 	*process
 	json  bool
@@ -37,7 +37,7 @@ func (s *geminiPrinter) text(chunk string) {
 	s.event("message", "role", "assistant", "content", chunk, "delta", true)
 }
 
-// think prints nothing: this protocol has no reasoning.
+// think does nothing, because this protocol has no reasoning.
 func (s *geminiPrinter) think(string) {}
 
 func (s *geminiPrinter) permit(_ context.Context, c geminiCall) (bool, error) {

@@ -13,11 +13,12 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// geminiSink prints the events of a turn in one of Gemini's two protocols.
+// geminiSink prints the events of a turn. Gemini has two protocols, for one prompt and for the Agent Client Protocol.
 type geminiSink interface {
 	text(chunk string)
 	think(chunk string)
-	// permit asks for permission if the protocol supports it. It returns the answer, or the cause of the turn's end.
+	// permit asks for permission, if the protocol has a way to ask. It returns the answer, or an error if the turn has
+	// ended.
 	permit(ctx context.Context, call geminiCall) (bool, error)
 	toolStarted(call geminiCall)
 	toolEnded(call geminiCall)
@@ -28,14 +29,14 @@ type geminiSink interface {
 type geminiCall struct {
 	id, name, title, kind string
 	command               string
-	path, before, body    string // of a written file
+	path, before, body    string // path, old and new content of a file
 	output                string
-	code                  int    // of a command
-	failed                string // error of the call, or ""
-	asked                 bool   // the user was asked, so the client knows the call
+	code                  int    // exit code of a command
+	failed                string // error message if the call failed
+	asked                 bool   // the client knows the call, because it was asked for permission
 }
 
-// geminiTurn plays one prompt in one goroutine.
+// geminiTurn plays the script of one prompt. Only one goroutine uses it.
 type geminiTurn struct {
 	*process
 	ctx        context.Context
@@ -47,12 +48,12 @@ type geminiTurn struct {
 	tools      int
 	calls      int64
 	usage      *script.Usage
-	said       []string // chunks of text
+	said       []string // text of the answer, in pieces
 	late       []script.Late
-	spareTools bool // a command continues after its turn was cancelled
+	spareTools bool // commands keep running after the turn was cancelled
 }
 
-// geminiFailure ends a turn with an error of the model's API.
+// geminiFailure is the error that ends a turn because the model's API failed.
 type geminiFailure struct {
 	status  int
 	message string
@@ -60,17 +61,17 @@ type geminiFailure struct {
 
 func (f geminiFailure) Error() string { return f.message }
 
-// errDenied ends a tool that was not allowed.
+// errDenied is the error of a tool call that was not allowed.
 var errDenied = errors.New("denied")
 
-// run plays prompt. Its error is a geminiFailure, an exitError or the cause of the turn's context.
+// run plays the script of a prompt. The error is a geminiFailure, an exitError, or the cause of the turn's context.
 func (t *geminiTurn) run(prompt string) error {
 	folder := geminiFolder(t.dir)
 	t.past = t.store.read(folder, t.session)
 	err := t.play(t.responses(prompt))
 	t.ended(prompt, err)
 	if errors.Is(err, errDenied) {
-		err = nil // Gemini ends the turn after a denial
+		err = nil // Gemini ends the turn successfully after a denied call
 	}
 	keep := func() error {
 		return t.store.add(folder, t.session, entry{Prompt: prompt, Dir: t.dir, Tokens: t.counted()})
@@ -84,8 +85,9 @@ func (t *geminiTurn) run(prompt string) error {
 	return err
 }
 
-// forgets reports whether Gemini removes the prompt from its session. In live mode it does so if the turn was cancelled
-// or failed before a tool ran. The real Gemini also removes a turn that was cancelled after, but not during, a tool.
+// forgets reports whether Gemini removes the prompt from its session. In the Agent Client Protocol it does so if the
+// turn was cancelled or failed, and no tool had run. The real Gemini also does so if the turn was cancelled after a
+// tool had run.
 func (t *geminiTurn) forgets(err error) bool {
 	var failure geminiFailure
 	_, live := t.sink.(*acpSink)
@@ -120,7 +122,7 @@ func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
 		return t.say(t.sink.think, st.Chunks, st.Delay)
 	case script.History:
 		return t.say(t.sink.text, []string{history(t.past)}, 0)
-	case script.RetryText: // Gemini repeats the text silently after a pause
+	case script.RetryText: // Gemini sends the text once more after a pause, and reports nothing
 		if err := t.say(t.sink.text, st.Chunks, st.Delay); err != nil {
 			return err
 		}
@@ -168,7 +170,7 @@ func (t *geminiTurn) say(print func(string), chunks []string, delay time.Duratio
 	return nil
 }
 
-// unsaid plays an answer without an end reason. Gemini retries without success, and counts no tokens.
+// unsaid plays an answer that ends without a reason. Gemini retries, fails, and counts no tokens.
 func (t *geminiTurn) unsaid(st script.End) error {
 	if st.Reason != script.EndUnsaid {
 		return nil
@@ -185,7 +187,7 @@ func (t *geminiTurn) call(name, title, kind string) geminiCall {
 	return geminiCall{id: fmt.Sprintf("%s__fc_%d_%d", name, len(t.past), t.tools), name: name, title: title, kind: kind}
 }
 
-// allowed asks for permission if the mode requires it. edit is true for an edit.
+// allowed asks for permission if the approval mode requires that. edit is true if the tool changes a file.
 func (t *geminiTurn) allowed(c *geminiCall, edit bool) error {
 	if t.mode == "yolo" || edit && t.mode == "auto_edit" {
 		return context.Cause(t.ctx)
@@ -215,7 +217,7 @@ func (t *geminiTurn) command(st script.Tool) error {
 		return err
 	}
 	c.output, c.code = strings.TrimSuffix(run.output, "\n"), run.code
-	if run.code != 0 && strings.TrimSpace(c.output) == "" { // otherwise only the model gets the exit code
+	if run.code != 0 && strings.TrimSpace(c.output) == "" { // with output, only the model gets the exit code
 		c.output = fmt.Sprintf("Command exited with code: %d", run.code)
 	}
 	t.sink.toolEnded(c)
@@ -243,7 +245,7 @@ func (t *geminiTurn) write(st script.Write) error {
 }
 
 func (t *geminiTurn) apiError(st script.APIError) error {
-	if st.Times > 0 { // Gemini retries silently until the request succeeds
+	if st.Times > 0 { // Gemini retries until the request succeeds, and reports nothing
 		return sleep(t.ctx, max(st.Delay, 10*time.Millisecond)*time.Duration(st.Times))
 	}
 	said := or(st.Message, "scripted error "+fmt.Sprint(st.Status))

@@ -7,7 +7,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// history returns the answer to [[history]]: the plain part of each earlier prompt.
+// history returns the answer to the directive [[history]]: the earlier prompts without their directives.
 func history(past []entry) string {
 	if len(past) == 0 {
 		return "This is the first message of the session."

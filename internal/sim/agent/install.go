@@ -13,18 +13,18 @@ const (
 	Codex   = "codex"
 	Gemini  = "gemini"
 	Copilot = "copilot"
-	// Plain is an agent without a vendor, with the protocol of PlainLine.
+	// Plain is an agent that no vendor makes. Its protocol is PlainLine.
 	Plain = "plain"
 )
 
-// Subcommand is the first argument that makes any program the scripted agent: `ductor sim-agent claude …`.
+// Subcommand is the first argument with which a program acts as the scripted agent, as in `ductor sim-agent claude …`.
 const Subcommand = "sim-agent"
 
-// homeVar contains the directory in which scripted agents store their sessions.
+// homeVar names the environment variable with the directory in which scripted agents store their sessions.
 const homeVar = "DUCTOR_SIM_HOME"
 
-// RunIfChild runs the scripted agent and exits if this process was started under an agent's name or with Subcommand.
-// Call it first in main or TestMain.
+// RunIfChild checks whether this process was started under the name of an agent, or with Subcommand. If so, it runs the
+// scripted agent and exits. Call it first in main or TestMain.
 func RunIfChild() {
 	if args, ok := childArgs(os.Args); ok {
 		env := os.Environ()
@@ -35,8 +35,8 @@ func RunIfChild() {
 	}
 }
 
-// exit ends the process. With the race detector, os.Exit takes a second, which would slow down tests that start many
-// agents. If GORACE is set, exit uses os.Exit for the race report.
+// exit ends the process. With the race detector, os.Exit takes a second, which is too slow for tests that start many
+// agents. So exit uses a faster way, unless GORACE is set, which requires os.Exit to write its report.
 func exit(code int) {
 	if os.Getenv("GORACE") != "" {
 		os.Exit(code)
@@ -58,11 +58,11 @@ func childArgs(argv []string) ([]string, bool) {
 	return nil, false
 }
 
-// Programs contains the paths of the scripted agents in a folder. Dir can be put on PATH.
+// Programs contains the paths of the scripted agents. Dir is the directory with all of them, for PATH.
 type Programs struct{ Dir, Claude, Codex, Gemini, Copilot, Plain string }
 
-// Install links the running program into dir under the name of each agent. The program must call RunIfChild. Install
-// keeps existing links.
+// Install creates links to the running program in dir, with the names of the agents. The program must call RunIfChild.
+// Links that exist stay.
 func Install(dir string) (Programs, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -71,7 +71,7 @@ func Install(dir string) (Programs, error) {
 	return InstallFrom(self, dir)
 }
 
-// InstallFrom is Install for a program other than the running one, given by its absolute path.
+// InstallFrom does the same as Install for another program. program is its absolute path.
 func InstallFrom(program, dir string) (Programs, error) {
 	p := Programs{
 		Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex),

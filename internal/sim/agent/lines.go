@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// lines writes whole lines, each in one call. Safe for concurrent use.
+// lines writes whole lines, each with one call of Write. It is safe for concurrent use.
 type lines struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// raw writes b unchanged. It ignores errors, because they mean that the reader has left.
+// raw writes b. It ignores errors, because they mean that the client has disconnected.
 func (l *lines) raw(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = l.w.Write(b)
 }
 
-// line writes b and a line end.
+// line writes b and a line feed.
 func (l *lines) line(b []byte) { l.raw(append(b, '\n')) }
 
-// obj returns a JSON object of alternating keys and values. It preserves their order, as the agents do.
+// obj returns a JSON object. kv contains its keys and values, in this order.
 func obj(kv ...any) json.RawMessage {
 	b := []byte{'{'}
 	for i := 0; i+1 < len(kv); i += 2 {

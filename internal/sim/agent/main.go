@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Main runs the program and returns its exit code. The first argument is the agent's name. Main handles signals. The
-// caller must then exit, which ends everything that still runs.
+// Main runs a scripted agent and returns its exit code. args begins with the name of the agent. Main handles signals.
+// The caller must exit after it, to end everything that the agent has started.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -26,30 +26,34 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 		Signals: signals}.Run(context.Background())
 }
 
-// Program is a scripted agent inside a process that has other work too.
+// Program is a scripted agent that runs inside another process.
 type Program struct {
-	Args           []string // arguments, starting with the agent's name
+	Args           []string // arguments, beginning with the name of the agent
 	Env            []string
 	Dir            string // working directory
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Signals        <-chan os.Signal
 
-	// IgnoreTerm is called by a script that ignores SIGTERM. If it is nil, the process ignores the signal.
+	// The agent calls IgnoreTerm if its script tells it to ignore SIGTERM. If it is nil, the process ignores the
+	// signal.
 	IgnoreTerm func()
-	// Shell runs a command of a tool until ctx ends. If it is nil, a shell of this machine runs it.
+	// Shell runs a command of a tool until it ends or ctx is done. If it is nil, the agent uses a shell on this
+	// machine.
 	Shell func(ctx context.Context, dir, command string) (output string, code int)
-	// Heard is called with each prompt that the agent starts, and Wrote for each file that it wrote. Both may be nil.
+	// The agent calls Heard with each prompt that it starts to answer, and Wrote for each file that it has written.
+	// Both may be nil.
 	Heard func(prompt string)
 	Wrote func(path, text string)
-	// Asked is called with each answer to a request to run a command or to write a text. It may be nil.
+	// The agent calls Asked with each answer to a request for permission. what is the command, or the text to write.
+	// Asked may be nil.
 	Asked func(what string, allowed bool)
-	// Ended is called with each prompt whose turn succeeded, after the answer is printed. It may be nil.
+	// The agent calls Ended with each prompt whose turn succeeded, after it has printed the answer. Ended may be nil.
 	Ended func(prompt string)
 }
 
-// Run runs the program to its end and returns its exit code. The caller must then cancel ctx, which ends everything
-// that the program started. Cancelling ctx earlier kills the program.
+// Run runs the agent until it ends and returns its exit code. The caller must then cancel ctx, which ends everything
+// that the agent has started. If ctx is cancelled earlier, the agent is killed.
 func (o Program) Run(ctx context.Context) int {
 	p, args := newProcess(ctx, o), o.Args
 	if len(args) == 0 {
@@ -70,10 +74,10 @@ func (o Program) Run(ctx context.Context) int {
 	return p.fail(2, "no scripted agent is called "+args[0])
 }
 
-// process is one run of the program.
+// process is a running scripted agent.
 type process struct {
 	stdin   io.Reader
-	stdout  io.Writer // the unbuffered writer, which may be a file
+	stdout  io.Writer // unbuffered; may be a file
 	out     *lines
 	stderr  io.Writer
 	env     map[string]string
@@ -81,7 +85,7 @@ type process struct {
 	dir     string
 	store   store
 	signals <-chan os.Signal
-	life    context.Context // ends with the process
+	life    context.Context // cancelled when the agent ends
 	program Program
 }
 
@@ -102,35 +106,34 @@ func newProcess(life context.Context, o Program) *process {
 	}
 }
 
-// asked passes an answer to Program.Asked.
 func (p *process) asked(what string, allowed bool) {
 	if p.program.Asked != nil && p.life.Err() == nil {
 		p.program.Asked(what, allowed)
 	}
 }
 
-// ended reports a successful turn to Program.Ended.
+// ended calls Program.Ended if the turn succeeded.
 func (p *process) ended(prompt string, err error) {
 	if err == nil && p.program.Ended != nil && p.life.Err() == nil {
 		p.program.Ended(newestText(prompt))
 	}
 }
 
-// fail prints message to standard error and returns code.
+// fail prints an error message and returns code.
 func (p *process) fail(code int, message string) int {
 	fmt.Fprintln(p.stderr, message)
 	return code
 }
 
-// exitError ends the process from within a turn.
+// exitError is the error of a turn that ends the process.
 type exitError struct{ code int }
 
 func (e exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-// errInterrupted is the cause in the context of a turn that the user interrupted.
+// errInterrupted is the cause of the context of a turn that the user has interrupted.
 var errInterrupted = errors.New("interrupted")
 
-// sleep waits for d or the end of ctx.
+// sleep waits for the duration d, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// PlainLine is a line of the scripted agent's own protocol. The protocol is the minimum for a live agent: one session
-// at a time, one JSON object per line.
+// PlainLine is a line of the scripted agent's own protocol, a JSON object. The protocol is as small as possible for an
+// agent that runs more than one turn. The agent has one session at a time.
 //
-//	in   prompt     Text; ID is the session to resume, or empty for a new one; Allow permits all tools
-//	     answer     to an ask: its ID, and Allow
+//	in   prompt     Text is the prompt; ID is the session to continue, or empty for a new one; Allow permits all tools
+//	     answer     the answer to an ask with the same ID; Allow is the decision
 //	     interrupt  ends the turn
-//	     (end)      no more prompts and answers; the agent ends its turn and exits
-//	out  session    ID
-//	     text       ID of the block to which Text belongs
-//	     think      Text
-//	     tool       ID, and the command as Text
-//	     result     of a tool: its ID, and Text
-//	     ask        ID, and the command that needs permission as Text
-//	     done       the turn is over; Error is the failure, if any
+//	     (end)      at the end of the input, the agent ends its turn and exits
+//	out  session    ID is the session
+//	     text       Text is a part of the answer; ID is the block to which it belongs
+//	     think      Text is a part of the reasoning
+//	     tool       a tool starts; ID is the call, and Text is the command
+//	     result     the tool with the same ID has ended; Text is the result
+//	     ask        the agent asks for permission; ID is the request, and Text is the command
+//	     done       the turn has ended; Error is the failure, or empty
 type PlainLine struct {
 	Kind  string `json:"kind"`
 	ID    string `json:"id,omitempty"`
@@ -36,11 +36,11 @@ type plainAgent struct {
 	*process
 	cancel  context.CancelCauseFunc // cancels the running turn; nil if none runs
 	over    chan error
-	answers chan PlainLine // closed after the end of input
+	answers chan PlainLine // closed at the end of the input
 	block   int
 }
 
-// plain serves the protocol until standard input ends.
+// plain handles input until standard input ends.
 func (p *process) plain() int {
 	a := &plainAgent{process: p, over: make(chan error), answers: make(chan PlainLine, 8)}
 	input := p.readLines()
@@ -50,7 +50,7 @@ func (p *process) plain() int {
 			if !ok && a.cancel == nil {
 				return 0
 			}
-			if !ok { // no turn can follow
+			if !ok { // at the end of the input, no other turn can start
 				input = nil
 				close(a.answers)
 				continue
@@ -88,7 +88,7 @@ func (a *plainAgent) take(in PlainLine) {
 	case in.Kind == "answer":
 		select {
 		case a.answers <- in:
-		default: // no turn has asked for it
+		default: // the answer to a request of an earlier turn
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// This file performs script.Request: a request for permission with the script's own fields. The agent only prints the
-// answer.
+// This file plays script.Request, a request for permission whose fields the script defines. The agent runs no tool and
+// only prints the answer.
 
-// fieldsOf returns the fields of a request, without their braces.
+// fieldsOf returns the JSON fields of a request, without the braces around them.
 func fieldsOf(st script.Request) []byte {
 	params := bytes.TrimSpace([]byte(st.Params))
 	if !json.Valid(params) || params[0] != '{' {
@@ -21,7 +21,7 @@ func fieldsOf(st script.Request) []byte {
 	return bytes.TrimSpace(params[1 : len(params)-1])
 }
 
-// withFields returns an object with kv and the fields of a request.
+// withFields returns a JSON object with the keys and values in kv and the fields of a request.
 func withFields(st script.Request, kv ...any) json.RawMessage {
 	own, fields := obj(kv...), fieldsOf(st)
 	if len(fields) == 0 {
@@ -54,13 +54,13 @@ func (t *codexTurn) request(st script.Request) error {
 	return t.say(itemMessage, answered(allowed), 0)
 }
 
-// request sends a request unchanged.
+// request sends a request to the client and returns whether it was allowed.
 func (s *liveSink) request(ctx context.Context, method string, params json.RawMessage) (allowed bool) {
 	var answer struct {
 		Decision, Action string
 		Permissions      map[string]json.RawMessage
 	}
-	_ = json.Unmarshal(s.threads.ask(ctx, method, params, s.thread.id), &answer) // an invalid answer denies
+	_ = json.Unmarshal(s.threads.ask(ctx, method, params, s.thread.id), &answer) // an invalid answer means no
 	return answer.Decision == "accept" || answer.Action == "accept" || len(answer.Permissions) > 0
 }
 
@@ -82,13 +82,13 @@ func (t *geminiTurn) request(st script.Request) error {
 	return t.say(t.sink.text, answered(strings.HasPrefix(answer, "proceed")), 0)
 }
 
-// request sends a request about a tool call unchanged, and returns the chosen option.
+// request asks the client about a tool call, and returns the option that the client has chosen.
 func (k *acpSink) request(call json.RawMessage) string {
 	var r struct {
 		Outcome struct{ Outcome, OptionID string } `json:"outcome"`
 	}
 	_ = json.Unmarshal(bytes.TrimSpace(k.s.ask("session/request_permission",
 		obj("sessionId", k.session, "toolCall", call,
-			"options", permitOptions()))), &r) // an invalid answer denies
+			"options", permitOptions()))), &r) // an invalid answer means no
 	return r.Outcome.OptionID
 }

@@ -10,17 +10,16 @@ import (
 	"strings"
 )
 
-// store stores sessions on disk, each in a file of JSON lines.
+// store contains sessions, each in a file of JSON lines.
 type store struct{ root string }
 
-// entry is one turn of a session.
 type entry struct {
 	Prompt string `json:"prompt"`
 	Dir    string `json:"dir"`
 	Tokens tokens `json:"tokens"`
 }
 
-// tokens are the usage of a turn.
+// tokens is the usage of one turn.
 type tokens struct {
 	Input     int64 `json:"in"`
 	Cached    int64 `json:"cached"`
@@ -32,7 +31,7 @@ func (t tokens) plus(u tokens) tokens {
 	return tokens{t.Input + u.Input, t.Cached + u.Cached, t.Output + u.Output, t.Reasoning + u.Reasoning}
 }
 
-// slug converts a working directory to a directory name, as Claude does.
+// slug turns the path of a working directory into a name for a directory, in the same way as Claude.
 func slug(dir string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -51,7 +50,7 @@ func (s store) has(folder, id string) bool {
 	return err == nil
 }
 
-// add appends e to a session, and creates the session if needed.
+// add appends a turn to a session. It creates the session if necessary.
 func (s store) add(folder, id string, e entry) error {
 	path := s.path(folder, id)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -65,7 +64,7 @@ func (s store) add(folder, id string, e entry) error {
 	return errors.Join(err, f.Close())
 }
 
-// begin creates a session without turns, unless it exists.
+// begin creates an empty session if necessary.
 func (s store) begin(folder, id string) error {
 	path := s.path(folder, id)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -78,7 +77,7 @@ func (s store) begin(folder, id string) error {
 	return f.Close()
 }
 
-// read returns the turns of a session, or none if it does not exist. It skips invalid lines.
+// read returns the turns of a session. It skips invalid lines. For an unknown session, the result is empty.
 func (s store) read(folder, id string) []entry {
 	b, err := os.ReadFile(s.path(folder, id))
 	if err != nil {

@@ -17,20 +17,22 @@ type toolRun struct {
 	code   int
 }
 
-// toolDrain is how long to wait for output after a command if one of its processes holds the output open.
+// toolDrain limits how long runTool waits for output after a command has ended, if a child of the command keeps the
+// output open.
 const toolDrain = 500 * time.Millisecond
 
-// signalPatience is how long to wait for the agent's signal after a signal has ended its command. A runner that ends
-// an agent also ends its commands, and a real agent handles its own signal first.
+// signalPatience is how long runTool waits after a signal has ended a command. The agent may get a signal, too, because
+// a runner that ends an agent also ends its commands. A real agent handles its own signal first.
 const signalPatience = time.Second
 
-// runTool runs a shell command in a new session, as the real agents do. When ctx ends, it returns immediately. kill
-// then decides whether to kill the command or let it continue.
+// runTool runs a shell command in a process session of its own, like the real agents. If ctx is done, it returns at
+// once. kill then decides whether the command is killed or keeps running.
 func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
 	return p.runToolOrSpare(ctx, command, kill, nil)
 }
 
-// runToolOrSpare is like runTool. If a command continues, it passes spared a function that kills the command.
+// runToolOrSpare is like runTool. If the command keeps running, it also calls spared with a function that kills the
+// command.
 func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool,
 	spared func(kill func())) (toolRun, error) {
 	if p.program.Shell != nil {
@@ -72,7 +74,7 @@ func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(
 	}
 }
 
-// runShell is like runToolOrSpare, with the shell of the program.
+// runShell does the same as runToolOrSpare with Program.Shell.
 func (p *process) runShell(ctx context.Context, command string, kill func(cause error) bool,
 	spared func(kill func())) (toolRun, error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -122,9 +124,9 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// writeFile writes a file and creates its directory.
+// writeFile writes a file. It creates the directory if necessary.
 func (p *process) writeFile(path, text string) error {
-	if err := p.life.Err(); err != nil { // a killed process must not write
+	if err := p.life.Err(); err != nil { // a killed agent must not write
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -139,7 +141,7 @@ func (p *process) writeFile(path, text string) error {
 	return nil
 }
 
-// abs returns an absolute path for a path in the working directory.
+// abs makes a path absolute. A relative path begins in the working directory.
 func (p *process) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

@@ -16,14 +16,14 @@ import (
 	"time"
 	"unsafe"
 
-	_ "github.com/mattn/go-sqlite3" // vfs.c links to its SQLite
+	_ "github.com/mattn/go-sqlite3" // vfs.c is linked to the SQLite of this package
 )
 
-// Op is a kind of call.
+// Op is a kind of call to the disk.
 type Op int
 
 const (
-	Open     Op = C.op_open // of a new file
+	Open     Op = C.op_open // creates a file
 	Read     Op = C.op_read
 	Write    Op = C.op_write
 	Truncate Op = C.op_truncate
@@ -48,11 +48,12 @@ type handle struct {
 	life *life
 	file *file
 	name string
-	// journal is set for a new log or journal. The first sync of such a file also syncs its directory.
+	// journal is true for a new write-ahead log or rollback journal. The first sync of such a file also syncs the
+	// directory.
 	journal atomic.Bool
 }
 
-// handles maps the numbers that the C code uses to handles.
+// handles contains the open files, by the number that the C code uses.
 var (
 	handles    sync.Map
 	lastHandle atomic.Int64
@@ -63,7 +64,7 @@ func handleOf(number C.sqlite3_int64) *handle {
 	return h.(*handle)
 }
 
-// at returns the disk of a path and the file's name there.
+// at returns the simulated disk that contains a path, and the file's name on it.
 func at(path *C.char) (d *Disk, name string) {
 	dir, name := filepath.Split(C.GoString(path))
 	found, ok := disks.Load(filepath.Clean(dir))
@@ -160,7 +161,7 @@ func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
 	now, _, err := d.find(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return 0 // vfs.c then calls the operating system, which returns the error
+		return 0 // vfs.c then makes the real system call, which returns the error
 	case err != nil:
 		return C.int(syscall.EIO)
 	}
@@ -177,14 +178,15 @@ func simSleep(microseconds C.int) { time.Sleep(time.Duration(microseconds) * tim
 //export simNow
 func simNow() C.sqlite3_int64 { return C.sqlite3_int64(time.Now().UnixMilli()) }
 
-// effort is the data of a call, and the amount that took effect.
+// effort is the data of a call, and how much of it was written.
 type effort struct {
-	by   any // descriptor of the call
+	by   any // the file descriptor of the call
 	data []byte
-	done int // bytes written
+	done int // number of bytes written
 }
 
-// do makes a call of a program's life, with the fault that the test injects. It returns 0 or the error of the call.
+// do performs a call with the fault that the test has chosen for it. now is the life of the process that makes the
+// call. do returns 0 or an error number.
 func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 	fault, dead := d.decide(&c, now, f)
 	if dead {
@@ -194,7 +196,7 @@ func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 		time.Sleep(fault.Delay)
 	}
 	d.mu.Lock()
-	if now.over { // the life ended in the meantime
+	if now.over { // the process has crashed in the meantime
 		d.mu.Unlock()
 		return syscall.EIO
 	}
@@ -219,7 +221,7 @@ func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 	return 0
 }
 
-// decide counts a call and asks the test for a fault.
+// decide counts a call and asks the test for its fault. dead is true if the process has crashed.
 func (d *Disk) decide(c *Call, now *life, f *file) (fault Fault, dead bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,7 +244,7 @@ func (d *Disk) decide(c *Call, now *life, f *file) (fault Fault, dead bool) {
 	return fault, false
 }
 
-// effect applies a call. The caller holds mu.
+// effect performs the whole call. The caller holds mu.
 func (d *Disk) effect(c Call, f *file, w *effort) {
 	switch c.Op {
 	case Open:
@@ -264,7 +266,7 @@ func (d *Disk) effect(c Call, f *file, w *effort) {
 	}
 }
 
-// fail applies the part of a failing call that takes effect. The caller holds mu.
+// fail performs a part of the call, because it fails. The caller holds mu.
 func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
 	switch c.Op {
 	case Write:
@@ -279,22 +281,22 @@ func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
 	}
 }
 
-// tear applies the part of a call that takes effect if a crash interrupts it. The caller holds mu.
+// tear performs a part of the call, because a crash interrupts it. The caller holds mu.
 func (d *Disk) tear(c Call, f *file, w *effort, how Crash) {
 	switch {
 	case c.Op == Read:
-	case c.Op == Write && how == Kill: // the kernel writes pages one by one
+	case c.Op == Write && how == Kill: // the kernel writes page by page
 		page := int(c.Offset/pageSize+1)*pageSize - int(c.Offset)
 		done := min(len(w.data), d.random.IntN(len(w.data)/pageSize+2)*page)
 		f.change(change{offset: c.Offset, data: w.data[:done]})
-	case c.Op == Sync && d.random.IntN(2) == 0: // losePower decides how much is on the medium
+	case c.Op == Sync && d.random.IntN(2) == 0: // losePower selects the changes that reach the medium
 	case d.random.IntN(2) == 0:
 		d.effect(c, f, w)
-		w.done = 0 // the program is dead and gets no result
+		w.done = 0 // the process has crashed and gets no result
 	}
 }
 
-// evict drops pages that a failed sync lost, so that programs read the content of the medium.
+// evict drops the pages that a failed sync did not write, so that programs read the old content from the medium.
 func (d *Disk) evict(name string, f *file) {
 	if d.names[name] != f {
 		return
@@ -302,7 +304,7 @@ func (d *Disk) evict(name string, f *file) {
 	content := f.evict()
 	out, err := os.OpenFile(d.path(name), os.O_WRONLY, 0)
 	if err != nil {
-		return // the file was removed, so no program can open it
+		return // the file was removed, so it cannot be opened
 	}
 	_, _ = out.WriteAt(content, 0)
 	_ = out.Close()

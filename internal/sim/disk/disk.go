@@ -1,14 +1,15 @@
-// Package disk simulates a disk below SQLite for tests. It fails like real disks, and loses unsynced data in a power
-// failure.
+// Package disk simulates a disk under SQLite for tests. The disk can fail like a real one, and it loses data in a power
+// failure that was not synced.
 //
 // SQLite uses files in a real directory, with its own locks and shared memory, so that connections interact as in
-// production. A VFS between SQLite and the files is the default in each process that links this package. It forwards
-// calls for other directories. For each file of a Disk it tracks the content that programs read, the content of the
-// medium, and the pending changes between the two. A Disk counts the calls that change something. A function of the
-// test decides which calls fail, take long, or crash the process.
+// production. The package installs a VFS between SQLite and these files. It is the default VFS of each process that
+// links this package, and forwards calls for all other directories. For each file of a Disk it records the content that
+// programs read, the content on the medium, and the changes that are still on the way from one to the other. A Disk
+// counts the calls that change something. A function of the test decides which calls fail, take long, or crash the
+// process.
 //
-// A program that syncs a file itself calls Disk.Sync instead. The simulation covers only files that SQLite opened or
-// that were passed to Sync.
+// A program that syncs a file without SQLite must call Disk.Sync. The simulation only knows files that SQLite has
+// opened or that were passed to Sync.
 package disk
 
 import (
@@ -25,38 +26,38 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	_ "ductor/internal/store/sqlite/compiler" // fails to compile without a C compiler
+	_ "ductor/internal/store/sqlite/compiler" // gives a clear error without a C compiler
 )
 
-// Crash is a way in which a process can end.
+// Crash is how a process ends.
 type Crash int
 
 const (
 	NoCrash Crash = iota
-	Kill          // the process dies; the kernel writes everything to the medium eventually
-	Power         // the machine loses power; only the content of the medium survives
+	Kill          // the process is killed; the kernel later writes everything to the medium
+	Power         // the machine loses power; only data on the medium survives
 )
 
-// Call is a call of a program.
+// Call is a call of a program to the disk.
 type Call struct {
 	Op     Op
-	Name   string // of the file in the disk's directory; "." for the directory
-	Number int    // counts calls that change something, from 1; a Read has the number of the last such call
+	Name   string // name of the file in the disk's directory; "." for the directory itself
+	Number int    // the number of calls that have changed something so far, including this one
 	Offset int64
 	Size   int
-	Grows  bool // the call needs more space
+	Grows  bool // the file needs more space on the medium
 }
 
-// Fault is what the test does to a call. The zero value does nothing.
+// Fault defines how a call fails. The zero value means that the call succeeds.
 type Fault struct {
-	Delay time.Duration // before the call
-	Crash Crash         // crash during the call, which may take effect partly
-	Err   syscall.Errno // EIO, or ENOSPC
-	Evict bool          // after a failed sync, programs read the content of the medium instead of their writes
-	Lie   bool          // a sync reports success but writes nothing
+	Delay time.Duration // a pause before the call
+	Crash Crash         // the process crashes during the call, of which a part may take effect
+	Err   syscall.Errno // the call fails with EIO or ENOSPC
+	Evict bool          // after a failed sync, programs read the old content from the medium
+	Lie   bool          // a sync reports success, but does nothing
 }
 
-// Disk is a simulated disk with the files of one directory. Safe for concurrent use.
+// Disk is a simulated disk that contains the files of one directory. It is safe for concurrent use.
 type Disk struct {
 	dir string
 
@@ -66,19 +67,19 @@ type Disk struct {
 	onCrash func(Crash)
 	counts  map[Op]int
 	calls   int
-	names   map[string]*file // as programs see them
-	durable map[string]*file // as they are on the medium
+	names   map[string]*file // files as programs see them
+	durable map[string]*file // files as they are on the medium
 	crashed Crash
 	life    *life
 }
 
-// life is the time between two crashes. Handles of a previous life fail.
+// life is the time from one crash to the next. File handles from an earlier life fail.
 type life struct{ over bool }
 
-// disks has all simulated disks, by directory.
+// disks contains all simulated disks, by directory.
 var disks sync.Map
 
-// New returns a disk with the files of a directory. All of them are on the medium. The seed decides which data a
+// New returns a disk with the files of a directory, all of which are on the medium. The seed determines which data a
 // crash loses.
 func New(dir string, seed uint64) (*Disk, error) {
 	dir, err := filepath.Abs(dir)
@@ -113,28 +114,28 @@ func New(dir string, seed uint64) (*Disk, error) {
 	return d, nil
 }
 
-// Close ends the simulation. The files keep the content that programs read last.
+// Close ends the simulation. The real files have the content that programs last saw.
 func (d *Disk) Close() { disks.Delete(d.dir) }
 
 func (d *Disk) path(name string) string { return filepath.Join(d.dir, name) }
 
-// SetFaults sets the function that decides the fault of each call. nil means no faults. The function must not call
-// the disk.
+// SetFaults sets the function that chooses the fault of each call. nil means no faults. The function must not use the
+// disk.
 func (d *Disk) SetFaults(f func(Call) Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = f
 }
 
-// OnCrash sets a function that is called during the crashing call, before that call fails. The function must cut all
-// connections through which the process could still have an effect.
+// OnCrash sets a function that is called when a call crashes the process, before that call returns. It must cut all
+// other connections of the process, so that the process has no effect after its crash.
 func (d *Disk) OnCrash(f func(Crash)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.onCrash = f
 }
 
-// Calls returns the number of calls that changed something, or tried to.
+// Calls returns the number of calls that have changed something or tried to.
 func (d *Disk) Calls() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,14 +149,14 @@ func (d *Disk) Count(op Op) int {
 	return d.counts[op]
 }
 
-// Crash ends the process now, if it runs. Then all calls fail until Restart.
+// Crash crashes the process now, unless it has already crashed. All calls fail until Restart.
 func (d *Disk) Crash(how Crash) {
 	if tell := d.end(how); tell != nil {
 		tell(how)
 	}
 }
 
-// end ends the current life. It returns the function set by OnCrash, or nil if the process had already crashed.
+// end ends the current life. It returns the function that OnCrash set, or nil if the process had already crashed.
 func (d *Disk) end(how Crash) func(Crash) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,7 +170,7 @@ func (d *Disk) end(how Crash) func(Crash) {
 	return d.onCrash
 }
 
-// losePower drops data that is not on the medium.
+// losePower drops all data that is not on the medium.
 func (d *Disk) losePower() {
 	all := map[string]*file{}
 	for _, name := range d.allNames() {
@@ -188,7 +189,7 @@ func (d *Disk) losePower() {
 	}
 }
 
-// removable records names that the next Restart must remove.
+// removable records the names of files that Restart must delete.
 func (d *Disk) removable(all map[string]*file) {
 	for name := range d.names {
 		if all[name] == nil {
@@ -197,7 +198,7 @@ func (d *Disk) removable(all map[string]*file) {
 	}
 }
 
-// allNames lists the names of all files in order, so that a run is reproducible by its seed.
+// allNames lists the names of all files. They are sorted, so that the same seed gives the same result.
 func (d *Disk) allNames() []string {
 	var all []string
 	for name := range d.names {
@@ -210,16 +211,16 @@ func (d *Disk) allNames() []string {
 	return slices.Compact(all)
 }
 
-// Restart starts the next life after a crash, with the files that survived the crash.
+// Restart begins the next life after a crash, with the files that have survived.
 func (d *Disk) Restart() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.crashed == NoCrash {
 		return errors.New("restart a simulated disk: it did not crash")
 	}
-	// Create every file again, so that open descriptors of the last life have no effect.
+	// Write new files, so that descriptors that are still open from the last life have no effect.
 	for _, name := range d.allNames() {
-		for _, end := range []string{"", "-shm"} { // the first connection creates the shared memory again
+		for _, end := range []string{"", "-shm"} { // SQLite creates the shared memory again
 			if err := os.Remove(d.path(name + end)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("restart a simulated disk: %w", err)
 			}
@@ -239,7 +240,7 @@ func (d *Disk) Restart() error {
 	return nil
 }
 
-// Sync syncs a file or directory, for programs that do so without SQLite.
+// Sync syncs a file or a directory. Programs must call it instead of f.Sync.
 func (d *Disk) Sync(f *os.File) error {
 	path, err := filepath.Abs(f.Name())
 	if err != nil {
@@ -263,7 +264,7 @@ func (d *Disk) Sync(f *os.File) error {
 	return f.Sync()
 }
 
-// noteWrites records the current content of a file if the program could have written through the descriptor.
+// noteWrites reads the content of the file again if the program may have written to it through the descriptor.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {
@@ -279,7 +280,7 @@ func (d *Disk) noteWrites(f *os.File, known *file) error {
 	return nil
 }
 
-// find returns the current life and an existing file.
+// find returns the file with a name, and the current life.
 func (d *Disk) find(name string) (*life, *file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -300,7 +301,7 @@ func errnoOrNil(no syscall.Errno) error {
 	return no
 }
 
-// lookUp returns an existing file, including one that a program created without SQLite. The caller holds mu.
+// lookUp returns the file with a name, even if a program created it without SQLite. The caller holds mu.
 func (d *Disk) lookUp(name string) (*file, error) {
 	f := d.names[name]
 	if f != nil && len(f.handles) > 0 {

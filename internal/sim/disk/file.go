@@ -14,21 +14,21 @@ const pageSize = 4096
 // sectorSize is the unit in which a medium writes.
 const sectorSize = 512
 
-// file is the content of one file.
+// file contains the content of one file.
 type file struct {
-	cache   []byte           // as programs read it
-	durable []byte           // as it is on the medium
-	pending []change         // changes that may reach the medium at any time, at the latest with the next sync
-	lost    map[int64]bool   // pages that a failed sync did not write and that the kernel considers clean
+	cache   []byte           // content as programs read it
+	durable []byte           // content on the medium
+	pending []change         // changes that can reach the medium at any time; the next sync writes them all
+	lost    map[int64]bool   // pages that a failed sync did not write and that the kernel does not write again
 	handles map[*handle]bool // open handles
 
-	// After a failed sync, the next sync of each descriptor that was open fails once.
+	// failures counts failed syncs. Each descriptor that was open then reports the failure once, at its next sync.
 	failures int
 	failure  syscall.Errno // the error of the last failure
-	reported map[any]int   // number of failures that a *handle or *os.File has reported
+	reported map[any]int   // number of failures that each descriptor has reported; it is a *handle or an *os.File
 }
 
-// change is a write, or a truncation to its offset.
+// change is a write to a file, or the truncation of a file at offset.
 type change struct {
 	offset   int64
 	data     []byte
@@ -39,14 +39,15 @@ func newFile() *file {
 	return &file{lost: map[int64]bool{}, handles: map[*handle]bool{}, reported: map[any]int{}}
 }
 
-// descriptor registers a descriptor. A new one does not report earlier failures.
+// descriptor registers a file descriptor. It does not report failures that happened before.
 func (f *file) descriptor(by any) {
 	if _, known := f.reported[by]; !known {
 		f.reported[by] = f.failures
 	}
 }
 
-// owes returns an earlier failure that the descriptor has not reported yet, although its own sync succeeded.
+// owes returns an earlier failure that this descriptor has not reported yet, or 0. The descriptor's own sync may have
+// succeeded.
 func (f *file) owes(by any) syscall.Errno {
 	f.descriptor(by)
 	if f.reported[by] == f.failures {
@@ -56,14 +57,14 @@ func (f *file) owes(by any) syscall.Errno {
 	return f.failure
 }
 
-// durableFile returns a file whose content is on the medium.
+// durableFile returns a file that is completely on the medium.
 func durableFile(content []byte) *file {
 	f := newFile()
 	f.cache, f.durable = content, slices.Clone(content)
 	return f
 }
 
-// apply applies the change to content, which it may reuse.
+// apply returns content after the change. It may overwrite content.
 func (c change) apply(content []byte) []byte {
 	end := c.offset
 	if !c.truncate {
@@ -80,7 +81,7 @@ func (c change) apply(content []byte) []byte {
 }
 
 // change changes the content that programs read. The change reaches the medium later. If it touches a page that a
-// failed sync lost, the whole page becomes pending.
+// failed sync did not write, the whole page must reach the medium.
 func (f *file) change(c change) {
 	f.cache = c.apply(f.cache)
 	if c.truncate {
@@ -100,7 +101,7 @@ func (f *file) change(c change) {
 	f.pending = append(f.pending, c)
 }
 
-// replace replaces the content, like a program that does not use SQLite.
+// replace replaces the whole content.
 func (f *file) replace(content []byte) {
 	if bytes.Equal(f.cache, content) {
 		return
@@ -109,7 +110,7 @@ func (f *file) replace(content []byte) {
 	f.change(change{data: bytes.Clone(content)})
 }
 
-// rewrite records that a program wrote the whole file without SQLite.
+// rewrite records that a program has written the whole file without SQLite.
 func (f *file) rewrite(content []byte) {
 	f.change(change{data: bytes.Clone(content)})
 	clear(f.lost)
@@ -126,7 +127,7 @@ func (f *file) sync() {
 	f.pending = nil
 }
 
-// failSync drops the pending changes, some of which reached the medium. The kernel does not write them again.
+// failSync drops the pending changes. Some of them have reached the medium. The kernel does not write the others again.
 func (f *file) failSync(random *rand.Rand, why syscall.Errno) {
 	for _, c := range f.pending {
 		if c.truncate || random.IntN(3) == 0 {
@@ -142,7 +143,8 @@ func (f *file) failSync(random *rand.Rand, why syscall.Errno) {
 	f.failure = why
 }
 
-// evict drops lost pages from the cache, so that programs read the content of the medium. It returns the new content.
+// evict drops the pages that a failed sync did not write, so that programs read the content of the medium. It returns
+// that content.
 func (f *file) evict() []byte {
 	for page := range f.lost {
 		begin := int(page * pageSize)
@@ -157,8 +159,8 @@ func (f *file) evict() []byte {
 	return f.cache
 }
 
-// survive returns the content after a power failure: all synced data and a random selection of the pending changes,
-// or of parts of them.
+// survive returns the content after a power failure: everything that was synced, and random parts of the pending
+// changes.
 func (f *file) survive(random *rand.Rand) []byte {
 	content := slices.Clone(f.durable)
 	chance := []float64{0, 1, 0.5, random.Float64()}[random.IntN(4)]
@@ -173,7 +175,7 @@ func (f *file) survive(random *rand.Rand) []byte {
 	return content
 }
 
-// torn returns a part of a write: a head or a tail of any length, or some whole sectors in the middle.
+// torn returns a random part of a write: its beginning, its end, or some whole sectors in the middle.
 func (c change) torn(random *rand.Rand) change {
 	cut := random.IntN(len(c.data) + 1)
 	switch random.IntN(3) {

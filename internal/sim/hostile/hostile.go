@@ -1,5 +1,5 @@
-// Package hostile generates texts that make careless parsers slow, and checks that the work of a parser is
-// proportional to the length of its text. It is for tests only.
+// Package hostile helps to test parsers. It generates texts that make careless parsers slow, and checks that a parser's
+// time grows only in proportion to the length of the text.
 package hostile
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All returns the texts of Markdown and Printed.
+// All returns all texts of Markdown and Printed.
 func All(size int) map[string]string {
 	all := Markdown(size)
 	for name, text := range Printed(size) {
@@ -22,20 +22,21 @@ func All(size int) map[string]string {
 	return all
 }
 
-// Parameters of Linear. If a text is factor times as long, a linear parser needs factor times as long, and a
-// quadratic parser factor² times.
+// Parameters of Linear. For a text that is factor times as long, a linear parser needs factor times as much time, and a
+// quadratic parser factor² times as much.
 const (
 	small  = 40 << 10
 	factor = 4
 	most   = 2 * factor
 	tries  = 5
-	// work for the longer text that always passes: even a quadratic parser would handle a megabyte in a second
+	// so little time for the longer text is always fine: even a quadratic parser would need only a second for a
+	// megabyte
 	nothing = 20 * time.Millisecond
 )
 
-// Linear fails the test if the work for one of the texts grows faster than its length. work parses a text in this
-// goroutine. Linear measures the CPU time of one thread, which does not depend on the load of the machine. It tries
-// several times before it fails.
+// Linear fails the test if a parser's time grows faster than the length of the text. The function work must parse the
+// text in the goroutine that calls it. Linear measures the CPU time of a thread, which does not depend on the load of
+// the machine. It tries several times before it fails.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
 	if raceDetector {
@@ -66,7 +67,7 @@ func growth(short, long func()) (grows bool, least float64) {
 	return true, least
 }
 
-// processorTime returns the CPU time of this thread for work.
+// processorTime calls work and returns the CPU time that the call took.
 func processorTime(work func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -78,12 +79,12 @@ func processorTime(work func()) time.Duration {
 func threadTime() time.Duration {
 	var at unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {
-		panic(err) // Linux has this clock
+		panic(err) // every Linux has this clock
 	}
 	return time.Duration(at.Nano())
 }
 
-// Benchmark measures the CPU time for a megabyte of each text.
+// Benchmark measures the CPU time that the function work needs for a megabyte of each text.
 func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(text string)) {
 	all := texts(1 << 20)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -93,7 +94,7 @@ func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(t
 				took += processorTime(func() { work(all[name]) })
 			}
 			b.ReportMetric(took.Seconds()/float64(b.N), "s/MB")
-			b.ReportMetric(0, "ns/op") // omit it, because it depends on the load of the machine
+			b.ReportMetric(0, "ns/op") // hide this figure, because it depends on the load of the machine
 		})
 	}
 }

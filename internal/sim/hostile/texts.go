@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Answer returns a long answer of an agent, of at least size bytes: headings, paragraphs, lists, code and a table.
+// Answer returns an agent's answer of at least size bytes, with headings, paragraphs, lists, code and a table.
 func Answer(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -21,8 +21,8 @@ func Answer(size int) string {
 	return b.String()
 }
 
-// Markdown returns texts of about size bytes, by description: a normal answer, single blocks of each kind, and texts
-// that make careless parsers of Markdown quadratic.
+// Markdown returns texts of about size bytes; the key describes the text. They are a normal answer, a block of each
+// kind, and texts for which careless parsers of Markdown need quadratic time.
 func Markdown(size int) map[string]string {
 	fill := func(s string) string { return fill(s, size) }
 	lines := func(s string) string { return fill(s + "\n") }
@@ -93,8 +93,8 @@ func Markdown(size int) map[string]string {
 	}
 }
 
-// Printed returns texts of about size bytes that programs print and agents repeat: terminal codes, diffs, JSON, shell
-// commands, paths, words of errors, and texts that are almost secrets.
+// Printed returns texts of about size bytes as programs print them and agents repeat them: terminal codes, diffs, JSON,
+// shell commands, paths, error messages, and texts that look almost like secrets.
 func Printed(size int) map[string]string {
 	fill := func(s string) string { return fill(s, size) }
 	lines := func(s string) string { return fill(s + "\n") }
@@ -171,7 +171,7 @@ func deepList(size int) string {
 	return b.String()
 }
 
-// growingLines returns lines that become longer. Each begins with the previous line.
+// growingLines returns lines of increasing length. Each line begins with the line before it.
 func growingLines(size int) string {
 	var b strings.Builder
 	for i := 1; b.Len() < size; i++ {
@@ -180,7 +180,8 @@ func growingLines(size int) string {
 	return b.String()
 }
 
-// Lines returns texts that repeat a line of a recording, both unchanged and with a different id each time.
+// Lines returns a function for Linear. Its texts repeat one line of a recording many times: without a change, or with a
+// different ID in each line.
 func Lines(recordings [][]byte) func(size int) map[string]string {
 	kinds := map[string]string{}
 	for _, recording := range recordings {
@@ -205,10 +206,10 @@ func Lines(recordings [][]byte) func(size int) map[string]string {
 	}
 }
 
-// kindBytes is the length of a line's beginning that identifies its kind.
+// kindBytes is the number of bytes at the beginning of a line by which lines of the same kind are recognized.
 const kindBytes = 48
 
-// named matches the id in an event.
+// named matches the field with the ID of an event.
 var named = regexp.MustCompile(`"(id|toolCallId|tool_use_id|itemId|callId|messageId)":"[^"]*"`)
 
 // Objects returns JSON objects of about size bytes: with many members, deep nesting, long names and long texts.
@@ -223,7 +224,7 @@ func Objects(size int) map[string]string {
 		}
 		return b.String()
 	}
-	const depth = 4000 // encoding/json accepts at most 10,000
+	const depth = 4000 // the maximum of encoding/json is 10,000
 	return map[string]string{
 		"members":     "{" + many(func(i int) string { return fmt.Sprintf(`"a%d":%d`, i, i) }) + "}",
 		"same member": "{" + many(func(int) string { return `"a":"/d/y"` }) + "}",

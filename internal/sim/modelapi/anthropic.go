@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// messagesRequest contains the used fields of the body of POST /v1/messages.
+// messagesRequest contains those fields of a request to POST /v1/messages that the server uses.
 type messagesRequest struct {
 	Model     string          `json:"model"`
 	MaxTokens *int            `json:"max_tokens"`
@@ -27,7 +27,7 @@ type messagesRequest struct {
 	} `json:"output_config"`
 }
 
-// block is one content block of a message.
+// block is a content block of a message.
 type block struct {
 	Type      string  `json:"type"`
 	Text      *string `json:"text"`
@@ -73,7 +73,7 @@ func anthropicError(kind, message string) map[string]any {
 		"error": map[string]any{"type": kind, "message": message}}
 }
 
-// readMessages reads and checks a request. It fills in rec even if the request is invalid.
+// readMessages reads and checks a request. Even if the request is invalid, it fills in rec as far as possible.
 func (s *Server) readMessages(r *http.Request, in *messagesRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -128,11 +128,11 @@ func (in *messagesRequest) check() error {
 	return nil
 }
 
-// walk checks the messages, and finds the prompts and the position in the script.
+// walk checks the messages of a request. It finds the user's prompts, and how far the script of the last one has run.
 func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	var (
 		images []Image
-		open   = map[string]bool{} // tool calls without a result
+		open   = map[string]bool{} // tool calls that have no result yet
 	)
 	for i, m := range in.Messages {
 		blocks, err := contentBlocks(m.Content)
@@ -188,8 +188,8 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	return images, nil
 }
 
-// afterInterrupt returns the user's texts after a turn that was interrupted during a tool. Claude sends them in one
-// message with the tool's result. Without an interrupt, texts beside a result are not the user's.
+// afterInterrupt returns the texts that the user wrote after interrupting a turn during a tool. Claude sends them in
+// the same message as the result of the tool. Without an interrupt, texts in such a message do not come from the user.
 func afterInterrupt(texts []string) []string {
 	for i, t := range texts {
 		if strings.HasPrefix(t, "[Request interrupted by user") {
@@ -199,7 +199,7 @@ func afterInterrupt(texts []string) []string {
 	return nil
 }
 
-// addTexts adds the user's own texts of one message as one prompt.
+// addTexts adds the user's texts in one message as one prompt. It returns false without such texts.
 func addTexts(c *conversation, texts []string) bool {
 	var own []string
 	for _, t := range texts {
@@ -224,7 +224,7 @@ func blockImages(blocks []block) []Image {
 	return images
 }
 
-// contentBlocks parses content that is a string or a list of blocks.
+// contentBlocks parses a content that is a string or a list of blocks.
 func contentBlocks(raw json.RawMessage) ([]block, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -237,7 +237,7 @@ func contentBlocks(raw json.RawMessage) ([]block, error) {
 	return blocks, nil
 }
 
-// plainText returns the text of a string or of blocks.
+// plainText returns the text of a content that is a string or a list of blocks.
 func plainText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -255,7 +255,7 @@ func plainText(raw json.RawMessage) string {
 	return strings.Join(parts, "\n")
 }
 
-// countTokens handles POST /v1/messages/count_tokens. It counts one token for four bytes.
+// countTokens handles POST /v1/messages/count_tokens. It counts four bytes as a token.
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	var in json.RawMessage
 	body, err := readBody(r, &in)

@@ -9,7 +9,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// messageWire writes a response of the Messages API, as events or as one message.
+// messageWire writes a response of the Messages API, either as a stream of events or as one message.
 type messageWire struct {
 	c       conversation
 	model   string
@@ -17,7 +17,7 @@ type messageWire struct {
 	events  events
 	started bool
 	blocks  []map[string]any
-	open    string // type of the open block, "" for none
+	open    string // type of the open block; "" if none is open
 	counted script.Usage
 }
 
@@ -30,7 +30,7 @@ func (w *messageWire) usageJSON(output int64) map[string]any {
 		"cache_read_input_tokens": w.counted.Cached, "output_tokens": output, "service_tier": "standard"}
 }
 
-// send writes an event if the response is a stream.
+// send writes an event, unless the response is not a stream.
 func (w *messageWire) send(v map[string]any) error {
 	if !w.c.stream {
 		return nil
@@ -48,7 +48,7 @@ func (w *messageWire) start() error {
 		"stop_reason": nil, "stop_sequence": nil, "usage": w.usageJSON(1)}})
 }
 
-// begin opens a block of a kind, and first closes an open one.
+// begin opens a block of this kind. If another block is open, it closes that first.
 func (w *messageWire) begin(kind string, content map[string]any) error {
 	if err := w.start(); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (w *messageWire) closeBlock() error {
 
 func (w *messageWire) last() map[string]any { return w.blocks[len(w.blocks)-1] }
 
-// delta sends a piece of a block. Its fields have the same order as in the real API, because Claude Code repeats
-// them.
+// delta sends a piece of a block. Its fields have the same order as in the real API, because Claude Code passes them
+// on.
 func (w *messageWire) delta(kind, field, piece string) error {
 	if !w.c.stream {
 		return nil
@@ -155,7 +155,7 @@ func (w *messageWire) tool(name string, input map[string]any) error {
 	return nil
 }
 
-// fail ends the response with an error: with its status, or with an event if the stream has begun.
+// fail ends the response with an error. If the stream has begun, the error is an event, otherwise an HTTP status.
 func (w *messageWire) fail(e script.APIError) error {
 	kind, message := anthropicFailure(e)
 	if w.started && w.c.stream {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// chatRequest contains the used fields of the body of POST /v1/chat/completions.
+// chatRequest contains those fields of a request to POST /v1/chat/completions that the server uses.
 type chatRequest struct {
 	Model    string        `json:"model"`
 	Messages []chatMessage `json:"messages"`
@@ -33,7 +33,7 @@ type chatMessage struct {
 	ToolCallID string `json:"tool_call_id"`
 }
 
-// chatCompletions handles POST /v1/chat/completions, which OpenCode and Qwen Code use.
+// chatCompletions handles POST /v1/chat/completions. OpenCode and Qwen Code use it.
 func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("x-request-id", newID("req_"))
 	var in chatRequest
@@ -57,10 +57,10 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	end(s.play(r.Context(), c, out))
 }
 
-// isTitleRequest reports whether a CLI requests a title for the session.
+// isTitleRequest reports whether the CLI only wants a title for its session.
 func isTitleRequest(system string) bool { return strings.Contains(system, "title generator") }
 
-// readChat reads and checks a request. It fills in rec even if the request is invalid.
+// readChat reads and checks a request. Even if the request is invalid, it fills in rec as far as possible.
 func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -86,7 +86,8 @@ func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conve
 	return c, nil
 }
 
-// walkChat checks the messages, and finds the prompts and the position in the script.
+// walkChat checks the messages of a request. It finds the user's prompts, and how far the script of the last one has
+// run.
 func walkChat(messages []chatMessage, c *conversation) (images []Image, system string, err error) {
 	open := map[string]bool{}
 	var rules []string
@@ -104,7 +105,7 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			rules = append(rules, texts...)
 		case "user":
 			if addTexts(c, texts) {
-				images, c.items = pictures, i+1 // the request of a CLI to continue an answer is not a prompt
+				images, c.items = pictures, i+1 // a CLI's request to continue an answer is not a prompt of the user
 			}
 		case "assistant":
 			for _, call := range m.ToolCalls {
@@ -128,7 +129,7 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 	return images, strings.Join(rules, "\n"), nil
 }
 
-// chatContent parses content that is null, a string or a list of parts.
+// chatContent parses a content that is null, a string or a list of parts.
 func chatContent(raw json.RawMessage) (texts []string, images []Image, err error) {
 	var text *string
 	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {

@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// chatWire writes a response of the Chat Completions API, as events or as one object.
+// chatWire writes a response of the Chat Completions API, either as a stream of events or as one object.
 type chatWire struct {
 	c         conversation
 	w         http.ResponseWriter
@@ -20,14 +20,14 @@ type chatWire struct {
 	said      strings.Builder
 	calls     []any
 	counted   script.Usage
-	tellUsage bool // the request asks for the usage in the stream
+	tellUsage bool // the stream must report the usage, because the request asks for it
 }
 
 func (w *chatWire) began() bool { return w.started }
 
 func (w *chatWire) usage(u script.Usage) { w.counted = u }
 
-// delta sends one piece of the response.
+// delta sends a piece of the response.
 func (w *chatWire) delta(d map[string]any) error {
 	if !w.c.stream {
 		return nil
@@ -46,7 +46,7 @@ func (w *chatWire) object(kind string, choices ...any) map[string]any {
 	return map[string]any{"id": w.id, "object": kind, "created": unixNow(), "model": w.model, "choices": choices}
 }
 
-// send writes an event without a name.
+// send writes an event that has no name.
 func (w *chatWire) send(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -68,12 +68,12 @@ func (w *chatWire) text(chunk string) error {
 	return w.delta(map[string]any{"content": chunk})
 }
 
-// think sends reasoning in the format of servers for open models. OpenAI itself sends none.
+// think sends reasoning in the form that servers for open models use. OpenAI's own server sends no reasoning.
 func (w *chatWire) think(chunk string) error {
 	return w.delta(map[string]any{"reasoning_content": chunk})
 }
 
-// shell calls the shell tool with the name and parameters that the CLI offers.
+// shell calls the CLI's shell tool. The name and the parameters of that tool differ between CLIs.
 func (w *chatWire) shell(st script.Tool) error {
 	in := map[string]any{"command": st.Command, "description": "Run a command"}
 	switch name := cmp.Or(st.As, w.c.offered("run_shell_command", "bash", "run_commands")); name {
@@ -111,7 +111,7 @@ func (w *chatWire) use(tool string, input map[string]any) error {
 	return w.delta(map[string]any{"tool_calls": []any{call}})
 }
 
-// fail ends the response with an error: with its status, or with an event if the stream has begun.
+// fail ends the response with an error. If the stream has begun, the error is an event, otherwise an HTTP status.
 func (w *chatWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {

@@ -10,22 +10,22 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// conversation is the content of a request, independent of its API.
+// conversation is the content of a request, in a form that is the same for all APIs.
 type conversation struct {
 	session  string
-	earlier  []string // prompts before the newest
+	earlier  []string // the user's earlier prompts
 	prompt   string
-	position int // tool results since the prompt
-	items    int // number of messages, which distinguishes repeated prompts
+	position int // number of tool results after the newest prompt
+	items    int // number of messages; it distinguishes equal prompts
 	tools    []string
-	spaces   map[string]string // namespaces of OpenAI's tools that have one
-	free     []string          // OpenAI's tools that take a text instead of an object
-	searched []string          // arguments of earlier searches for deferred tools
+	spaces   map[string]string // namespaces of tools, for OpenAI's tools that have one
+	free     []string          // OpenAI's tools whose input is a text, not an object
+	searched []string          // arguments of the model's earlier searches for tools
 	stream   bool
-	resumes  bool // the CLI asks to continue an answer whose stream broke
+	resumes  bool // the CLI wants the rest of an answer, because the stream broke
 }
 
-// steps returns the part of the script for this request.
+// steps returns the steps of the script that this request must play.
 func (c conversation) steps() []script.Step {
 	responses := script.Parse(c.prompt).Responses()
 	if c.position >= len(responses) {
@@ -39,7 +39,7 @@ func (c conversation) steps() []script.Step {
 	return steps
 }
 
-// key identifies step i of this request among the steps of all requests.
+// key returns a name for step i of this request that no step of another request has.
 func (c conversation) key(i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%d\x00%s", c.session, c.items, c.position, c.prompt))
 	return fmt.Sprintf("%s/%d", hex.EncodeToString(sum[:8]), i)
@@ -63,7 +63,7 @@ func (c conversation) history() string {
 	return b.String()
 }
 
-// add adds a text of the user. It ignores texts that the CLI adds around the prompt.
+// add adds a text with the role user. It ignores texts that the CLI itself wrote.
 func (c *conversation) add(text string) {
 	text = unwrapCopilot(text)
 	if wrapped(text) {
@@ -78,7 +78,7 @@ func (c *conversation) add(text string) {
 	c.prompt, c.position = text, 0
 }
 
-// wrapped reports whether the CLI, and not the user, wrote a text with the role user.
+// wrapped reports whether a text with the role user comes from the CLI and not from the user.
 func wrapped(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, tag := range [...]string{"<system-reminder>", "<environment_context>", "<user_instructions>",
@@ -92,7 +92,7 @@ func wrapped(text string) bool {
 	return text == ""
 }
 
-// offered returns the first of names that the CLI offers, or "".
+// offered returns the first of these tools that the CLI offers to the model, or "".
 func (c conversation) offered(names ...string) string {
 	for _, want := range names {
 		for _, have := range c.tools {

@@ -2,13 +2,13 @@ package modelapi
 
 import "strings"
 
-// copilotShell returns the input of Copilot's shell tool, with a wait that is longer than any test.
+// copilotShell returns the input for Copilot's shell tool. It contains a time limit that no test reaches.
 func copilotShell(command string) map[string]any {
 	return map[string]any{"command": command, "description": "Run a command", "mode": "sync", "initial_wait": 600}
 }
 
-// unwrapCopilot removes the lines that Copilot adds before the user's words: the time, and notices of changes. If a
-// text does not begin with the time, it stays unchanged.
+// unwrapCopilot removes the lines that Copilot puts before the user's words: the time and notices. It changes only
+// texts that begin with the time.
 func unwrapCopilot(text string) string {
 	if !strings.HasPrefix(text, "<current_datetime>") {
 		return text

@@ -10,7 +10,7 @@ import (
 // GenerateContent is Google's Gemini API.
 const GenerateContent API = "generate-content"
 
-// geminiRequest contains the used fields of the body of a request to Gemini's API.
+// geminiRequest contains those fields of a request to Gemini's API that the server uses.
 type geminiRequest struct {
 	Contents []geminiContent `json:"contents"`
 	System   *geminiContent  `json:"systemInstruction"`
@@ -102,7 +102,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 		return
 	}
 	out := &geminiWire{c: c, w: w, model: model, id: newID(""), counted: defaultUsage()}
-	if in.Config.MIME == "application/json" { // a question of the CLI itself, outside of the conversation
+	if in.Config.MIME == "application/json" { // a question of the CLI itself, which is not part of the conversation
 		rec.API = Other
 		s.record(rec)
 		end(out.decide())
@@ -115,7 +115,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 	end(s.play(r.Context(), c, out))
 }
 
-// readGemini reads and checks a request. It fills in rec even if the request is invalid.
+// readGemini reads and checks a request. Even if the request is invalid, it fills in rec as far as possible.
 func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -152,7 +152,8 @@ func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (c
 	return c, nil
 }
 
-// walkContents checks the conversation, and finds the prompts and the position in the script.
+// walkContents checks the messages of a request. It finds the user's prompts, and how far the script of the last one
+// has run.
 func walkContents(contents []geminiContent, c *conversation) (images []Image, err error) {
 	calls := 0
 	for i, content := range contents {
@@ -175,7 +176,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 			if p.Call != nil {
 				now++
 			}
-			if p.Response != nil && !answered[p.Response.ID] { // Gemini repeats some when it resumes
+			if p.Response != nil && !answered[p.Response.ID] { // after a resume, Gemini sends some results twice
 				responses++
 				answered[p.Response.ID] = p.Response.ID != ""
 			}
@@ -204,7 +205,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 	return images, nil
 }
 
-// texts returns the texts of a content, without those that the CLI adds as context.
+// texts returns the texts of a message. It leaves out texts that the CLI adds as context.
 func (c geminiContent) texts() []string {
 	var texts []string
 	for _, p := range c.Parts {

@@ -10,14 +10,14 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// geminiWire writes a response of Gemini's API, as events or as one object.
+// geminiWire writes a response of Gemini's API, either as a stream of events or as one object.
 type geminiWire struct {
 	c       conversation
 	w       http.ResponseWriter
 	model   string
 	id      string
 	started bool
-	parts   []any // of a response that is not a stream
+	parts   []any // the parts so far, if the response is not a stream
 	counted script.Usage
 }
 
@@ -25,7 +25,7 @@ func (w *geminiWire) began() bool { return w.started }
 
 func (w *geminiWire) usage(u script.Usage) { w.counted = u }
 
-// part sends one part of the response.
+// part sends a part of the response.
 func (w *geminiWire) part(p map[string]any) error {
 	w.started = true
 	if !w.c.stream {
@@ -35,7 +35,7 @@ func (w *geminiWire) part(p map[string]any) error {
 	return w.send(w.response([]any{p}, ""))
 }
 
-// send writes an event without a name.
+// send writes an event that has no name.
 func (w *geminiWire) send(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -88,8 +88,8 @@ func (w *geminiWire) call(name string, args map[string]any) error {
 	return w.part(map[string]any{"functionCall": map[string]any{"id": newID("fc_"), "name": name, "args": args}})
 }
 
-// fail ends the response with an error: with its status, or in the stream if that has begun. As Google does, it then
-// writes only the error, in one piece.
+// fail ends the response with an error. If the stream has begun, it writes the error into the stream, in one piece and
+// without an event around it, like Google's server. Otherwise the error is an HTTP status.
 func (w *geminiWire) fail(e script.APIError) error {
 	if !w.started || !w.c.stream {
 		setErrorHeaders(w.w, e)
@@ -100,7 +100,7 @@ func (w *geminiWire) fail(e script.APIError) error {
 	if err != nil {
 		return fmt.Errorf("encode error: %w", err)
 	}
-	time.Sleep(cutLinger) // a client that reads the error together with earlier text treats it as text
+	time.Sleep(cutLinger) // if a client reads the error together with earlier text, it takes the error for text
 	if _, err := w.w.Write(b); err != nil {
 		return fmt.Errorf("send error: %w", err)
 	}
@@ -125,7 +125,7 @@ func (w *geminiWire) finish(reason script.EndReason) error {
 	return w.send(w.response([]any{map[string]any{"text": ""}}, why))
 }
 
-// decide answers a question of the CLI itself: which model to use, and who speaks next.
+// decide answers the CLI's own questions: which model to use, and who speaks next.
 func (w *geminiWire) decide() error {
 	answer, err := json.Marshal(map[string]any{"reasoning": "scripted", "next_speaker": "user", "model_choice": "pro",
 		"complexity_reasoning": "scripted", "complexity_score": 50})

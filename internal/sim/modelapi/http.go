@@ -16,13 +16,13 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// maxBody limits a request.
+// maxBody is the maximum size of a request.
 const maxBody = 64 << 20
 
-// refusal is the error response to an invalid request.
+// refusal is the error with which the server answers an invalid request.
 type refusal struct {
 	status  int
-	kind    string // the vendor's name of the error
+	kind    string // the vendor's name for the kind of error
 	message string
 }
 
@@ -32,7 +32,6 @@ func bad(format string, args ...any) error {
 	return refusal{http.StatusBadRequest, "invalid_request_error", fmt.Sprintf(format, args...)}
 }
 
-// readBody reads a JSON request into v.
 func readBody(r *http.Request, v any) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	switch {
@@ -47,7 +46,7 @@ func readBody(r *http.Request, v any) ([]byte, error) {
 	return b, nil
 }
 
-// credential returns the API key of a request, from any of the headers and parameters that vendors use.
+// credential returns the API key of a request. Each vendor uses another header or parameter for it.
 func credential(r *http.Request) string {
 	if k := r.Header.Get("x-api-key"); k != "" {
 		return k
@@ -64,28 +63,28 @@ func (s *Server) letIn(r *http.Request) bool {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the client may be gone
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }
 
-// setErrorHeaders sets the headers of a scripted error.
+// setErrorHeaders sets the HTTP headers that belong to an error in a script.
 func setErrorHeaders(w http.ResponseWriter, e script.APIError) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
 }
 
-// cutLinger is the time for the client to read the response before the connection breaks. If the connection is reset,
-// the client drops data that it has not read yet.
+// cutLinger is a pause before the server breaks the connection. In this time the client can read the response; a reset
+// of the connection would discard unread data.
 const cutLinger = 20 * time.Millisecond
 
-// end finishes a request after play. An error breaks the connection, so that an incomplete response does not look
-// complete.
+// end ends a request. After an error, it breaks the connection, so that the client sees that the response is
+// incomplete.
 func end(err error) {
 	if errors.Is(err, errCut) {
 		time.Sleep(cutLinger)
 	}
 	if err != nil {
-		panic(http.ErrAbortHandler) // makes net/http close the connection without a log line
+		panic(http.ErrAbortHandler) // makes net/http break the connection without logging anything
 	}
 }
 
@@ -95,7 +94,7 @@ type events struct {
 	began bool
 }
 
-// send writes one event and flushes it.
+// send writes an event and sends it immediately.
 func (e *events) send(name string, v any) error {
 	if !e.began {
 		e.began = true
@@ -114,12 +113,12 @@ func (e *events) send(name string, v any) error {
 	return http.NewResponseController(e.w).Flush()
 }
 
-// newID returns an id with a prefix, as the vendors do.
+// newID returns an ID with a prefix, in the form that vendors use.
 func newID(prefix string) string {
 	return prefix + strings.ReplaceAll(uuid.NewString(), "-", "")[:24]
 }
 
 func unixNow() int64 { return time.Now().Unix() }
 
-// defaultUsage is the usage of a response whose script sets none.
+// defaultUsage returns the usage of a response if its script sets none.
 func defaultUsage() script.Usage { return script.Usage{Input: 1200, Output: 42} }

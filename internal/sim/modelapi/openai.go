@@ -9,7 +9,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// responsesRequest contains the used fields of the body of POST /v1/responses.
+// responsesRequest contains those fields of a request to POST /v1/responses that the server uses.
 type responsesRequest struct {
 	Model        string          `json:"model"`
 	Input        json.RawMessage `json:"input"`
@@ -22,21 +22,22 @@ type responsesRequest struct {
 	Tools []offer `json:"tools"`
 }
 
-// offer is a tool that the CLI offers, or a namespace of tools.
+// offer is a tool that the CLI offers to the model, or a namespace of such tools.
 type offer struct {
 	Type  string  `json:"type"`
 	Name  string  `json:"name"`
 	Tools []offer `json:"tools"`
 }
 
-// inputItem is one item of a request's input.
+// inputItem is an item in the input of a request.
 type inputItem struct {
 	Type    string          `json:"type"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	CallID  string          `json:"call_id"`
-	Tools   []offer         `json:"tools"` // of additional_tools, and results of a search
-	Search  json.RawMessage `json:"arguments"`
+	// Tools is set in items of the type additional_tools, and in results of a search for tools.
+	Tools  []offer         `json:"tools"`
+	Search json.RawMessage `json:"arguments"`
 }
 
 // responses handles POST /v1/responses.
@@ -75,7 +76,7 @@ func openAIError(kind, code, message string) map[string]any {
 	return map[string]any{"error": e}
 }
 
-// readResponses reads and checks a request. It fills in rec even if the request is invalid.
+// readResponses reads and checks a request. Even if the request is invalid, it fills in rec as far as possible.
 func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -99,8 +100,8 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 	return c, nil
 }
 
-// admit checks the parts that every request to OpenAI's APIs must have: the key, a model, and content in the named
-// field.
+// admit checks the parts that every request to OpenAI's APIs must contain: a key, a model, and the field that contains
+// the messages. has is true if that field is set.
 func (s *Server) admit(r *http.Request, model, field string, has bool) error {
 	switch {
 	case !s.letIn(r):
@@ -113,7 +114,7 @@ func (s *Server) admit(r *http.Request, model, field string, has bool) error {
 	return nil
 }
 
-// offer records the names of tools.
+// offer records the names of the tools that the CLI offers to the model.
 func (c *conversation) offer(tools []offer) error {
 	if c.spaces == nil {
 		c.spaces = map[string]string{}
@@ -143,7 +144,7 @@ func (c *conversation) offer(tools []offer) error {
 	return nil
 }
 
-// walkInput checks the input, and finds the prompts and the position in the script.
+// walkInput checks the input of a request. It finds the user's prompts, and how far the script of the last one has run.
 func walkInput(raw json.RawMessage, c *conversation) (images []Image, system string, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -198,7 +199,7 @@ func walkInput(raw json.RawMessage, c *conversation) (images []Image, system str
 	return images, strings.Join(rules, "\n"), nil
 }
 
-// inputContent parses content that is a string or a list of parts.
+// inputContent parses a content that is a string or a list of parts.
 func inputContent(raw json.RawMessage) (texts []string, images []Image, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -224,7 +225,7 @@ func inputContent(raw json.RawMessage) (texts []string, images []Image, err erro
 	return texts, images, nil
 }
 
-// firstError returns the status of a request whose script begins with an error that is not used up.
+// firstError returns the HTTP status if the script of a request begins with an error that must still happen.
 func (s *Server) firstError(c conversation) (int, bool) {
 	if e := s.failing(); e != nil {
 		return e.Status, true

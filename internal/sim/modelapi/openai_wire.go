@@ -11,7 +11,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// responseWire writes a response of the Responses API, as events or as one object.
+// responseWire writes a response of the Responses API, either as a stream of events or as one object.
 type responseWire struct {
 	c       conversation
 	model   string
@@ -20,7 +20,7 @@ type responseWire struct {
 	started bool
 	seq     int
 	output  []map[string]any
-	open    string // type of the open item: message, reasoning, or ""
+	open    string // type of the open item (message or reasoning); "" if none is open
 	said    strings.Builder
 	counted script.Usage
 }
@@ -29,7 +29,7 @@ func (w *responseWire) began() bool { return w.started }
 
 func (w *responseWire) usage(u script.Usage) { w.counted = u }
 
-// send writes an event if the response is a stream.
+// send writes an event, unless the response is not a stream.
 func (w *responseWire) send(name string, v map[string]any) error {
 	if !w.c.stream {
 		return nil
@@ -61,7 +61,6 @@ func (w *responseWire) at() int { return len(w.output) - 1 }
 
 func (w *responseWire) itemID() string { return w.output[w.at()]["id"].(string) }
 
-// add opens an item.
 func (w *responseWire) add(kind string, item map[string]any) error {
 	if err := w.start(); err != nil {
 		return err
@@ -90,7 +89,7 @@ func (w *responseWire) text(chunk string) error {
 	return w.send("response.output_text.delta", w.part(map[string]any{"delta": chunk}))
 }
 
-// part adds to v the fields that identify the open part of a message.
+// part adds the fields to v that identify the open part of a message.
 func (w *responseWire) part(v map[string]any) map[string]any {
 	v["item_id"], v["output_index"], v["content_index"] = w.itemID(), w.at(), 0
 	return v
@@ -140,7 +139,7 @@ func (w *responseWire) closeItem() error {
 	return w.send("response.output_item.done", map[string]any{"output_index": w.at(), "item": item})
 }
 
-// shell calls the shell tool with the name and parameters that the CLI offers.
+// shell calls the CLI's shell tool. The name and the parameters of that tool differ between CLIs.
 func (w *responseWire) shell(st script.Tool) error {
 	command := st.Command
 	switch name := cmp.Or(st.As, w.c.offered("exec_command", "shell_command", "shell", "exec", "bash")); name {
@@ -184,7 +183,7 @@ func patchAdding(path, body string) string {
 	return patch.String() + "*** End Patch\n"
 }
 
-// write adds a file with a patch.
+// write calls the tool that applies a patch, with a patch that adds a file.
 func (w *responseWire) write(path, body string) error {
 	patch := patchAdding(path, body)
 	switch name := w.c.offered("apply_patch", "exec", "create"); name {
@@ -198,7 +197,7 @@ func (w *responseWire) write(path, body string) error {
 	return w.text("script: the request offers no file tool")
 }
 
-// use calls a tool. A tool that takes a text gets the field "input".
+// use calls a tool. If the input of the tool is a text, it is the field "input".
 func (w *responseWire) use(tool string, input map[string]any) error {
 	if text, ok := input["input"].(string); ok && slices.Contains(w.c.free, tool) {
 		return w.custom(tool, text)
@@ -206,7 +205,7 @@ func (w *responseWire) use(tool string, input map[string]any) error {
 	return w.function(tool, input)
 }
 
-// search requests deferred tools. The CLI then offers them in its next request.
+// search searches for tools that the CLI has not offered yet. The CLI then offers them in its next request.
 func (w *responseWire) search(query string) error {
 	return w.add("tool_search_call", map[string]any{"id": newID("tsc_"), "type": "tool_search_call",
 		"status":  "completed",
@@ -258,7 +257,7 @@ func (w *responseWire) custom(name, input string) error {
 	return nil
 }
 
-// fail ends the response with an error: with its status, or with an event if the stream has begun.
+// fail ends the response with an error. If the stream has begun, the error is an event, otherwise an HTTP status.
 func (w *responseWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {

@@ -11,30 +11,30 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// wire writes a response in one vendor's format.
+// wire writes a response in the format of one API.
 type wire interface {
 	text(chunk string) error
 	think(chunk string) error
 	shell(st script.Tool) error
 	write(path, body string) error
-	use(tool string, input map[string]any) error // calls a tool of an MCP server
+	use(tool string, input map[string]any) error // calls a tool, for example one of an MCP server
 	usage(script.Usage)
 	fail(script.APIError) error
-	// finish ends the response with a reason, or normally if reason is empty.
+	// finish ends the response. An empty reason means a normal end.
 	finish(reason script.EndReason) error
-	began() bool // reports whether anything was sent
+	began() bool // reports whether a part of the response was sent
 }
 
-// errCut breaks the connection during a response.
+// errCut is returned if the connection must break during a response.
 var errCut = errors.New("connection cut")
 
-// play sends the scripted response to this request. It returns errCut if the connection must break.
+// play sends the response that the script defines for this request. It returns errCut if the connection must break.
 func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 	if e := s.failing(); e != nil {
 		return w.fail(*e)
 	}
 	steps := c.steps()
-	for _, st := range steps { // some APIs send the usage before the text
+	for _, st := range steps { // find the usage first, because some APIs send it before the text
 		if u, ok := st.(script.Usage); ok {
 			w.usage(u)
 		}
@@ -89,7 +89,7 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 	return w.finish(reason)
 }
 
-// call calls a tool of an MCP server. The CLI offers the tool under a name that ends with tool.
+// call calls a tool of an MCP server. Its name at the CLI ends with the name in the script.
 func call(c conversation, st script.Call, w wire) error {
 	var input map[string]any
 	if err := json.Unmarshal([]byte(st.Args), &input); err != nil {
@@ -100,7 +100,7 @@ func call(c conversation, st script.Call, w wire) error {
 			return w.use(name, input)
 		}
 	}
-	if c.offered("ToolSearch") != "" { // Claude also runs deferred tools that it does not offer
+	if c.offered("ToolSearch") != "" { // Claude can run tools that it has not offered yet
 		return w.use(st.Tool, input)
 	}
 	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" &&
@@ -110,8 +110,8 @@ func call(c conversation, st script.Call, w wire) error {
 	return w.text("script: the request offers no tool " + st.Tool)
 }
 
-// drop breaks the connection after some text. A response that is not a stream is sent completely, because agents
-// recover with such a request.
+// drop breaks the connection after some text. If the response is not a stream, it sends all of it, because agents
+// recover from a broken stream with such a request.
 func drop(c conversation, w wire) error {
 	if !w.began() || !c.stream {
 		if err := stream(context.Background(), script.Generated(3, 0), 0, w.text); err != nil {
@@ -124,8 +124,8 @@ func drop(c conversation, w wire) error {
 	return errCut
 }
 
-// retryText breaks the connection once after its text. The next request gets the following steps. Without following
-// steps it gets the same text again.
+// retryText breaks the connection after its text, but only once. When the client tries again, it gets the steps after
+// this one or, without further steps, the same text.
 func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step,
 	w wire) error {
 	if c.stream && !s.wearsOff(c.key(i), 1) {

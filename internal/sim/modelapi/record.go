@@ -6,35 +6,35 @@ import (
 	"strings"
 )
 
-// API is the vendor's API of a request.
+// API names the API that a request uses.
 type API string
 
-// Known APIs. Other stands for probes and unknown requests.
+// API values. Other is used for requests that are not for a model.
 const (
 	Messages  API = "messages"  // Anthropic
 	Responses API = "responses" // OpenAI
-	Chat      API = "chat"      // OpenAI's older API, which many other servers support
+	Chat      API = "chat"      // OpenAI's older API, which many other servers offer, too
 	Other     API = "other"
 )
 
-// Request is one request as it reached the model.
+// Request is a request of a CLI, as the server got it.
 type Request struct {
 	API          API
 	Method, Path string
 	Model        string
-	Session      string   // the CLI's own session, if it sends one
-	Prompt       string   // the newest text of the user, without the CLI's additions
-	Position     int      // tool results since that text
+	Session      string   // the CLI's ID for its session, if the request contains it
+	Prompt       string   // the user's newest prompt, without additions of the CLI
+	Position     int      // number of tool results after that prompt
 	System       string   // system prompt or instructions
 	Effort       string   // reasoning effort, if the request sets it
-	Tools        []string // names of the tools on offer
-	Images       []Image  // of the newest message of the user
+	Tools        []string // names of the tools that the CLI offers to the model
+	Images       []Image  // images in the user's newest message
 	Stream       bool
-	Status       int    // status of the response
-	Body         []byte // unchanged
+	Status       int    // HTTP status of the response
+	Body         []byte // the unchanged body
 }
 
-// Image is a picture in a request. Data is the unchanged base64 text.
+// Image is a picture in a request. Data is base64.
 type Image struct{ MIME, Data string }
 
 // Requests returns all requests, oldest first.
@@ -44,12 +44,12 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Prompts returns all requests to a model, without probes.
+// Prompts returns all requests to a model, without other requests.
 func (s *Server) Prompts() []Request {
 	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.API == Other })
 }
 
-// Asked returns the joined bodies of Prompts.
+// Asked returns the bodies of all Prompts as one text.
 func (s *Server) Asked() string {
 	var b strings.Builder
 	for _, r := range s.Prompts() {
@@ -58,7 +58,7 @@ func (s *Server) Asked() string {
 	return b.String()
 }
 
-// Await waits until enough accepts the requests so far, or ctx ends.
+// Await waits until enough returns true for the requests so far, or until ctx is done.
 func (s *Server) Await(ctx context.Context, enough func([]Request) bool) error {
 	for {
 		s.mu.Lock()
@@ -83,8 +83,8 @@ func (s *Server) record(r Request) {
 	s.arrived = make(chan struct{})
 }
 
-// wearsOff counts a use of a step, and reports whether the step was used up before. If times is 0, the step is never
-// used up.
+// wearsOff counts how often a step was played. It returns true if the step was already played as often as its limit. A
+// limit of 0 means that it never wears off.
 func (s *Server) wearsOff(key string, times int) bool {
 	if times == 0 {
 		return false

@@ -12,26 +12,27 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// Options of a Server.
+// Options configures a Server.
 type Options struct {
-	// Key is the only accepted API key. If it is empty, the server accepts any key, but requires one.
+	// Key is the only API key that the server accepts. If it is empty, the server accepts any key, but there must be
+	// one.
 	Key string
 }
 
-// Server simulates the APIs. It is safe for concurrent use. Create one with New.
+// Server simulates all APIs. It is safe for concurrent use. Create it with New.
 type Server struct {
 	key  string
 	http *http.Server
 	url  string
-	stop context.CancelFunc // ends hanging responses
-	done chan struct{}      // closed at the end of serving
+	stop context.CancelFunc // ends responses that hang
+	done chan struct{}      // closed when the server has ended
 
 	mu       sync.Mutex
 	requests []Request
-	arrived  chan struct{}  // closed and replaced with each request
-	spent    map[string]int // number of uses of a step with a limit, by conversation
+	arrived  chan struct{}  // closed and replaced when a request arrives
+	spent    map[string]int // how often a step was played, by conversation.key
 	outage   *script.APIError
-	headers  map[string]string // of all responses
+	headers  map[string]string // headers for all responses
 }
 
 // New returns a server that does not listen yet.
@@ -39,7 +40,7 @@ func New(o Options) *Server {
 	return &Server{key: o.Key, arrived: make(chan struct{}), spent: map[string]int{}}
 }
 
-// Start listens on a free port of loopback. The caller closes the server.
+// Start starts to listen on a free loopback port. The caller must close the server.
 func (s *Server) Start() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,8 +61,8 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Fail makes every request of a model fail with an HTTP status until Recover is called. If message is empty, the
-// error has the vendor's usual message.
+// Fail makes all requests to models fail with an HTTP status until Recover is called. If message is empty, the error
+// has the usual message of the vendor.
 func (s *Server) Fail(status int, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,14 +76,14 @@ func (s *Server) Recover() {
 	s.outage = nil
 }
 
-// failing returns the failure set by Fail, or nil.
+// failing returns the error that Fail has set, or nil.
 func (s *Server) failing() *script.APIError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.outage
 }
 
-// SetHeaders sets headers of all further responses, such as those that report the limits of a plan.
+// SetHeaders sets headers for all further responses, for example those with the usage limits of an account.
 func (s *Server) SetHeaders(headers map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,10 +98,11 @@ func (s *Server) addHeaders(to http.Header) {
 	}
 }
 
-// URL returns the base address without a path, for ANTHROPIC_BASE_URL. OpenAI's base address is URL() + "/v1".
+// URL returns the base address without a path. ANTHROPIC_BASE_URL needs this address; OpenAI's base address has "/v1"
+// after it.
 func (s *Server) URL() string { return s.url }
 
-// Close ends every response, including those that hang, and waits for the server's goroutines until ctx ends.
+// Close ends all responses, even hanging ones. It waits for the server's goroutines until ctx is done.
 func (s *Server) Close(ctx context.Context) error {
 	if s.http == nil {
 		return nil
@@ -114,7 +116,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// Handler serves the APIs, for use without a listener.
+// Handler returns the handler for all APIs, for a caller that does not use Start.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", s.messages)
@@ -131,7 +133,7 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// other answers the probes of the CLIs (HEAD /), and returns 404 for everything else.
+// other answers HEAD /, with which CLIs check the server. For everything else it returns 404.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
 	if r.Method == http.MethodHead && r.URL.Path == "/" {

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// directive is a parsed pair of brackets, before its values are checked.
+// directive contains the words between double brackets. Its values are not checked yet.
 type directive struct {
 	name string
 	kind kind
-	args []string          // values without a name
-	opts map[string]string // name=value
-	seen map[string]bool   // names that were read, to find unknown ones
+	args []string          // values that have no name
+	opts map[string]string // values that have a name
+	seen map[string]bool   // names that were read; all others are unknown
 	err  error
 }
 
-// kind describes the directives with one name.
+// kind describes all directives with the same name.
 type kind struct {
-	bare string // the option that a value without a name sets
+	bare string // name of the value that may stand without a name
 	make func(*directive) Step
 }
 
-// kindOf returns the kind with a name. Its maker reads values with the methods of directive, which record the first
-// error.
+// kindOf returns the kind with a name. Its function reads values with the methods of directive, which remember the
+// first error.
 func kindOf(name string) (kind, bool) {
 	switch name {
 	case "text":
@@ -68,13 +68,13 @@ func kindOf(name string) (kind, bool) {
 		return kind{"", usageStep}, true
 	case "limits":
 		return kind{"json", func(d *directive) Step { return Limits{d.must("json")} }}, true
-	case "start": // Parse handles this directive
+	case "start": // Parse handles this directive itself
 		return kind{}, true
 	}
 	return brokenKindOf(name)
 }
 
-// brokenKindOf returns the kinds of directives that make an agent misbehave.
+// brokenKindOf returns the kinds of directives with which an agent misbehaves.
 func brokenKindOf(name string) (kind, bool) {
 	switch name {
 	case "hang":
@@ -153,7 +153,7 @@ func usageStep(d *directive) Step {
 	return u
 }
 
-// step converts d to its step. If a value is invalid, it returns a text that describes the error.
+// step returns the step of a directive. If a value is invalid, it returns a Text that describes the error.
 func (d *directive) step() Step {
 	d.seen = map[string]bool{}
 	st := d.kind.make(d)
@@ -177,7 +177,7 @@ func (d *directive) fail(format string, args ...any) {
 	}
 }
 
-// text returns the option with a name, or the next value without a name, or fallback.
+// text returns the value with a name, or else the next value without a name, or else fallback.
 func (d *directive) text(name, fallback string) string {
 	d.seen[name] = true
 	if v, ok := d.opts[name]; ok {
@@ -212,8 +212,8 @@ func (d *directive) number(name string, fallback, most int) int {
 	return n
 }
 
-// duration parses "25ms", "1s" and the like. A number without a unit is in milliseconds, or in seconds for
-// retry_after.
+// duration parses a value such as "25ms" or "1s". A number without a unit means milliseconds; only for retry_after it
+// means seconds.
 func (d *directive) duration(name string, fallback time.Duration) time.Duration {
 	v := d.text(name, "")
 	if v == "" {
@@ -236,7 +236,7 @@ func (d *directive) duration(name string, fallback time.Duration) time.Duration 
 
 const defaultChunk = 8
 
-// chunks reads the options of streamed text.
+// chunks reads the values with which text is streamed: the text in pieces, and the pause between them.
 func (d *directive) chunks() ([]string, time.Duration) {
 	delay := d.duration("delay", 0)
 	n, size := d.number("n", 0, 1e6), d.number("size", 0, 1e6)
@@ -255,7 +255,7 @@ func (d *directive) chunks() ([]string, time.Duration) {
 	return cut(text, max(chunk, 1)), delay
 }
 
-// words reads the options of numbered words: p7w0, p7w1 and so on, each followed by a space.
+// words reads the values of a directive that streams numbered words: p7w0, p7w1 and so on, each with a space after it.
 func (d *directive) words() Step {
 	const most = 1e6
 	token, from := d.must("token"), d.number("from", 0, most)
@@ -266,7 +266,7 @@ func (d *directive) words() Step {
 	return Text{cut(text.String(), max(1, d.number("chunk", defaultChunk, most))), d.duration("delay", 0)}
 }
 
-// found returns the contents of a variable and a file.
+// found returns the contents of an environment variable and a file, if the directive names them.
 func (d *directive) found() string {
 	text := os.Getenv(d.text("env", ""))
 	if path := d.text("file", ""); path != "" {
@@ -279,7 +279,8 @@ func (d *directive) found() string {
 	return text
 }
 
-// Generated returns n chunks of plain words: one word each, or exactly size characters each if size > 0.
+// Generated returns n pieces of a plain text. If size is 0, each piece is a word; otherwise each has exactly size
+// characters.
 func Generated(n, size int) []string {
 	vocabulary := [...]string{"The ", "quick ", "brown ", "fox ", "jumps ", "over ", "the ", "lazy ", "dog. "}
 	chunks := make([]string, n)

@@ -2,11 +2,11 @@ package script
 
 import "strings"
 
-// maxDirective limits a directive, in bytes.
+// maxDirective is the maximum length of a directive in bytes.
 const maxDirective = 1 << 20
 
-// readDirective parses a directive at the start of s, which begins with "[[", and returns its length. It returns
-// false if the brackets are not closed or their name is unknown.
+// readDirective parses the directive at the start of s, and returns its length. s begins with "[[". If the brackets are
+// not closed or the name is unknown, it returns false.
 func readDirective(s string) (d *directive, n int, ok bool) {
 	r := reader{s: s[:min(len(s), maxDirective)], at: 2}
 	name := r.bare()
@@ -39,7 +39,7 @@ func (r *reader) space() {
 	}
 }
 
-// bare reads up to white space, a quote, an equals sign or the end.
+// bare reads until white space, a quote or an equals sign.
 func (r *reader) bare() string {
 	start := r.at
 	for r.at < len(r.s) && strings.IndexByte(" \t\r\n=\"", r.s[r.at]) < 0 && !r.end() {
@@ -48,7 +48,7 @@ func (r *reader) bare() string {
 	return r.s[start:r.at]
 }
 
-// value reads one value, or name=value, into d.
+// value reads a value with or without a name, and adds it to d.
 func (r *reader) value(d *directive) bool {
 	if r.s[r.at] == '"' {
 		v, ok := r.quoted()
@@ -71,7 +71,7 @@ func (r *reader) value(d *directive) bool {
 	return ok && word != ""
 }
 
-// bareValue is like bare, but accepts equals signs.
+// bareValue is like bare, but the result can contain equals signs.
 func (r *reader) bareValue() string {
 	start := r.at
 	for r.at < len(r.s) && strings.IndexByte(" \t\r\n", r.s[r.at]) < 0 && !r.end() {
@@ -80,8 +80,8 @@ func (r *reader) bareValue() string {
 	return r.s[start:r.at]
 }
 
-// quoted reads a quoted value. A backslash before n, t or r stands for a control character, and before any other
-// character for that character.
+// quoted reads a value in quotes. \n, \t and \r are control characters. A backslash before another character stands for
+// that character.
 func (r *reader) quoted() (string, bool) {
 	var b strings.Builder
 	for r.at++; r.at < len(r.s); r.at++ {

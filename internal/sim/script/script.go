@@ -9,12 +9,12 @@ import (
 // Script is a parsed prompt.
 type Script struct {
 	Steps []Step
-	Plain string // the prompt without its directives, trimmed
-	// Default is true if the prompt had no directive, so that Steps are the default answer.
+	Plain string // the prompt without its directives and without white space around it
+	// Default is true if the prompt contains no directive. Then Steps are the default answer.
 	Default bool
 }
 
-// Parse parses a prompt. It accepts any text.
+// Parse parses a prompt. It never fails.
 func Parse(prompt string) Script {
 	var (
 		s     Script
@@ -49,8 +49,8 @@ func Parse(prompt string) Script {
 	return s
 }
 
-// Responses splits the steps into the model's responses. A tool call ends a response. If the script ends with one, a
-// last response "Done." follows.
+// Responses divides the steps into responses of the model. A tool call ends a response. If the last step is a tool
+// call, a response "Done." is added.
 func (s Script) Responses() [][]Step {
 	var (
 		all [][]Step
@@ -68,7 +68,7 @@ func (s Script) Responses() [][]Step {
 	return append(all, cur)
 }
 
-// CallsTool reports whether st is a tool call, which ends the model's response.
+// CallsTool reports whether a step is a tool call, so that it ends a response of the model.
 func CallsTool(st Step) bool {
 	switch st.(type) {
 	case Tool, Write, Request, Call, Background:
@@ -77,7 +77,7 @@ func CallsTool(st Step) bool {
 	return false
 }
 
-// Done returns the model's text at the end of a script that ends with a tool.
+// Done returns the last response of the model, if a script ends with a tool call.
 func Done() Text { return Text{Chunks: []string{"Done."}} }
 
 func speaks(steps []Step) bool {
@@ -112,7 +112,7 @@ func defaultAnswer(plain string) []Step {
 	return []Step{Text{Chunks: words(answer), Delay: defaultDelay}}
 }
 
-// words splits text after each run of white space. The joined parts equal the text.
+// words splits text after white space. Joined together, the parts are the text again.
 func words(text string) []string {
 	var (
 		parts []string

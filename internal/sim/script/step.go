@@ -2,10 +2,10 @@ package script
 
 import "time"
 
-// Step is one action. All its types are below.
+// Step is an action of the agent or of the model. It is one of the types below.
 type Step interface{ step() }
 
-// Text streams Chunks as answer text, with Delay between them.
+// Text streams Chunks as text of the answer, with a pause of Delay between them.
 type Text struct {
 	Chunks []string
 	Delay  time.Duration
@@ -21,80 +21,81 @@ type Think struct {
 type Tool struct {
 	Command string
 	Ask     bool
-	Dir     string // the directory that the model requests, if its tool has such a field; empty for the agent's own
-	As      string // the tool's name in the model's call, offered or not; empty for the offered name
+	Dir     string // the directory in which the model wants to run the command; empty if it does not say
+	// As is the name under which the model calls the tool, even if there is no such tool. Empty means the right name.
+	As string
 }
 
-// Request asks the client for permission, with the fields of a JSON object. Kind is the tool, or the method for
-// Codex.
+// Request asks the client for permission. Params is a JSON object with the fields of the request. Kind is the tool or,
+// for Codex, the method.
 type Request struct{ Kind, Params string }
 
 // Write writes Body to Path with the agent's file tool.
 type Write struct{ Path, Body string }
 
-// Call calls a tool of an MCP server with a JSON object. Only real agents have such tools.
+// Call calls a tool of an MCP server. Args is a JSON object. Only real agents have such tools.
 type Call struct{ Tool, Args string }
 
-// Question asks the client a question in the agent's own words. The agent reports the length of the answer. With Echo
-// it repeats the answer in small pieces.
+// Question asks the client a question in words. The agent then prints the length of the answer. With Echo, it prints
+// the answer itself in small pieces.
 type Question struct {
 	Text         string
 	Secret, Echo bool
 }
 
-// APIError is a failure of the model's API with an HTTP status.
+// APIError is a failure of the model's API, with an HTTP status.
 type APIError struct {
 	Status     int
-	RetryAfter time.Duration // 0 for none
-	Times      int           // number of failures before a success; 0 to fail always
-	Delay      time.Duration // pause of the agent between attempts; 0 for its own schedule
+	RetryAfter time.Duration // value of the header Retry-After; 0 means none
+	Times      int           // number of failures before a request succeeds; 0 means that all fail
+	Delay      time.Duration // pause before the agent tries again; 0 means the agent's usual pause
 	Message    string
 }
 
-// Background runs Command with the agent's shell tool without waiting for its end. After that the agent starts a turn
-// of its own with Chunks. Only Claude's live sessions support it.
+// Background runs Command with the agent's shell tool and does not wait for it. When the command has ended, the agent
+// starts a turn by itself, with Chunks as its text. Only Claude's live sessions support this.
 type Background struct {
 	Command string
 	Chunks  []string
 }
 
-// Sleep pauses the agent.
+// Sleep is a pause of the agent.
 type Sleep struct{ For time.Duration }
 
-// Hang pauses the agent forever.
+// Hang is a pause of the agent that never ends.
 type Hang struct{}
 
-// Drop breaks the connection to the model within a text. A scripted agent then ends.
+// Drop breaks the connection to the model in the middle of a text. The scripted agent then ends.
 type Drop struct {
-	Times int // number of breaks; 0 to break always
+	Times int // number of times; 0 means always
 }
 
-// End makes the model end its answer early.
+// End makes the model end its answer before it is complete.
 type End struct {
 	Reason EndReason
-	Times  int // number of times; 0 for always
+	Times  int // number of times; 0 means always
 }
 
 // EndReason is the reason why a model ends an answer.
 type EndReason string
 
-// Reasons of an End.
+// EndReason values.
 const (
-	EndMaxTokens EndReason = "max-tokens" // the answer became too long
+	EndMaxTokens EndReason = "max-tokens" // the answer is too long
 	EndRefusal   EndReason = "refusal"    // the model or a filter refuses to continue
-	EndUnsaid    EndReason = "unsaid"     // the stream ends properly without a reason
+	EndUnsaid    EndReason = "unsaid"     // the stream ends normally, but contains no reason
 )
 
-// Crash ends the agent with Code and a message on standard error.
+// Crash ends the agent with the exit code Code and a message on standard error.
 type Crash struct {
 	Code   int
 	Stderr string
 }
 
-// Silent ends the agent with success and without a result.
+// Silent ends the agent with exit code 0, but without a result.
 type Silent struct{}
 
-// Garbage prints Bytes bytes that violate the protocol.
+// Garbage prints bytes that are not valid in the protocol.
 type Garbage struct{ Bytes int }
 
 // LongLine prints one valid event of at least Bytes bytes.
@@ -106,35 +107,35 @@ type EndlessLine struct{}
 // IgnoreTerm makes the agent ignore SIGTERM from now on.
 type IgnoreTerm struct{}
 
-// HoldPipe starts a process that keeps standard output open for some time.
+// HoldPipe starts a process that keeps standard output open for a time, even after the agent has ended.
 type HoldPipe struct{ For time.Duration }
 
-// Late sends Text some time after the reply that ends the turn.
+// Late sends Text some time after the message with which the turn ended.
 type Late struct {
 	Text  string
 	After time.Duration
 }
 
-// Compact shortens the agent's context.
+// Compact compacts the agent's context.
 type Compact struct{}
 
-// RetryText streams Chunks, discards them, and continues in another message.
+// RetryText streams Chunks and discards them. The answer continues in another message.
 type RetryText struct {
 	Chunks []string
 	Delay  time.Duration
 }
 
-// History answers with the plain part of the session's earlier prompts, one per line.
+// History answers with the earlier prompts of the session, one on each line and without their directives.
 type History struct{}
 
-// Usage is the usage of the turn. Cost is in US dollars, and negative if unknown.
+// Usage sets the usage of the turn. Cost is in US dollars; a negative value means that it is unknown.
 type Usage struct {
 	Input, Output, Cached int64
 	Cost                  float64
 }
 
-// Limits reports the limits of the agent's plan, as a JSON object in the agent's own format: rate_limit_info of Claude,
-// rateLimits of Codex's app server.
+// Limits reports usage limits of the agent's account. JSON is an object in the agent's format: rate_limit_info for
+// Claude, or rateLimits for Codex's app server.
 type Limits struct{ JSON string }
 
 func (Text) step()        {}

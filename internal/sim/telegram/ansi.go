@@ -7,8 +7,8 @@ import (
 	"unicode/utf16"
 )
 
-// ANSI formats a message for a terminal: formatting as colours and weights, links with their addresses, buttons in a
-// frame. It replaces control characters by spaces, so that a text cannot control the terminal.
+// ANSI returns a message with escape codes for a terminal: colours and weights for formatting, addresses after links,
+// and buttons in a frame. Control characters are replaced by spaces, so that a text cannot control the terminal.
 func (m Message) ANSI() string {
 	var b strings.Builder
 	if m.Service != "" {
@@ -36,7 +36,7 @@ func (m Message) ANSI() string {
 	return b.String()
 }
 
-// ansiText formats the parts of a text between the edges of its entities. Each part has one style.
+// ansiText formats a text. It cuts the text at the beginning and end of each entity, so that each piece has one style.
 func ansiText(text string, entities []Entity) string {
 	units := utf16.Encode([]rune(text))
 	edges := []int{0, len(units)}
@@ -95,7 +95,7 @@ func ansiCode(kind string) string {
 	return ""
 }
 
-// style formats every line separately, so that a pager or a narrow window shows the right colours.
+// style formats each line of text on its own, because pagers and narrow windows lose a style at the end of a line.
 func style(code, text string) string {
 	if code == "" || text == "" {
 		return text

@@ -11,12 +11,12 @@ import (
 type View struct {
 	Chat     ChatID
 	Title    string
-	Messages []Message // without deleted messages, oldest first
-	Action   Action    // current typing; zero after the bot's next message
+	Messages []Message // the oldest first; without deleted messages
+	Action   Action    // activity of the bot, such as typing; zero once the bot has sent a message
 	Drafts   []Draft
 }
 
-// View returns the current view of the chat.
+// View returns the current content of the chat.
 func (c *Chat) View() View {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -37,7 +37,7 @@ func (c *Chat) view() View {
 // Messages returns the messages that the chat shows, oldest first.
 func (c *Chat) Messages() []Message { return c.View().Messages }
 
-// History returns all messages with all their states, oldest first. It includes deleted messages.
+// History returns all messages with all their versions, oldest first. It includes deleted messages.
 func (c *Chat) History() []Message {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -48,18 +48,18 @@ func (c *Chat) History() []Message {
 	return list
 }
 
-// FromBot returns the messages the bot wrote.
+// FromBot returns the messages that the bot has written.
 func (v View) FromBot() []Message {
 	return slices.DeleteFunc(slices.Clone(v.Messages), func(m Message) bool { return !m.From.Bot || m.Service != "" })
 }
 
-// InTopic returns the view of one topic. Zero stands for messages outside topics or in General.
+// InTopic returns the view of one topic. Zero means messages in the topic General or in no topic.
 func (v View) InTopic(id TopicID) View {
 	v.Messages = slices.DeleteFunc(slices.Clone(v.Messages), func(m Message) bool { return m.Topic != id })
 	return v
 }
 
-// Last returns the newest message of the bot, or false if none exists.
+// Last returns the newest message of the bot, or false.
 func (v View) Last() (Message, bool) {
 	bot := v.FromBot()
 	if len(bot) == 0 {
@@ -68,7 +68,7 @@ func (v View) Last() (Message, bool) {
 	return bot[len(bot)-1], true
 }
 
-// Find returns the newest message of the bot that contains a text.
+// Find returns the newest message of the bot that contains a text. It returns false if no message contains it.
 func (v View) Find(part string) (Message, bool) {
 	for _, m := range slices.Backward(v.FromBot()) {
 		if strings.Contains(m.Text, part) {
@@ -78,7 +78,7 @@ func (v View) Find(part string) (Message, bool) {
 	return Message{}, false
 }
 
-// Message returns the message with this id, or false if the chat does not show it.
+// Message returns the message with an ID. It returns false if the chat does not show it.
 func (v View) Message(id MessageID) (Message, bool) {
 	for _, m := range v.Messages {
 		if m.ID == id {
@@ -88,14 +88,14 @@ func (v View) Message(id MessageID) (Message, bool) {
 	return Message{}, false
 }
 
-// HasButton reports whether the message shows a button of this text or data.
+// HasButton reports whether the message has a button with this text or this callback data.
 func (m Message) HasButton(name string) bool {
 	_, ok := button(m.Keyboard, name)
 	return ok
 }
 
-// Await waits until ok returns true for the view. It calls ok immediately and after every change. It fails if ctx
-// ends or the server closes; the error then describes the view.
+// Await waits until ok returns true for the content of the chat. It calls ok immediately and after each change. If ctx
+// is done or the server is closed before that, it returns an error that describes the chat.
 func (c *Chat) Await(ctx context.Context, ok func(View) bool) (View, error) {
 	for {
 		c.srv.mu.Lock()
@@ -135,7 +135,7 @@ func (c *Chat) AwaitMessage(ctx context.Context, ok func(Message) bool) (Message
 	return found, err
 }
 
-// await waits until ok returns true. It calls ok with the lock held, after every change of the server.
+// await waits until ok returns true. It calls ok after each change of the server, and holds the lock during the call.
 func (s *Server) await(ctx context.Context, what string, ok func() bool) error {
 	for {
 		s.mu.Lock()

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Answer is the bot's answer to a press: a notice at the top of the chat, or an alert.
+// Answer is the bot's answer to a button: a notification at the top of the chat, or an alert.
 type Answer struct {
 	Text  string
 	Alert bool
 	URL   string
 }
 
-// Tap is one press of a button.
+// Tap is a button that a user has pressed.
 type Tap struct {
 	ID     string
 	srv    *Server
@@ -23,23 +23,23 @@ type Tap struct {
 	done   chan struct{}
 }
 
-// callback contains the data of a Tap for answerCallbackQuery.
+// callback is the data of a Tap that answerCallbackQuery needs.
 type callback struct {
 	tap     *Tap
 	expires time.Time
 }
 
 var (
-	// ErrNoButton is returned for a press of a button that the message does not show.
+	// ErrNoButton is returned if a user presses a button that the message does not have.
 	ErrNoButton = errors.New("the message shows no such button")
-	// ErrNoAnswer is returned when the bot did not answer a press in time.
+	// ErrNoAnswer is returned if the bot did not answer a button in time.
 	ErrNoAnswer = errors.New("the bot did not answer the button")
-	// ErrClosed is returned by all waits when the server is closed.
+	// ErrClosed is returned by methods that wait, if the server is closed meanwhile.
 	ErrClosed = errors.New("the simulated Telegram is closed")
 )
 
-// Press presses a button, identified by its text or its data. It waits for the bot's answer, at most as long as
-// Options.CallbackTimeout and ctx allow.
+// Press presses a button and waits for the bot's answer. name is the text or the callback data of the button. Press
+// waits for Options.CallbackTimeout, or until ctx is done.
 func (p *Person) Press(ctx context.Context, on Message, name string) (Answer, error) {
 	tap, err := p.Tap(on, name)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *Person) Press(ctx context.Context, on Message, name string) (Answer, er
 	return tap.Answer(ctx)
 }
 
-// Tap presses a button that the message shows, without waiting. It returns ErrNoButton if there is no such button.
+// Tap presses a button without waiting for the answer. It returns ErrNoButton if the message has no such button.
 func (p *Person) Tap(on Message, name string) (*Tap, error) {
 	s := p.srv
 	s.mu.Lock()
@@ -64,8 +64,8 @@ func (p *Person) Tap(on Message, name string) (*Tap, error) {
 	return s.tap(p, m, b.Data), nil
 }
 
-// TapData presses a button with the given data, even if the message does not show it any more, as a phone with an old
-// state does.
+// TapData presses a button with this callback data. The message need not have such a button any more: a phone can show
+// an old version of the message.
 func (p *Person) TapData(on Message, data string) *Tap {
 	s := p.srv
 	s.mu.Lock()
@@ -99,7 +99,8 @@ func (s *Server) tap(p *Person, m *message, data string) *Tap {
 	return t
 }
 
-// wireOrInaccessible returns the message of a press. For a deleted one it contains only the id and the date 0.
+// wireOrInaccessible returns the message of a button as the bot gets it. Of a deleted message, it returns only the ID
+// and the date 0.
 func (m *message) wireOrInaccessible() any {
 	if m.Deleted || m.Date.IsZero() {
 		return map[string]any{"chat": m.chat.wire(), "message_id": m.ID, "date": 0}
@@ -107,7 +108,7 @@ func (m *message) wireOrInaccessible() any {
 	return m.wire()
 }
 
-// Answer waits for the bot's answer. It fails with ErrNoAnswer, ErrClosed or the context's error.
+// Answer waits for the bot's answer. Without an answer, it returns ErrNoAnswer, ErrClosed or the error of ctx.
 func (t *Tap) Answer(ctx context.Context) (Answer, error) {
 	timer := time.NewTimer(t.srv.opts.CallbackTimeout)
 	defer timer.Stop()

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Call is one request to the server.
+// Call is a call of a method of the Bot API.
 type Call struct {
-	Seq         int // counts completed calls from 1
+	Seq         int // number of the call, from 1, in the order in which calls end
 	At          time.Time
 	Done        time.Time
-	Method      string // as the Bot API spells it; downloads are "file"
+	Method      string // as in the Bot API; "file" for a download
 	Params      map[string]string
-	Files       map[string]int // uploaded files: field and size in bytes
+	Files       map[string]int // sizes of uploaded files in bytes, by field
 	Chat        ChatID
-	Message     MessageID // edited or sent; zero for none
-	OK          bool      // the call took effect; a fault may still have changed the response
-	Code        int       // of the error; zero if OK or without a response
+	Message     MessageID // the message that was sent or edited; zero for none
+	OK          bool      // the call took effect, even if a fault changed the response
+	Code        int       // error code; zero if OK or without a response
 	Description string
-	RetryAfter  int // seconds
+	RetryAfter  int // in seconds
 	Fault       FaultKind
 }
 
@@ -37,13 +37,13 @@ func Methods(names ...string) CallFilter {
 // InChat selects calls about a chat.
 func InChat(id ChatID) CallFilter { return func(c Call) bool { return c.Chat == id } }
 
-// Succeeded selects calls that were answered with a result.
+// Succeeded selects calls that took effect.
 func Succeeded(c Call) bool { return c.OK }
 
-// Failed selects calls that were not answered with a result.
+// Failed selects calls that did not take effect.
 func Failed(c Call) bool { return !c.OK }
 
-// Writes selects calls that change the view of a chat: sends, edits, deletes, reactions, typing.
+// Writes selects calls that change the content of a chat: sending, editing, deleting, reactions and typing.
 func Writes(c Call) bool {
 	name := lower(c.Method)
 	for _, prefix := range []string{"send", "edit", "delete", "copy", "forward", "pin", "unpin", "setmessage"} {
@@ -55,7 +55,7 @@ func Writes(c Call) bool {
 	return false
 }
 
-// callLog records calls and runs hooks.
+// callLog records calls and calls the functions of OnCall.
 type callLog struct {
 	mu    sync.Mutex
 	keep  int
@@ -77,7 +77,7 @@ func (c *Call) fill(q request) {
 	c.Chat, c.Message = ChatID(q.integer("chat_id")), q.messageID("message_id")
 }
 
-// finish records a call with its outcome and runs the hooks, before it writes the response.
+// finish records the result of a call and calls the functions of OnCall. The response is sent after that.
 func (s *Server) finish(c Call, result any, failure *Error) {
 	c.Done = s.now()
 	switch {
@@ -110,7 +110,7 @@ func (l *callLog) add(c Call) {
 	}
 }
 
-// Calls returns the calls so far that pass every filter, in the order of completion.
+// Calls returns all calls that every filter selects, in the order in which they ended.
 func (s *Server) Calls(filters ...CallFilter) []Call {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()
@@ -133,15 +133,15 @@ func passes(c Call, filters []CallFilter) bool {
 	return true
 }
 
-// OnCall registers a function that is called for every call when its outcome is known, before the client gets the
-// response. It runs in the call's goroutine: it must not block, and must not write to the Call's maps.
+// OnCall registers a function that is called for each call when its result is known, before the client gets the
+// response. It runs in the goroutine of the call. It must not block and must not change the maps of the Call.
 func (s *Server) OnCall(hook func(Call)) {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()
 	s.calls.hooks = append(slices.Clone(s.calls.hooks), hook)
 }
 
-// AwaitCalls waits until n calls have passed the filters and returns those.
+// AwaitCalls waits until every filter has selected at least n calls, and returns these calls.
 func (s *Server) AwaitCalls(ctx context.Context, n int, filters ...CallFilter) ([]Call, error) {
 	var found []Call
 	err := s.await(ctx, "calls", func() bool {

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// UserID is the Telegram id of a user or a bot.
+// UserID is Telegram's ID of a user or a bot.
 type UserID int64
 
-// ChatID is the Telegram id of a chat: the user's own in a private chat, negative in groups.
+// ChatID is Telegram's ID of a chat. A private chat has the ID of its user. Groups have negative IDs.
 type ChatID int64
 
-// ChatKind is the type of a chat, spelled as the Bot API spells it.
+// ChatKind is the type of a chat, as in the Bot API.
 type ChatKind string
 
-// Kinds of chats. A forum is a supergroup with topics.
+// ChatKind values. A forum is a supergroup with topics.
 const (
 	PrivateChat ChatKind = "private"
 	BasicGroup  ChatKind = "group"
@@ -26,38 +26,39 @@ const (
 // Membership is the bot's status in a chat.
 type Membership string
 
-// Statuses of the bot. An Administrator has all rights that a bot can have.
+// Membership values. An Administrator has all rights that a bot can have.
 const (
 	Member        Membership = "member"
 	Administrator Membership = "administrator"
 	Left          Membership = "left"
 	Kicked        Membership = "kicked"
-	Restricted    Membership = "restricted" // may only read
+	Restricted    Membership = "restricted" // can read, but not write
 )
 
-// Chat is one conversation on the server. The server's lock guards its fields.
+// Chat is a chat on the server. The lock of the server guards its fields.
 type Chat struct {
 	srv      *Server
 	id       ChatID
 	kind     ChatKind
 	title    string
-	owner    *Person // user of a private chat
+	owner    *Person // the user, in a private chat
 	bot      Membership
 	forum    bool
 	started  bool // the user has written to the bot
 	moved    ChatID
 	topics   map[TopicID]*Topic
-	messages []*message // by id, deleted ones included
-	lastID   MessageID  // each supergroup has its own count
+	messages []*message // in the order of their IDs; including deleted messages
+	lastID   MessageID  // used only in supergroups, which count their messages separately
 	action   Action
 	drafts   []Draft
 	changed  signal
 	bucket   *bucket
-	noFiles  bool // the bot may not send files
-	noTopics bool // the bot may not manage topics
+	noFiles  bool // the bot must not send files
+	noTopics bool // the bot must not manage topics
 }
 
-// Private returns the bot's chat with a user who has pressed Start. It creates the user if necessary.
+// Private returns the private chat of a user with the bot. The user has pressed Start. Private creates the user if
+// necessary.
 func (s *Server) Private(id UserID, name string) *Chat {
 	p := s.Person(id, name)
 	s.mu.Lock()
@@ -67,21 +68,21 @@ func (s *Server) Private(id UserID, name string) *Chat {
 	return c
 }
 
-// Group returns a basic group with the bot in it. Telegram numbers them from -1 down.
+// Group returns a small group in which the bot is a member. In Telegram, the IDs of such groups are -1 and below.
 func (s *Server) Group(id ChatID, title string) *Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.chat(id, BasicGroup, title)
 }
 
-// Supergroup returns a large group without topics. Telegram numbers them from -1000000000001 down.
+// Supergroup returns a large group without topics. In Telegram, the IDs of such groups are -1000000000001 and below.
 func (s *Server) Supergroup(id ChatID, title string) *Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.chat(id, Supergroup, title)
 }
 
-// Forum returns a supergroup with topics and the bot as administrator.
+// Forum returns a supergroup with topics in which the bot is an administrator.
 func (s *Server) Forum(id ChatID, title string) *Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +91,7 @@ func (s *Server) Forum(id ChatID, title string) *Chat {
 	return c
 }
 
-// chat returns a chat, and creates it if necessary. The caller holds mu.
+// chat returns a chat. It creates the chat if necessary. The caller holds mu.
 func (s *Server) chat(id ChatID, kind ChatKind, title string) *Chat {
 	if c := s.chats[id]; c != nil {
 		return c
@@ -103,21 +104,22 @@ func (s *Server) chat(id ChatID, kind ChatKind, title string) *Chat {
 // ID returns the chat's number.
 func (c *Chat) ID() ChatID { return c.id }
 
-// Person returns the user of a private chat, or nil in a group.
+// Person returns the user of a private chat, and nil for a group.
 func (c *Chat) Person() *Person {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	return c.owner
 }
 
-// EnableTopics enables topics in a private chat, as the user can in the settings of the bot.
+// EnableTopics enables topics in a private chat. In Telegram, the user does this in the settings of the bot.
 func (c *Chat) EnableTopics() {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.forum = true
 }
 
-// SetBot changes the bot's status in a group (kicked, left, administrator) and sends it a my_chat_member update.
+// SetBot changes the bot's membership in a group, for example to kicked, left or administrator. The bot gets a
+// my_chat_member update.
 func (c *Chat) SetBot(now Membership, by *Person) {
 	s := c.srv
 	s.mu.Lock()
@@ -128,8 +130,8 @@ func (c *Chat) SetBot(now Membership, by *Person) {
 	c.touch()
 }
 
-// Upgrade converts a basic group to a supergroup with a new id, as Telegram does when a group grows. The old group
-// then answers every call with the new id.
+// Upgrade turns a small group into a supergroup with a new ID. Telegram does this when a group grows. From then on,
+// calls with the old ID return an error that contains the new ID.
 func (c *Chat) Upgrade(to ChatID, by *Person) *Chat {
 	s := c.srv
 	s.mu.Lock()
@@ -141,13 +143,13 @@ func (c *Chat) Upgrade(to ChatID, by *Person) *Chat {
 	return now
 }
 
-// touch wakes all goroutines that wait for this chat. The caller must hold mu.
+// touch wakes the goroutines that wait for a change of the chat. The caller holds mu.
 func (c *Chat) touch() {
 	c.changed.broadcast()
 	c.srv.changed.broadcast()
 }
 
-// access is the kind of access that a method needs to a chat.
+// access is a use of a chat for which the bot needs rights.
 type access int
 
 const (
@@ -155,7 +157,7 @@ const (
 	writing
 )
 
-// target finds the chat of a call, and checks that the bot may access it. The caller must hold mu.
+// target returns the chat of a call. It returns an error if the bot has no right to the call. The caller holds mu.
 func (s *Server) target(q *request, name string, want access) (*Chat, *Error) {
 	text := q.params[name]
 	if text == "" {
@@ -197,7 +199,7 @@ func (c *Chat) allows(want access) *Error {
 	return nil
 }
 
-// find returns the message with this id, or nil if it does not exist or was deleted.
+// find returns the message with an ID. It returns nil for an unknown or deleted message.
 func (c *Chat) find(id MessageID) *message {
 	m := c.lookup(id)
 	if m == nil || m.Deleted {

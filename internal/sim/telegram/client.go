@@ -7,15 +7,17 @@ import (
 	"net/http/httptrace"
 )
 
-// Client returns an HTTP client that reaches the server at any host without a network. Use it in testing/synctest,
-// where waiting for a socket does not count as blocked. It behaves like a connection: a dropped call returns
-// io.ErrUnexpectedEOF, the end of a context ends the call, and an httptrace.ClientTrace gets WroteRequest.
+// Client returns an HTTP client that sends all requests to the server, without using the network. Tests with
+// testing/synctest need it, because a goroutine that waits for a socket does not count as blocked there.
+//
+// It behaves like a client with a connection: if the server drops a call, it returns io.ErrUnexpectedEOF; a cancelled
+// context ends the call; and an httptrace.ClientTrace gets WroteRequest.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: wire{s}} }
 
 type wire struct{ srv *Server }
 
-// RoundTrip runs the handler in a goroutine, for which Close waits. As in the original, a client that gives up does
-// not stop the handler.
+// RoundTrip runs the handler in a goroutine, for which Close waits. If the client gives up, the handler continues, as
+// in the real server.
 func (t wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := io.NopCloser(http.NoBody)
 	if r.Body != nil {
@@ -55,14 +57,14 @@ func (t wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// recorded is a response in memory.
+// recorded is an HTTP response in memory.
 type recorded struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-// record runs the handler. It returns nil if the handler dropped the connection.
+// record runs a handler and returns its response. It returns nil if the handler dropped the connection.
 func record(h http.Handler, r *http.Request) (answer *recorded) {
 	answer = &recorded{header: http.Header{}, status: http.StatusOK}
 	defer func() {

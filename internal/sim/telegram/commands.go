@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Command is an entry of the bot's menu.
+// Command is an entry in the bot's menu of commands.
 type Command struct {
 	Name        string `json:"command"`
 	Description string `json:"description"`
 }
 
-// Menu returns the command menu of a scope, such as "default" or "chat:42", as setMyCommands named it.
+// Menu returns the commands that the bot has set with setMyCommands for a scope, such as "default" or "chat:42".
 func (s *Server) Menu(scope string) []Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *Server) Menu(scope string) []Command {
 
 var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,32}$`) })
 
-// languageCode matches a code of two letters, or nothing.
+// languageCode matches a language code of two letters, or an empty text.
 var languageCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[a-z]{2})?$`) })
 
 func (s *Server) setMyCommands(q *request) (any, *Error) {
@@ -70,7 +70,7 @@ func (s *Server) deleteMyCommands(q *request) (any, *Error) {
 	return true, nil
 }
 
-// scope returns the name of the menu of a call: the scope, its chat and member, and after a slash the language.
+// scope returns the scope in a call as a text: its type, the chat and the member, and after a slash the language.
 func (s *Server) scope(q *request) (string, *Error) {
 	scope := struct {
 		Type string      `json:"type"`

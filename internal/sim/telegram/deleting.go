@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deleteAge is the maximum age of a message that a bot may delete.
+// deleteAge is the age up to which a bot can delete a message.
 const deleteAge = 48 * time.Hour
 
 func (s *Server) deleteMessage(q *request) (any, *Error) {
@@ -30,8 +30,8 @@ func (s *Server) deleteMessage(q *request) (any, *Error) {
 	return true, nil
 }
 
-// deletable reports whether the bot may delete a message: its own messages for two days, and all messages in a
-// private chat or as an administrator.
+// deletable reports whether the bot can delete a message. It can delete its own messages. In private chats and as an
+// administrator, it can delete all messages. A message must not be older than two days.
 func (m *message) deletable(now time.Time) bool {
 	if now.Sub(m.Date) > deleteAge {
 		return false
@@ -39,7 +39,7 @@ func (m *message) deletable(now time.Time) bool {
 	return m.From.Bot || m.chat.kind == PrivateChat || m.chat.bot == Administrator
 }
 
-// deleteMessages skips messages that it cannot find or delete, as the original does.
+// deleteMessages ignores messages that do not exist or that the bot cannot delete, like the real server.
 func (s *Server) deleteMessages(q *request) (any, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) pinChatMessage(q *request) (any, *Error) {
 	}
 	m.Pinned = true
 	note := s.service(m.chat, nil, "pinned a message", map[string]any{"pinned_message": m})
-	s.push("message", note.wire()) // the original also sends a bot its own pins
+	s.push("message", note.wire()) // the real server also sends updates about the bot's own pins
 	return true, nil
 }
 
@@ -94,7 +94,7 @@ func (s *Server) unpinChatMessage(q *request) (any, *Error) {
 	return true, nil
 }
 
-// pinTarget returns the message in the call, or the last pinned message if the call contains none.
+// pinTarget returns the message in a call. If the call names none, it returns the message that was pinned last.
 func (s *Server) pinTarget(q *request) (*message, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {

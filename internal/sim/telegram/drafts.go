@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// DraftLife is how long a chat shows a draft that is not repeated.
+// DraftLife is how long a chat shows a draft after its last call.
 const DraftLife = 30 * time.Second
 
-// Draft is a preview of an answer that is still being written.
+// Draft is a preview of a message that the bot is still writing.
 type Draft struct {
 	ID       int64
 	Topic    TopicID
@@ -16,8 +16,8 @@ type Draft struct {
 	Entities []Entity
 	At       time.Time
 	CanStop  bool
-	Keep     bool // stays visible after Stop
-	Stopped  bool // ignores further text
+	Keep     bool // the draft stays visible after a user has stopped it
+	Stopped  bool // a user has stopped the draft; more text is ignored
 }
 
 func (s *Server) sendMessageDraft(q *request) (any, *Error) {
@@ -45,7 +45,7 @@ func (s *Server) sendMessageDraft(q *request) (any, *Error) {
 	if old := c.draft(id, topic); old != nil && old.Stopped {
 		return true, nil
 	}
-	// A topic shows only its newest draft.
+	// A topic shows only one draft, the newest.
 	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic })
 	c.drafts = append(c.drafts, Draft{
 		ID: id, Topic: topic, Text: text.text, Entities: text.entities, At: s.now(), CanStop: q.boolean("can_stop"),
@@ -55,7 +55,6 @@ func (s *Server) sendMessageDraft(q *request) (any, *Error) {
 	return true, nil
 }
 
-// draft returns a draft that the chat shows, or nil.
 func (c *Chat) draft(id int64, topic TopicID) *Draft {
 	for _, d := range c.liveDrafts() {
 		if d.ID == id && d.Topic == topic {
@@ -65,8 +64,8 @@ func (c *Chat) draft(id int64, topic TopicID) *Draft {
 	return nil
 }
 
-// StopDraft presses the Stop button of a draft. The bot gets a stopped_message_generation update if it subscribed to
-// such updates. StopDraft returns false if the chat does not show the draft with the button.
+// StopDraft presses the Stop button of a draft. It returns false if the chat does not show a draft with this ID and
+// that button. If the bot has subscribed to stopped_message_generation updates, it gets one.
 func (p *Person) StopDraft(c *Chat, id int64) bool {
 	s := p.srv
 	s.mu.Lock()
@@ -89,14 +88,14 @@ func (p *Person) StopDraft(c *Chat, id int64) bool {
 	return true
 }
 
-// endDrafts removes the drafts of a topic, as the final message does.
+// endDrafts removes the drafts of a topic, because the bot has sent the message.
 func (c *Chat) endDrafts(topic TopicID) {
 	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic })
 }
 
 func (d Draft) lives(now time.Time) bool { return now.Sub(d.At) < DraftLife }
 
-// liveDrafts returns the drafts that have not expired, including stopped ones.
+// liveDrafts returns the drafts that have not expired. It includes stopped drafts.
 func (c *Chat) liveDrafts() []Draft {
 	now := c.srv.now()
 	return slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return !d.lives(now) })

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Entity formats Length UTF-16 units of a text from Offset on, spelled as the Bot API spells it.
+// Entity formats a part of a text, as in the Bot API. Offset and Length count UTF-16 code units.
 type Entity struct {
 	Type          string `json:"type"`
 	Offset        int    `json:"offset"`
@@ -19,12 +19,12 @@ type Entity struct {
 
 func (e Entity) end() int { return e.Offset + e.Length }
 
-// family defines how entities of a type may overlap others. Splittable entities nest and can be split, continuous
-// entities never touch each other, and blockquotes may contain continuous entities.
+// family defines how entities can overlap. A splittable entity can contain others, and is split where that is
+// necessary. Continuous entities must not overlap each other. A quoting entity can contain continuous ones.
 type family int
 
 const (
-	foundByServer family = iota // ignored in a bot's message, because Telegram finds such entities itself
+	foundByServer family = iota // ignored in messages of the bot, because Telegram finds such entities itself
 	splittable
 	continuous
 	quoting
@@ -45,7 +45,7 @@ func familyOf(kind string) family {
 	return unknownFamily
 }
 
-// priority orders entities of the same range. A smaller priority is outside.
+// priority orders entities that cover the same text. The entity with the smaller number is outside.
 func priority(e Entity) int {
 	switch e.Type {
 	case "blockquote", "expandable_blockquote":
@@ -81,7 +81,7 @@ func sortEntities(list []Entity) {
 	})
 }
 
-// wireEntity is an entity in a call. A nil pointer marks a missing field.
+// wireEntity is an entity in a call. A field is nil if the call does not contain it.
 type wireEntity struct {
 	Type          *string  `json:"type"`
 	Offset        *int     `json:"offset"`
@@ -96,8 +96,8 @@ type idField struct {
 	ID UserID `json:"id"`
 }
 
-// parseEntities reads the entities parameter. As in the original, JSON that is invalid or not an array means no
-// entities, but an invalid element is an error.
+// parseEntities reads the entities in a call. Like the real server, it ignores invalid JSON and JSON that is not an
+// array. An invalid element of an array is an error.
 func parseEntities(text string) ([]Entity, *Error) {
 	var raw []json.RawMessage
 	if text == "" || json.Unmarshal([]byte(text), &raw) != nil {
@@ -146,7 +146,7 @@ func parseEntity(raw json.RawMessage) (Entity, bool, *Error) {
 	}
 	link, ok := checkLink(*w.URL)
 	e.URL = link
-	return e, !ok, nil // Telegram drops an invalid link and keeps its text
+	return e, !ok, nil // Telegram drops the link and keeps its text
 }
 
 func (w wireEntity) missing() string {

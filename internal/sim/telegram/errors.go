@@ -7,10 +7,10 @@ import (
 
 // Error is an error response of the Bot API.
 type Error struct {
-	Code        int    // the HTTP status, repeated in the body as error_code
-	Description string // exact text, with which clients compare
-	RetryAfter  int    // seconds; only with code 429
-	MigrateTo   ChatID // set only after a group became a supergroup
+	Code        int    // HTTP status, which the body repeats as error_code
+	Description string // exact text of the real server, because clients compare it
+	RetryAfter  int    // in seconds; only for code 429
+	MigrateTo   ChatID // new ID of a group that has become a supergroup
 }
 
 // Error returns the description with its code.

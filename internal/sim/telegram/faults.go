@@ -11,49 +11,50 @@ import (
 	"time"
 )
 
-// FaultKind is the kind of failure of a call.
+// FaultKind is how a call fails.
 type FaultKind string
 
-// Kinds of faults. With a kind named After, the call takes effect before it fails: the message exists, but the client
-// cannot know that.
+// FaultKind values. If the name contains After, the call takes effect and fails then. For example, the message is in
+// the chat, but the client cannot know that.
 const (
-	NoFault         FaultKind = ""               // only a delay, if any
-	DropBefore      FaultKind = "drop before"    // no effect, then the connection breaks
-	DropAfter       FaultKind = "drop after"     // takes effect, then the connection breaks
-	BadGateway      FaultKind = "502"            // no effect, and an HTML page with status 502
-	BadGatewayAfter FaultKind = "502 after"      // takes effect, then the same page
-	ServerError     FaultKind = "500"            // no effect, and an HTML page with status 500
-	TooMany         FaultKind = "429"            // Too Many Requests with RetryAfter
-	BadJSON         FaultKind = "malformed JSON" // takes effect, and the response ends in the middle
-	Hang            FaultKind = "hang"           // no response and no effect
+	NoFault         FaultKind = ""               // the call succeeds, perhaps after a delay
+	DropBefore      FaultKind = "drop before"    // the connection breaks before the call takes effect
+	DropAfter       FaultKind = "drop after"     // the connection breaks after the call took effect
+	BadGateway      FaultKind = "502"            // an HTML page with status 502, before the call takes effect
+	BadGatewayAfter FaultKind = "502 after"      // the same page, after the call took effect
+	ServerError     FaultKind = "500"            // an HTML page with status 500, before the call takes effect
+	TooMany         FaultKind = "429"            // the error Too Many Requests, with RetryAfter
+	BadJSON         FaultKind = "malformed JSON" // the call takes effect, but the response is cut in the middle
+	Hang            FaultKind = "hang"           // the call takes no effect and gets no response
 )
 
-// Always is a value of Fault.Times. The fault then lasts until Remove.
+// Always is a value for Fault.Times. The fault then stays until Remove is called.
 const Always = -1
 
-// Fault makes calls fail or wait.
+// Fault makes calls fail, or makes them slow.
 type Fault struct {
-	Method     string          // in the spelling of the Bot API, "file" for downloads, or "" for all
-	When       func(Call) bool // additional condition, or nil; its Call has the method, parameters, chat and time
-	Times      int             // number of calls that it affects; 0 means 1
-	Skip       int             // number of matching calls that pass before the first affected one
-	Delay      time.Duration   // wait before the call has an effect
-	Late       time.Duration   // wait between the effect and the response
+	Method string // method as in the Bot API; "file" for downloads; "" for all methods
+	// When is a further condition, or nil. It gets a Call with method, parameters, chat and time.
+	When       func(Call) bool
+	Times      int           // number of calls that it affects; 0 means 1
+	Skip       int           // number of matching calls that succeed before the first affected one
+	Delay      time.Duration // pause before the call takes effect
+	Late       time.Duration // pause after the call took effect, before the response
 	Kind       FaultKind
-	RetryAfter int       // seconds, for TooMany; at least 1
-	Until      time.Time // if set, the fault affects all calls until then, and TooMany returns the remaining time
+	RetryAfter int       // in seconds, for TooMany; at least 1
+	Until      time.Time // if set, all calls before this time fail, and TooMany returns the time that remains
 
 	removed chan struct{} // closed by Remove
 }
 
-// Injected is an active fault.
+// Injected is a fault that was added to a server.
 type Injected struct {
 	list  *faultList
 	fault Fault
 	hits  int
 }
 
-// Inject adds a fault. If several faults match a call, only the one that was added first affects it.
+// Inject adds a fault. If several faults match a call, the first of them applies.
 func (s *Server) Inject(f Fault) *Injected {
 	if f.Times == 0 {
 		f.Times = 1
@@ -66,14 +67,14 @@ func (s *Server) Inject(f Fault) *Injected {
 	return i
 }
 
-// Hits returns the number of affected calls.
+// Hits returns how many calls the fault has affected.
 func (i *Injected) Hits() int {
 	i.list.mu.Lock()
 	defer i.list.mu.Unlock()
 	return i.hits
 }
 
-// Remove ends the fault and its current delays.
+// Remove removes the fault, and ends delays that it has caused.
 func (i *Injected) Remove() {
 	i.list.mu.Lock()
 	defer i.list.mu.Unlock()
@@ -88,7 +89,7 @@ type faultList struct {
 	all []*Injected
 }
 
-// take returns the fault of a call, or the zero Fault.
+// take returns the fault for a call and counts it. Without a fault, it returns the zero value.
 func (l *faultList) take(c Call) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +111,7 @@ func (l *faultList) take(c Call) Fault {
 	return Fault{}
 }
 
-// strikes reports whether the fault affects a call at a time, after a number of earlier hits.
+// strikes reports whether the fault affects a call. hits is the number of calls that it has affected before.
 func (f *Fault) strikes(now time.Time, hits int) bool {
 	if !f.Until.IsZero() {
 		return now.Before(f.Until)
@@ -118,7 +119,7 @@ func (f *Fault) strikes(now time.Time, hits int) bool {
 	return f.Times == Always || hits < f.Times
 }
 
-// at returns the fault for a call at a time.
+// at returns the fault for a call at this time, with the right RetryAfter.
 func (f Fault) at(now time.Time) Fault {
 	if !f.Until.IsZero() {
 		f.RetryAfter = int(math.Ceil(f.Until.Sub(now).Seconds()))
@@ -126,7 +127,7 @@ func (f Fault) at(now time.Time) Fault {
 	return f
 }
 
-// before waits for the delay, and reports whether to drop the connection now.
+// before waits for the delay. It returns true if the connection must break before the call takes effect.
 func (f Fault) before(client, server context.Context) (drop bool) {
 	if f.Kind == Hang {
 		select {
@@ -141,8 +142,8 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 	return f.Kind == DropBefore
 }
 
-// wait waits until d has passed, the fault is removed, the client disconnects, or the server ends. A request that has
-// arrived takes effect even if its client disconnects.
+// wait waits for d, or until the fault is removed, the client disconnects, or the server ends. The call takes effect
+// even if the client disconnects.
 func (f Fault) wait(d time.Duration, client, server context.Context) {
 	if d <= 0 {
 		return
@@ -157,14 +158,14 @@ func (f Fault) wait(d time.Duration, client, server context.Context) {
 	}
 }
 
-// page is a response from a proxy in front of the Bot API.
+// page is an HTML page from a proxy in front of the Bot API.
 type page struct {
 	status     int
 	kind, body string
 	retryAfter int
 }
 
-// instead returns the response to a call that has no effect.
+// instead returns the page that replaces a call which takes no effect, or false.
 func (f Fault) instead() (page, bool) {
 	switch f.Kind {
 	case BadGateway, ServerError:
@@ -192,10 +193,10 @@ func (p page) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", p.kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(p.body)))
 	w.WriteHeader(p.status)
-	_, _ = w.Write([]byte(p.body)) // fails only if the client is gone
+	_, _ = w.Write([]byte(p.body)) // an error means that the client has disconnected
 }
 
-// after changes the response of a call that took effect. It returns false if it left the response unchanged.
+// after writes another response for a call that took effect. It returns false if the real response must be written.
 func (f Fault) after(w http.ResponseWriter, body []byte) (spoilt bool) {
 	switch f.Kind {
 	case DropAfter:

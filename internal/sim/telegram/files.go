@@ -16,7 +16,8 @@ type File struct {
 	Name string
 	MIME string
 	Data []byte
-	// Size is the size that Telegram reports, to simulate large files. Zero means the length of Data.
+	// Size is the size that Telegram reports. It can be larger than Data, to simulate large files. Zero means the
+	// length of Data.
 	Size int64
 }
 
@@ -27,7 +28,7 @@ func (f File) size() int64 {
 	return int64(len(f.Data))
 }
 
-// storedFile is a file on the server. getFile assigns its path.
+// storedFile is a file on the server. It has a path once the bot has called getFile.
 type storedFile struct {
 	id, unique string
 	kind       mediaKind
@@ -35,12 +36,12 @@ type storedFile struct {
 	path       string
 }
 
-// fileStore stores files by id. If it has a limit, it removes the oldest files.
+// fileStore contains all files, by ID. If it has a limit, it drops the oldest files.
 type fileStore struct {
 	byID   map[string]*storedFile
 	order  []string
 	limit  int64
-	local  string // see KeepLocally
+	local  string // directory set by KeepLocally
 	held   int64
 	byPath map[string]*storedFile
 }
@@ -69,7 +70,7 @@ func (fs *fileStore) add(serial int64, kind mediaKind, f File) *storedFile {
 	return stored
 }
 
-// FileData returns the contents of a file by its id, or false if the id is unknown.
+// FileData returns the content of a file. It returns false if the ID is unknown.
 func (s *Server) FileData(id string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,15 +107,15 @@ func (s *Server) getFile(q *request) (any, *Error) {
 	}, nil
 }
 
-// KeepLocally makes the server behave as with --local: it stores files below dir, returns their paths, serves no
-// downloads, and has no size limit.
+// KeepLocally makes the server behave like a Bot API server with the option --local: it stores files below dir, returns
+// their paths, and has no limit for their size. Files cannot be downloaded.
 func (s *Server) KeepLocally(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files.local = dir
 }
 
-// serveFile answers a download. It is recorded as a call of the method "file".
+// serveFile handles a download. It records the download as a call of the method "file".
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) {
 	call := Call{At: s.now(), Method: "file"}
 	token, name, _ := strings.Cut(rest, "/")
@@ -143,11 +144,11 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		breakOff(w, data[:len(data)/2])
 	}
 	if !fault.after(w, data) {
-		_, _ = w.Write(data) // fails only if the client is gone
+		_, _ = w.Write(data) // an error means that the client has disconnected
 	}
 }
 
-// breakOff sends a part of the response and then drops the connection.
+// breakOff sends only a part of the response, and then breaks the connection.
 func breakOff(w http.ResponseWriter, part []byte) {
 	_, _ = w.Write(part)
 	if f, ok := w.(http.Flusher); ok {

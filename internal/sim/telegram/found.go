@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Entities that apps and the server detect in texts. Group 1 is the entity.
+// Entities that Telegram finds in texts. Group 1 of a match is the entity.
 var (
 	commandPattern = regexp.MustCompile(`(?:^|[\s(])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)(?:$|[^A-Za-z0-9_/@])`)
 	mentionPattern = regexp.MustCompile(`(?:^|[^A-Za-z0-9_@/])(@[A-Za-z0-9_]{3,32})`)
 	linkPattern    = regexp.MustCompile(`(?:^|\s)(https?://[^\s<>"]+[^\s<>".,!?;:)])`)
 )
 
-// findEntities detects commands, mentions and links in a text. The original knows hundreds of top-level domains. This
-// function knows a few.
+// findEntities finds commands, mentions and links in a text. It knows a few top-level domains, while Telegram knows
+// hundreds.
 func findEntities(text string) []Entity {
 	list := findAll(nil, "bot_command", commandPattern, text)
 	list = findAll(list, "mention", mentionPattern, text)
@@ -23,8 +23,8 @@ func findEntities(text string) []Entity {
 	return dropTouching(list)
 }
 
-// findAll searches again from the end of each entity, because the character after an entity may be the character
-// before the next one.
+// findAll adds all matches of a pattern. It searches again right after each entity, because the character that ends one
+// entity can begin the next.
 func findAll(list []Entity, kind string, pattern *regexp.Regexp, text string) []Entity {
 	for at := 0; at <= len(text); {
 		hit := pattern.FindStringSubmatchIndex(text[at:])

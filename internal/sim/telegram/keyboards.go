@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Button is one button under a message.
+// Button is a button below a message.
 type Button struct {
 	Text string `json:"text"`
 	Data string `json:"callback_data,omitempty"`
@@ -23,11 +23,11 @@ func wireKeyboard(rows [][]Button) *wireMarkup {
 	return &wireMarkup{rows}
 }
 
-// maxButtons is the maximum number of buttons of a message. Telegram rejects more as "too long".
+// maxButtons is the maximum number of buttons of a message. For more buttons, Telegram returns an error about the
+// length of the keyboard.
 const maxButtons = 100
 
-// keyboard parses reply_markup. It returns inline keyboards, and accepts but ignores the reply keyboards of older
-// bots.
+// keyboard returns the inline keyboard in reply_markup. It accepts and ignores reply keyboards, which older bots use.
 func (q *request) keyboard() ([][]Button, *Error) {
 	text := q.params["reply_markup"]
 	if text == "" {
@@ -74,7 +74,7 @@ func parseRows(raw []json.RawMessage) ([][]Button, *Error) {
 	return rows, nil
 }
 
-// parseRow drops buttons without a text, as the original does.
+// parseRow parses a row of buttons. It drops buttons without a text, like the real server.
 func parseRow(raw []json.RawMessage) ([]Button, *Error) {
 	var row []Button
 	for _, r := range raw {
@@ -124,7 +124,7 @@ func sameKeyboard(a, b [][]Button) bool {
 	return slices.EqualFunc(a, b, func(x, y []Button) bool { return slices.Equal(x, y) })
 }
 
-// button finds a button by its text or its data.
+// button returns the button with this text or this callback data.
 func button(rows [][]Button, name string) (Button, bool) {
 	for _, row := range rows {
 		for _, b := range row {

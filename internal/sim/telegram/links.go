@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// checkLink normalizes the address of a link or button as Telegram does: it assumes http and adds a slash to a bare
-// host. It returns false for addresses that Telegram rejects: other schemes, relative paths, hosts without a dot.
+// checkLink returns the address of a link or button as Telegram stores it: http is the default scheme, and a bare host
+// gets a slash. It returns false for an address that Telegram rejects: another scheme, a relative path, or a host
+// without a dot.
 func checkLink(raw string) (string, bool) {
 	raw = strings.TrimSpace(raw)
 	if raw == "" || strings.ContainsAny(raw, " \n\t") {
@@ -32,7 +33,7 @@ func checkLink(raw string) (string, bool) {
 	return u.String(), true
 }
 
-// validHost reports whether a link may name a host. Without a scheme, the name must contain a dot.
+// validHost reports whether a link to a host is valid. If the link has no scheme, the host must contain a dot.
 func validHost(host string, spelledOut bool) bool {
 	if strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") || strings.Contains(host, "..") {
 		return false

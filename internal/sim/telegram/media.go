@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// mediaKind is the kind of file in a message.
+// mediaKind is the type of a file in a message.
 type mediaKind string
 
 const (
@@ -25,16 +25,16 @@ const (
 
 func (k mediaKind) folder() string { return string(k) + "s" }
 
-// maxPhoto is the maximum size of a photo that a bot uploads.
+// maxPhoto is the maximum size of a photo that a bot uploads, in bytes.
 const maxPhoto = 10 << 20
 
-// Limits for the sides of a photo, in pixels: their sum, and their ratio.
+// Limits for photos: the sum of the sides in pixels, and their ratio.
 const (
 	maxSides = 10_000
 	maxRatio = 20
 )
 
-// Media is the file of a message.
+// Media is a file in a message.
 type Media struct {
 	Kind   string // photo, document or voice
 	FileID string
@@ -78,7 +78,7 @@ func (m *Media) wire(w *wireMessage) {
 	}
 }
 
-// addMedia stores a file and describes it. The caller holds mu.
+// addMedia stores a file and returns its description. The caller holds mu.
 func (s *Server) addMedia(kind mediaKind, f File) *Media {
 	stored := s.files.add(s.nextSerial(), kind, f)
 	m := &Media{Kind: string(kind), FileID: stored.id, unique: stored.unique, Name: f.Name, MIME: f.MIME,
@@ -90,7 +90,7 @@ func (s *Server) addMedia(kind mediaKind, f File) *Media {
 	return m
 }
 
-// SendPhoto sends a picture. The bytes can be anything.
+// SendPhoto sends a photo. data need not be a valid picture.
 func (p *Person) SendPhoto(c *Chat, data []byte, opts ...SendOption) Message {
 	return p.sendFile(c, photoKind, File{MIME: "image/jpeg", Data: data}, opts)
 }
@@ -115,7 +115,7 @@ func (p *Person) SendVideoNote(c *Chat, data []byte, opts ...SendOption) Message
 	return p.sendFile(c, noteKind, File{Data: data}, opts)
 }
 
-// SendPlace sends a location, with a title and an address unless both are empty.
+// SendPlace sends a location. title and address describe it; they may be empty.
 func (p *Person) SendPlace(c *Chat, latitude, longitude float64, title, address string, opts ...SendOption) Message {
 	at := map[string]any{"latitude": latitude, "longitude": longitude}
 	extra := map[string]any{"location": at}
@@ -125,14 +125,14 @@ func (p *Person) SendPlace(c *Chat, latitude, longitude float64, title, address 
 	return p.post(c, message{Message: Message{Service: "place"}, extra: extra}, opts)
 }
 
-// SendContact sends the name and number of a contact.
+// SendContact sends the name and the phone number of a contact.
 func (p *Person) SendContact(c *Chat, name, phone string, opts ...SendOption) Message {
 	return p.post(c, message{Message: Message{Service: "contact"}, extra: map[string]any{
 		"contact": map[string]any{"first_name": name, "phone_number": phone},
 	}}, opts)
 }
 
-// SendSticker sends a sticker, which is an unsupported message for most bots.
+// SendSticker sends a sticker, which most bots do not support.
 func (p *Person) SendSticker(c *Chat, emoji string, opts ...SendOption) Message {
 	sticker := map[string]any{
 		"file_id": "sticker-1", "file_unique_id": "sticker-1", "type": "regular", "width": 512, "height": 512,
@@ -151,8 +151,8 @@ func (p *Person) sendFile(c *Chat, kind mediaKind, f File, opts []SendOption) Me
 	return p.postLocked(c, m, opts).Message
 }
 
-// SendAlbum sends several files as messages with a common album. InTopic and ReplyTo apply to all files. The other
-// options apply to the first file, where Telegram's apps put the caption.
+// SendAlbum sends several files as one album, each in a message of its own. InTopic and ReplyTo apply to all of them.
+// The other options apply to the first file, which has the caption in Telegram's apps.
 func (p *Person) SendAlbum(c *Chat, files []File, opts ...SendOption) []Message {
 	s := p.srv
 	s.mu.Lock()
@@ -209,7 +209,8 @@ func (s *Server) sendMedia(q *request, kind mediaKind) (any, *Error) {
 	return s.storeFromBot(o.chat, o.base).wire(), nil
 }
 
-// inputFile returns the file in a call. The call uploads it, attaches it under another name, or contains its id.
+// inputFile returns the file in a call. The call can contain the file itself, the name of another field that contains
+// it, or the ID of a file on the server.
 func (s *Server) inputFile(q *request, kind mediaKind, value, field string) (*Media, *Error) {
 	up, ok := q.files[field]
 	if name, attached := strings.CutPrefix(value, "attach://"); attached {
@@ -246,7 +247,7 @@ func (s *Server) knownFile(kind mediaKind, id string) (*Media, *Error) {
 	return s.addMedia(kind, f.file), nil
 }
 
-// inputMedia is one element of an album on the wire.
+// inputMedia is a file of an album in a call.
 type inputMedia struct {
 	Type     string          `json:"type"`
 	Media    string          `json:"media"`
@@ -262,14 +263,14 @@ func albumSize(q *request) int {
 	return max(1, len(list))
 }
 
-// ForbidFiles revokes the bot's right to send files.
+// ForbidFiles makes all calls fail with which the bot sends files to the chat.
 func (c *Chat) ForbidFiles() {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.noFiles = true
 }
 
-// takesFiles reports whether the bot may send files of this kind. The caller holds mu.
+// takesFiles returns an error if the bot must not send files of this kind. The caller holds mu.
 func (c *Chat) takesFiles(kind mediaKind) *Error {
 	if !c.noFiles {
 		return nil

@@ -2,7 +2,7 @@ package telegram
 
 import "time"
 
-// Action is an activity of the bot that the chat shows, such as typing. Telegram shows it for five seconds.
+// Action is an activity of the bot, such as typing. The chat shows it for five seconds.
 type Action struct {
 	Kind  string
 	Topic TopicID
@@ -44,7 +44,7 @@ func (s *Server) getChatMember(q *request) (any, *Error) {
 	return memberJSON(p.wire(), p.membership(c)), nil
 }
 
-// memberJSON returns the fields that go-telegram/bot requires for each kind of member.
+// memberJSON returns a member of a chat with the fields that the library go-telegram/bot requires.
 func memberJSON(u *wireUser, is Membership) map[string]any {
 	m := map[string]any{"user": u, "status": is}
 	if is == Administrator {

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// MessageID is the number of a message within its chat.
+// MessageID is the number of a message in its chat.
 type MessageID int64
 
-// Sender is who wrote a message.
+// Sender is the author of a message.
 type Sender struct {
 	ID   UserID
 	Name string
 	Bot  bool
 }
 
-// Version is one state of a message.
+// Version is the content of a message between two edits.
 type Version struct {
 	At       time.Time
 	Text     string
@@ -24,46 +24,46 @@ type Version struct {
 	Rich     []Block
 }
 
-// Message is the visible content of a message at one moment. Its slices are shared and must not be changed.
+// Message is the content of a message at one moment. Other values share its slices, so do not change them.
 type Message struct {
 	ID       MessageID
 	Chat     ChatID
-	Topic    TopicID // zero outside topics and in General
+	Topic    TopicID // zero in the topic General and in no topic
 	From     Sender
 	Date     time.Time
-	Edited   time.Time // zero if never
-	Text     string    // or the caption of Media, or the texts of Rich
+	Edited   time.Time // zero if it was never edited
+	Text     string    // text of the message, caption of Media, or texts of Rich
 	Entities []Entity
-	Rich     []Block // nil unless it is a rich message
+	Rich     []Block // nil if it is not a rich message
 	Caption  bool
 	Keyboard [][]Button // inline buttons
 	ReplyTo  MessageID
 	Media    *Media
-	Album    string // equal in all messages of one album
-	// Reactions is sorted by user.
+	Album    string // ID of the album; all messages of an album have the same
+	// Reactions are sorted by user.
 	Reactions []Reaction
 	Pinned    bool
 	Silent    bool   // sent without a sound
-	Service   string // the event, in a message without an author
+	Service   string // the event that a service message reports
 	Deleted   bool
-	Versions  []Version // every state, the current one last
+	Versions  []Version // all versions, the current one last
 }
 
-// message is a Message with the server's own data.
+// message is a Message with data that only the server needs.
 type message struct {
 	Message
 	chat    *Chat
 	author  *Person // nil for the bot
 	forward *Sender
-	via     string         // username of the inline bot that wrote it
-	extra   map[string]any // fields of a service message
-	rich    *rich          // nil unless it is a rich message
-	joined  bool           // it directly follows the previous one, see InOneGo
-	// lastCaption is the caption of the last file of the album that begins with this message.
+	via     string         // username of the inline bot that created the message
+	extra   map[string]any // further fields of a service message
+	rich    *rich          // nil if it is not a rich message
+	joined  bool           // the message was sent together with the one before it; see InOneGo
+	// lastCaption is the caption of the last file, if this message begins an album.
 	lastCaption string
 }
 
-// store assigns an id and a date to a message and adds it to its chat. The caller holds mu.
+// store adds a message to its chat, with an ID and a date. The caller holds mu.
 func (s *Server) store(c *Chat, m message) *message {
 	m.ID, m.Chat, m.chat, m.Date = c.nextID(), c.id, c, s.now()
 	m.Versions = []Version{{m.Date, m.Text, m.Entities, m.Keyboard, m.Rich}}
@@ -76,7 +76,7 @@ func (s *Server) store(c *Chat, m message) *message {
 	return stored
 }
 
-// storeFromBot stores a message of the bot, which ends its typing and its draft.
+// storeFromBot adds a message of the bot to its chat. This ends the bot's typing and its draft.
 func (s *Server) storeFromBot(c *Chat, m message) *message {
 	m.From = Sender{ID: s.opts.BotID, Name: s.opts.BotName, Bot: true}
 	c.action = Action{}
@@ -84,7 +84,7 @@ func (s *Server) storeFromBot(c *Chat, m message) *message {
 	return s.store(c, m)
 }
 
-// service stores a service message about an event and sends it to the bot. The caller holds mu.
+// service adds a service message about an event, and sends it to the bot. The caller holds mu.
 func (s *Server) service(c *Chat, by *Person, what string, extra map[string]any) *message {
 	m := message{Message: Message{Service: what}, author: by, extra: extra}
 	if by == nil {
@@ -96,7 +96,7 @@ func (s *Server) service(c *Chat, by *Person, what string, extra map[string]any)
 	return stored
 }
 
-// revise adds a state to a message. The caller holds mu.
+// revise adds a version to a message. The caller holds mu.
 func (m *message) revise(s *Server, f formatted, keyboard [][]Button) {
 	m.show(f)
 	m.Keyboard, m.Edited = keyboard, s.now()
@@ -109,7 +109,7 @@ func (m *message) revise(s *Server, f formatted, keyboard [][]Button) {
 
 func (m *message) formatted() formatted { return formatted{m.Text, m.Entities, m.rich} }
 
-// show sets the visible content to f.
+// show sets the visible content of the message.
 func (m *message) show(f formatted) {
 	m.Text, m.Entities, m.rich, m.Rich = f.text, f.entities, f.rich, nil
 	if f.rich != nil {
@@ -153,13 +153,13 @@ type wireMessage struct {
 	Contact    any            `json:"contact,omitempty"`
 }
 
-// entityJSON is an entity on the wire, with the person of a text_mention.
+// entityJSON is an entity as the bot gets it. For a text_mention it contains the user.
 type entityJSON struct {
 	Entity
 	User *wireUser `json:"user,omitempty"`
 }
 
-// wire returns the message in the form for the bot, with the message to which it replies.
+// wire returns the message as the bot gets it, together with the message to which it replies.
 func (m *message) wire() *wireMessage {
 	w := m.wireAlone()
 	if reply := m.chat.find(m.ReplyTo); reply != nil {
@@ -206,7 +206,7 @@ func (m *message) wireAlone() *wireMessage {
 	return w
 }
 
-// viaBotID is the id of every inline bot.
+// viaBotID is the ID that all inline bots have here.
 const viaBotID = 777_001
 
 func (s *Server) userJSON(id UserID) *wireUser {

@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// method is one Bot API method. A handler runs under the server's lock unless it waits.
+// method is a method of the Bot API. Its handler holds the lock of the server, unless the method waits.
 type method struct {
 	name  string
-	cost  func(*request) int // number of calls in the rate buckets; nil means none
+	cost  func(*request) int // how many calls it counts for the rate limits; nil means none
 	run   func(*request) (any, *Error)
 	waits func(context.Context, *request) (any, *Error)
 }
 
 func one(*request) int { return 1 }
 
-// methodTable returns all methods of the simulator by lower-case name.
+// methodTable returns all methods of the server. The key is the name in lower case.
 func (s *Server) methodTable() map[string]method {
 	table := map[string]method{}
 	free := func(name string, run func(*request) (any, *Error)) {
@@ -69,17 +69,16 @@ func (s *Server) methodTable() map[string]method {
 	return table
 }
 
-// has reports whether the server has a method.
 func (s *Server) has(name string) bool {
 	_, known := s.methods[lower(name)]
 	return known
 }
 
-// rawResult is a result in JSON, which may be invalid.
+// rawResult is a result that is already JSON. It may be invalid.
 type rawResult string
 
-// serveMethod serves a call: it parses the request, applies faults and limits, runs the method, records the call and
-// writes the response.
+// serveMethod handles a call: it parses the request, applies faults and rate limits, runs the method, records the call
+// and writes the response.
 func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string) {
 	call := Call{At: s.now(), Method: name}
 	req, failure := decodeRequest(r, name)
@@ -131,7 +130,7 @@ func (s *Server) run(ctx context.Context, m method, known bool, req *request) (a
 	return m.run(req)
 }
 
-// answer is the envelope of every response of the Bot API.
+// answer is the JSON object around each result of the Bot API.
 type answer struct {
 	OK          bool            `json:"ok"`
 	Result      json.RawMessage `json:"result,omitempty"`
@@ -165,7 +164,7 @@ func encodeAnswer(result any, failure *Error) []byte {
 	return append(out, '}')
 }
 
-// mustJSON encodes a value of this package's own wire types, which cannot fail.
+// mustJSON encodes a value of this package. Its types never fail.
 func mustJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -182,7 +181,7 @@ func writeAnswer(w http.ResponseWriter, body []byte, failure *Error) {
 		status = failure.Code
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // fails only if the client is gone
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }
 
 func writeError(w http.ResponseWriter, failure *Error) {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// fixNesting makes entities valid as the original does. It removes continuous entities that touch an earlier one or
-// cross the edge of a blockquote. It merges formatting, splits it at the edges of other entities, and removes it from
-// code. The result is sorted, outer entities first.
+// fixNesting makes a list of entities valid, like the real server. It removes continuous entities that overlap an
+// earlier one or the edge of a blockquote. It merges splittable entities, splits them at the edges of other entities,
+// and removes them from code. The result is sorted; an outer entity comes before the entities inside it.
 func fixNesting(list []Entity) []Entity {
 	sortEntities(list)
 	var formats, solid, quotes []Entity
@@ -53,12 +53,12 @@ func dropCrossing(list, quotes []Entity) []Entity {
 	})
 }
 
-// span is an open range of one format. end 0 means that none is open.
+// span is a range of text with one format that has begun. end 0 means none.
 type span struct{ begin, end int }
 
-// splitter cuts formatting at the edges of other entities.
+// splitter splits formats at the edges of other entities.
 type splitter struct {
-	rest []Entity // sorted formats that are not handled yet
+	rest []Entity // formats that are still to be handled, sorted
 	open map[string]*span
 	out  []Entity
 }

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// ChatInfo describes a chat in a list of chats.
+// ChatInfo describes a chat for a list of chats.
 type ChatInfo struct {
 	ID     ChatID
 	Kind   ChatKind
 	Title  string
-	Topics []Topic // by number
+	Topics []Topic // sorted by ID
 	Forum  bool
 }
 
-// Chats returns all chats, private chats first, by descending id.
+// Chats returns all chats, sorted by descending ID, so that private chats come first.
 func (s *Server) Chats() []*Chat {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +26,7 @@ func (s *Server) Chats() []*Chat {
 	return list
 }
 
-// Info describes this chat for a list of chats.
+// Info describes the chat for a list of chats.
 func (c *Chat) Info() ChatInfo {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -38,8 +38,8 @@ func (c *Chat) Info() ChatInfo {
 	return info
 }
 
-// Changed returns a channel that is closed at the next change of a chat, and at Close. Call it before View, so that
-// no change in between is missed.
+// Changed returns a channel that is closed when any chat changes or the server is closed. Call it before View, to miss
+// no change in between.
 func (s *Server) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,50 +2,52 @@ package telegram
 
 import "time"
 
-// DefaultToken is the accepted bot token if Options sets none.
+// DefaultToken is the bot token that the server accepts if Options has none.
 const DefaultToken = "424242:simulated-bot-token"
 
-// Limits of the original that no option changes, in Telegram's units.
+// Limits of Telegram that cannot be changed with Options.
 const (
-	MaxText         = 4096     // UTF-16 units of a message
-	MaxCaption      = 1024     // UTF-16 units of a caption
-	MaxCallbackData = 64       // bytes of a button's data
-	MaxDownload     = 20 << 20 // bytes that getFile returns
-	MaxUpload       = 50 << 20 // bytes of one request
-	MaxEntities     = 100      // entities of a message; Telegram drops the rest
-	maxRawText      = 1 << 15  // bytes of a text before it is cleaned
+	MaxText         = 4096     // UTF-16 code units in a message
+	MaxCaption      = 1024     // UTF-16 code units in a caption
+	MaxCallbackData = 64       // bytes in the callback data of a button
+	MaxDownload     = 20 << 20 // bytes of a file that a bot can download
+	MaxUpload       = 50 << 20 // bytes in a request
+	MaxEntities     = 100      // entities in a message; Telegram ignores any more
+	maxRawText      = 1 << 15  // bytes in a text, before invisible characters are removed
 	maxPoll         = 50 * time.Second
 )
 
-// Options configure a server. The zero value has no rate limits and no memory limits.
+// Options configures a Server. The zero value has no rate limits, and all messages, calls and files stay in memory.
 type Options struct {
 	Token    string // empty means DefaultToken
 	BotID    UserID // 0 means the number before the colon of Token
 	BotName  string // empty means "Ductor"
 	Username string // empty means "ductor_bot"
 
-	// Limits are the rate limits. The zero value has no limits. See RealLimits and StrictLimits.
+	// Limits are the rate limits; see RealLimits and StrictLimits. The zero value means no limits.
 	Limits Limits
 
-	// CallbackTimeout is how long a press of a button waits for its answer. Zero means 30 seconds.
+	// CallbackTimeout limits how long Press waits for the bot's answer. Zero means 30 seconds.
 	CallbackTimeout time.Duration
 
-	// HideGroupTalk enables BotFather's privacy mode: in groups, the bot gets only commands, mentions and replies to
-	// it.
+	// HideGroupTalk enables privacy mode, an option that users set with BotFather: in groups, the bot gets only
+	// commands, mentions and replies to its messages.
 	HideGroupTalk bool
 
-	// ThrottlePolls slows down a client that repeats an offset, as the original does. Within half a second, a poll
-	// returns one update. Within three seconds, a poll waits at least three seconds.
+	// ThrottlePolls makes the server slow down a client that calls getUpdates again with the same offset, like the real
+	// server. Within half a second, such a call returns only one update. Within three seconds, it waits for at least
+	// three seconds.
 	ThrottlePolls bool
 
-	// Without lists methods that the server does not have, like an older server.
+	// Without lists methods that do not exist, to simulate an older server.
 	Without []string
 
-	// Now is the clock for dates, limits and expiry. Nil means time.Now. Waits always use timers of package time.
+	// Now returns the time for dates, limits and expiry. If it is nil, the server uses time.Now. Waiting always uses
+	// timers of package time.
 	Now func() time.Time
 
-	// KeepMessages, KeepVersions and KeepCalls limit the memory for messages of a chat, versions of a message, and
-	// calls. KeepFileBytes limits the bytes of all files. Zero means no limit.
+	// KeepMessages limits the messages of each chat in memory, KeepVersions the versions of each message, and KeepCalls
+	// the calls. KeepFileBytes limits the total size of all files. Zero means no limit.
 	KeepMessages, KeepVersions, KeepCalls int
 	KeepFileBytes                         int64
 }

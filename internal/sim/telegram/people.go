@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Person is a user. Their actions become updates for the bot.
+// Person is a user of Telegram. What the user does becomes updates for the bot.
 type Person struct {
 	srv      *Server
 	id       UserID
@@ -17,7 +17,7 @@ type Person struct {
 	rank                 map[ChatID]Membership
 }
 
-// Person returns a user by id, and creates the user if necessary.
+// Person returns the user with an ID. It creates the user if necessary.
 func (s *Server) Person(id UserID, name string) *Person {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,14 +38,14 @@ func (p *Person) ID() UserID { return p.id }
 // Name returns the user's first name.
 func (p *Person) Name() string { return p.name }
 
-// SetLanguage sets the language of the user's Telegram, such as "de", or "" for a client that reports none.
+// SetLanguage sets the language of the user's app, such as "de". With "", the app does not report its language.
 func (p *Person) SetLanguage(code string) {
 	p.srv.mu.Lock()
 	defer p.srv.mu.Unlock()
 	p.language = code
 }
 
-// SetRank sets the user's status in a group, for getChatMember. The default is member.
+// SetRank sets the user's membership in a group, as getChatMember returns it. The default is Member.
 func (p *Person) SetRank(c *Chat, rank Membership) {
 	p.srv.mu.Lock()
 	defer p.srv.mu.Unlock()
@@ -59,10 +59,10 @@ func (p *Person) membership(c *Chat) Membership {
 	return Member
 }
 
-// Block makes the user block the bot. The bot gets a my_chat_member update and 403 errors.
+// Block makes the user block the bot. The bot gets a my_chat_member update, and its calls for the chat fail with 403.
 func (p *Person) Block() { p.setBlocked(Member, Kicked) }
 
-// Unblock ends Block.
+// Unblock reverts Block.
 func (p *Person) Unblock() { p.setBlocked(Kicked, Member) }
 
 func (p *Person) setBlocked(before, now Membership) {
@@ -75,7 +75,7 @@ func (p *Person) setBlocked(before, now Membership) {
 	}
 }
 
-// DeleteAccount makes every call to the user's private chat fail as for a deleted account.
+// DeleteAccount deletes the user's account, so that the bot's calls for the private chat fail.
 func (p *Person) DeleteAccount() {
 	p.srv.mu.Lock()
 	defer p.srv.mu.Unlock()
@@ -85,44 +85,45 @@ func (p *Person) DeleteAccount() {
 // SendOption changes a message that a user sends.
 type SendOption func(*message)
 
-// InTopic puts the message into a topic.
+// InTopic sends the message to a topic.
 func InTopic(id TopicID) SendOption { return func(m *message) { m.Topic = id } }
 
-// ReplyTo makes the message a reply to another one of the same chat.
+// ReplyTo makes the message a reply to another message in the same chat.
 func ReplyTo(id MessageID) SendOption { return func(m *message) { m.ReplyTo = id } }
 
-// WithEntities formats the text. The server finds commands, mentions and links without it.
+// WithEntities formats the text. It is not necessary for commands, mentions and links, which the server finds itself.
 func WithEntities(list ...Entity) SendOption {
 	return func(m *message) { m.Entities = slices.Clone(list) }
 }
 
-// WithCaption adds a text below a photo, document or album.
+// WithCaption adds a text to a photo, a document or an album.
 func WithCaption(text string) SendOption {
 	return func(m *message) { m.Text, m.Caption = text, true }
 }
 
-// WithLastCaption adds a text below the last file of an album.
+// WithLastCaption adds a text to the last file of an album.
 func WithLastCaption(text string) SendOption { return func(m *message) { m.lastCaption = text } }
 
-// Forwarding makes the message a forward of another user's.
+// Forwarding makes the message a forwarded message of another user.
 func Forwarding(from *Person) SendOption {
 	return func(m *message) { m.forward = &Sender{ID: from.id, Name: from.name} }
 }
 
-// ViaBot makes the message one that an inline bot with this name created.
+// ViaBot marks the message as created with an inline bot.
 func ViaBot(username string) SendOption { return func(m *message) { m.via = username } }
 
-// InOneGo makes the message directly follow the previous one, as a forward follows its comment: their ids are
-// consecutive. Other messages skip an id, because all private chats share one count.
+// InOneGo makes the IDs of the message and of the previous message consecutive. In Telegram, this happens to a
+// forwarded message after its comment. Otherwise the server skips an ID between two messages, because all private chats
+// share one counter.
 func InOneGo() SendOption { return func(m *message) { m.joined = true } }
 
-// Send sends a text. It splits a text over MaxText units like Paste, and returns the first message.
+// Send sends a text. If the text is longer than MaxText, Send splits it like Paste and returns the first message.
 func (p *Person) Send(c *Chat, text string, opts ...SendOption) Message {
 	return p.Paste(c, text, opts...)[0]
 }
 
-// Paste sends a text of any length. It splits the text into consecutive messages of at most MaxText units, as
-// Telegram's apps do.
+// Paste sends a text of any length. Like Telegram's apps, it splits the text into messages of at most MaxText code
+// units.
 func (p *Person) Paste(c *Chat, text string, opts ...SendOption) []Message {
 	var sent []Message
 	for i, part := range cutPaste(text) {
@@ -144,7 +145,7 @@ func cutPaste(text string) []string {
 	return append(parts, text[begin:])
 }
 
-// Edit changes the text of the user's message. The bot gets an edited_message update.
+// Edit changes the text of a message that the user has sent. The bot gets an edited_message update.
 func (p *Person) Edit(sent Message, text string) Message {
 	s := p.srv
 	s.mu.Lock()
@@ -159,7 +160,7 @@ func (p *Person) Edit(sent Message, text string) Message {
 	return m.Message
 }
 
-// Delete removes a message for everyone. The bot gets no update.
+// Delete deletes a message for all users. The bot gets no update.
 func (p *Person) Delete(sent Message) {
 	s := p.srv
 	s.mu.Lock()
@@ -170,7 +171,7 @@ func (p *Person) Delete(sent Message) {
 	}
 }
 
-// post stores a user's message and sends it to the bot.
+// post adds a message of the user to its chat, and sends it to the bot.
 func (p *Person) post(c *Chat, m message, opts []SendOption) Message {
 	s := p.srv
 	s.mu.Lock()
@@ -204,7 +205,7 @@ func (p *Person) postLocked(c *Chat, m message, opts []SendOption) *message {
 	return stored
 }
 
-// seenByBot applies the privacy mode of groups.
+// seenByBot reports whether the bot gets a message. With privacy mode, it does not get all messages in groups.
 func (s *Server) seenByBot(m *message) bool {
 	c := m.chat
 	if c.kind != PrivateChat && (c.bot == Left || c.bot == Kicked) {
@@ -262,5 +263,5 @@ func (s *Server) anyPrivateTopics() bool {
 	return false
 }
 
-// BotID returns the bot's id.
+// BotID returns the ID of the bot.
 func (s *Server) BotID() UserID { return s.opts.BotID }

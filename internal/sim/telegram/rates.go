@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Rate allows Burst calls at once, and one more after each Every. The zero value has no limit.
+// Rate allows Burst calls at once, and then one more after each duration of Every. The zero value means no limit.
 type Rate struct {
 	Every time.Duration
 	Burst int
 }
 
-// Limits contains the rate limits. Sends, edits, deletes, reactions and typing count. Reading and answering buttons
-// do not. All topics of a chat share the limit of the chat.
+// Limits contains the rate limits. They count calls that send, edit or delete messages, set reactions, or show typing.
+// They do not count calls that read or that answer a button. The topics of a chat share the limit of the chat.
 type Limits struct {
-	Chat   Rate // each private chat
-	Group  Rate // each group, supergroup and forum
-	Global Rate // all chats together
-	// Penalty is added for a call during a wait. Each further call adds it again.
+	Chat   Rate // for each private chat
+	Group  Rate // for each group, supergroup and forum
+	Global Rate // for all chats together
+	// Penalty makes the wait longer if a call comes during the wait. It is added for each such call.
 	Penalty time.Duration
 }
 
-// RealLimits returns limits that users have measured: about one call a second in a chat, twenty a minute in a group,
-// and thirty a second in total, with penalties for bots that ignore retry_after.
+// RealLimits returns the limits that users have measured. They are about one call a second in a chat, 20 a minute in a
+// group, and 30 a second in total. Bots that ignore retry_after get penalties.
 func RealLimits() Limits {
 	return Limits{
 		Chat:    Rate{Every: time.Second, Burst: 5},
@@ -32,13 +32,13 @@ func RealLimits() Limits {
 	}
 }
 
-// StrictLimits returns limits below Telegram's: one call a second in every chat, and three at once.
+// StrictLimits returns limits that are stricter than Telegram's: one call a second in each chat, and three at once.
 func StrictLimits() Limits {
 	strict := Rate{Every: time.Second, Burst: 3}
 	return Limits{Chat: strict, Group: strict, Global: Rate{Every: time.Second / 30, Burst: 30}, Penalty: time.Second}
 }
 
-// SetLimits replaces the limits and fills all buckets.
+// SetLimits replaces the limits. All calls before it are forgotten.
 func (s *Server) SetLimits(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,8 @@ type limiter struct {
 
 func newLimiter(l Limits) limiter { return limiter{limits: l, global: &bucket{rate: l.Global}} }
 
-// spend takes n calls from the buckets of a chat and of the bot. If one is empty, it returns the seconds to wait.
+// spend counts n calls for a chat. If the limit of the chat or of the bot is reached, it counts nothing and returns how
+// many seconds the bot must wait.
 func (l *limiter) spend(now time.Time, c *Chat, n int) int {
 	buckets := []*bucket{l.global}
 	if c != nil {
@@ -80,7 +81,7 @@ func (l *limiter) spend(now time.Time, c *Chat, n int) int {
 	return 0
 }
 
-// bucket is a token bucket, stored as the time at which it is full again.
+// bucket is a token bucket. It stores the time when it will be full again.
 type bucket struct {
 	rate    Rate
 	fullAt  time.Time
@@ -88,7 +89,7 @@ type bucket struct {
 	strikes int
 }
 
-// wait returns how long n calls have to wait. A call during a wait makes it longer.
+// wait returns how long n calls must wait. If the bot is already waiting, the wait becomes longer.
 func (b *bucket) wait(now time.Time, n int, penalty time.Duration) time.Duration {
 	if b.rate.Every <= 0 {
 		return 0
@@ -103,7 +104,7 @@ func (b *bucket) wait(now time.Time, n int, penalty time.Duration) time.Duration
 	if need <= 0 {
 		return 0
 	}
-	// The wait ends on the whole second that retry_after contains.
+	// retry_after is in whole seconds, so the wait must end at a whole second.
 	b.shut = now.Add(time.Duration(math.Ceil(need.Seconds())) * time.Second)
 	return b.shut.Sub(now)
 }

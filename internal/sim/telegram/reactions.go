@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Reaction is an emoji that a user or the bot put on a message.
+// Reaction is an emoji that a user or the bot has put on a message.
 type Reaction struct {
 	From  UserID
 	Emoji string
 }
 
-// allowedReactions are the emoji that Telegram accepts as reactions, without variation selectors.
+// allowedReactions contains the emoji that Telegram accepts as reactions, without variation selectors.
 const allowedReactions = "👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 " +
 	"💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡"
 
@@ -44,7 +44,7 @@ func (s *Server) setMessageReaction(q *request) (any, *Error) {
 	return true, nil
 }
 
-// reaction parses the parameter reaction: at most one emoji from a bot.
+// reaction returns the emoji in a call, or "". A bot can set at most one.
 func (q *request) reaction() (string, *Error) {
 	text := q.params["reaction"]
 	if text == "" {
@@ -65,7 +65,8 @@ func (q *request) reaction() (string, *Error) {
 	return list[0].Emoji, nil
 }
 
-// react sets a user's reaction; an empty emoji removes it. It replaces the slice and never changes it.
+// react sets the reaction of a user and returns the previous one. An empty emoji removes it. react never changes the
+// slice of reactions, but replaces it.
 func (m *message) react(who UserID, emoji string) (before string) {
 	list := slices.Clone(m.Reactions)
 	list = slices.DeleteFunc(list, func(r Reaction) bool {
@@ -83,8 +84,8 @@ func (m *message) react(who UserID, emoji string) (before string) {
 	return before
 }
 
-// React puts an emoji on a message, or removes it if emoji is empty. The bot gets a message_reaction update if it
-// subscribed to them, in groups only as an administrator.
+// React puts an emoji on a message. An empty emoji removes it. If the bot has subscribed to message_reaction updates,
+// it gets one; in groups it must also be an administrator.
 func (p *Person) React(on Message, emoji string) {
 	s := p.srv
 	s.mu.Lock()

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// request is a parsed call. All parameters are texts. A JSON value that is not a string stays JSON.
+// request is a parsed call. All parameters are texts. JSON values other than strings are stored as JSON.
 type request struct {
-	method string // lower case
+	method string // in lower case
 	params map[string]string
 	files  map[string]upload
 }
 
-// maxBody is the largest size of a body: the largest file and the other parameters.
+// maxBody is the maximum size of a request: the largest file, and a megabyte for everything else.
 const maxBody = MaxUpload + 1<<20
 
 // upload is a file in a request.
@@ -28,7 +28,7 @@ type upload struct {
 	data       []byte
 }
 
-// decodeRequest reads parameters from the query and the body. It fails with an *Error.
+// decodeRequest reads the parameters from the query and from the body.
 func decodeRequest(r *http.Request, method string) (request, *Error) {
 	req := request{method: strings.ToLower(method), params: map[string]string{}, files: map[string]upload{}}
 	req.addValues(r.URL.Query())
@@ -152,8 +152,8 @@ func bodyError(err error, text string) *Error {
 	return badRequest("%s", text)
 }
 
-// The readers of parameters accept the same input as the original. An invalid number is zero, and a boolean is one of
-// three words.
+// The following functions read parameters in the same way as the real server. An invalid number is zero. A boolean is
+// one of three words.
 
 func (q *request) integer(name string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(q.params[name]), 10, 64)

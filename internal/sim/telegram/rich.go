@@ -7,29 +7,30 @@ import (
 	"strings"
 )
 
-// Limits of a rich message. A list item and a row of a table count as blocks too.
+// Limits for a rich message. Items of lists and rows of tables count as blocks, too.
 const (
-	MaxRichText    = 32768 // UTF-16 units of all texts
+	MaxRichText    = 32768 // UTF-16 code units in all texts together
 	MaxRichBlocks  = 500
-	MaxRichDepth   = 16 // levels of nested blocks and formatting
-	MaxRichColumns = 20 // of a table
+	MaxRichDepth   = 16 // nested levels of blocks and formatting
+	MaxRichColumns = 20 // columns in a table
 )
 
-// Block is a block of a rich message. Text is the text of the block, or the summary of details.
+// Block is a block of a rich message. Text is its text or, for details, the summary.
 type Block struct {
-	// as the Bot API calls it: paragraph, heading, pre, footer, divider, list, blockquote, table, details, thinking
+	// Kind is the name in the Bot API: paragraph, heading, pre, footer, divider, list, blockquote, table, details or
+	// thinking.
 	Kind     string     `json:"kind"`
 	Text     string     `json:"text,omitempty"`
 	Entities []Entity   `json:"entities,omitempty"`
-	Size     int        `json:"size,omitempty"` // of a heading, 1 to 6
+	Size     int        `json:"size,omitempty"` // for a heading: 1 to 6
 	Language string     `json:"language,omitempty"`
-	Blocks   []Block    `json:"blocks,omitempty"` // inside a quotation or details
+	Blocks   []Block    `json:"blocks,omitempty"` // blocks inside a quotation or details
 	Items    []ListItem `json:"items,omitempty"`
 	Rows     [][]Cell   `json:"rows,omitempty"`
-	Open     bool       `json:"open,omitempty"` // details are open
+	Open     bool       `json:"open,omitempty"` // whether details are open
 }
 
-// ListItem is an item of a list. Label is "1." or "•". A checkbox has no label.
+// ListItem is an item of a list. Its Label is "1." or "•". An item with a checkbox has no label.
 type ListItem struct {
 	Label   string  `json:"label,omitempty"`
 	Box     bool    `json:"box,omitempty"`
@@ -47,7 +48,7 @@ type Cell struct {
 	Rowspan  int      `json:"rowspan,omitempty"`
 }
 
-// rich is the content of a rich message. The blocks are as in the call.
+// rich is the content of a rich message. Its blocks are stored as in the call.
 type rich struct {
 	blocks []Block
 	raw    json.RawMessage
@@ -57,7 +58,7 @@ func (r *rich) equal(other *rich) bool {
 	return r == other || r != nil && other != nil && string(r.raw) == string(other.raw)
 }
 
-// formatted returns the text of r without its structure, for searches.
+// formatted returns all texts of the message without its structure, for searches.
 func (r *rich) formatted() formatted {
 	var b strings.Builder
 	plainBlocks(&b, r.blocks)
@@ -94,7 +95,7 @@ func (i ListItem) mark() string {
 	return i.Label + " "
 }
 
-// richParam parses the rich message of a call. It returns nil if the call has none. Only drafts may have a thinking
+// richParam parses the rich message in a call. It returns nil if the call has none. Only a draft can contain a thinking
 // block.
 func (q *request) richParam() (*rich, *Error) {
 	text, given := q.params["rich_message"]
@@ -126,11 +127,11 @@ func (q *request) richParam() (*rich, *Error) {
 	case r.deepest > MaxRichDepth:
 		return nil, badRequest("rich message is nested too deep")
 	}
-	raw, _ := json.Marshal(in.Blocks) // cannot fail, since the blocks were parsed from JSON
+	raw, _ := json.Marshal(in.Blocks) // never fails, because the blocks come from JSON
 	return &rich{blocks: blocks, raw: raw}, nil
 }
 
-// richReader parses blocks and checks the limits.
+// richReader parses blocks and checks their limits.
 type richReader struct {
 	units, count, deepest int
 	err                   *Error
@@ -281,7 +282,7 @@ func (r *richReader) rows(in [][]wireCell, depth int) [][]Cell {
 	return out
 }
 
-// text parses a rich text: a string, a sequence of texts, or a formatted text.
+// text parses a rich text. It is a string, a list of rich texts, or a formatted rich text.
 func (r *richReader) text(raw json.RawMessage, depth int) (string, []Entity) {
 	var b strings.Builder
 	var entities []Entity
@@ -294,7 +295,7 @@ func (r *richReader) text(raw json.RawMessage, depth int) (string, []Entity) {
 	return out.text, out.entities
 }
 
-// richFormats maps the known formats of rich texts to names of entities.
+// richFormats maps the formats of rich texts to types of entities.
 var richFormats = map[string]string{
 	"bold": "bold", "italic": "italic", "underline": "underline", "strikethrough": "strikethrough",
 	"spoiler": "spoiler",
@@ -333,7 +334,7 @@ func (r *richReader) gather(raw json.RawMessage, depth int, b *strings.Builder, 
 		URL: in.URL})
 }
 
-// editRich replaces the content of a message by a rich one.
+// editRich makes a message show the content of a rich message.
 func (s *Server) editRich(q *request, content *rich, err *Error) (any, *Error) {
 	if err != nil {
 		return nil, err

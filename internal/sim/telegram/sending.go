@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 )
 
-// outgoing contains the parameters that all sending methods have.
+// outgoing contains the parameters that all methods have which send a message.
 type outgoing struct {
 	chat *Chat
 	base message
 }
 
-// outgoing parses and checks chat, topic, reply and keyboard. The caller holds mu.
+// outgoing parses and checks the chat, the topic, the replied message and the keyboard of a call. The caller holds mu.
 func (s *Server) outgoing(q *request) (outgoing, *Error) {
 	keyboard, err := q.keyboard()
 	if err != nil {
@@ -33,7 +33,8 @@ func (s *Server) outgoing(q *request) (outgoing, *Error) {
 	return o, err
 }
 
-// replyTarget reads reply_parameters, or reply_to_message_id as older clients send it.
+// replyTarget returns the message to which a call replies. Older clients use reply_to_message_id for it instead of
+// reply_parameters.
 func (c *Chat) replyTarget(q *request) (MessageID, *Error) {
 	params := struct {
 		ID    MessageID `json:"message_id"`
@@ -110,7 +111,7 @@ func (s *Server) copied(q *request, missing string) (outgoing, *message, *Error)
 	return o, source, err
 }
 
-// ownMessage returns the message that a call edits. The caller holds mu.
+// ownMessage returns the message of the bot that a call edits. The caller holds mu.
 func (s *Server) ownMessage(q *request) (*message, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {
@@ -189,7 +190,8 @@ func (s *Server) edit(q *request, text, entities string) (formatted, [][]Button,
 	return f, keyboard, m, err
 }
 
-// applyEdit replaces text and keyboard. As in the original, an edit without a keyboard removes the old one.
+// applyEdit replaces the text and the keyboard of a message. An edit without a keyboard removes the old one, as in the
+// real server.
 func (s *Server) applyEdit(m *message, text formatted, keyboard [][]Button) (any, *Error) {
 	if m.formatted().equal(text) && sameKeyboard(m.Keyboard, keyboard) {
 		return nil, badRequest(notModified)

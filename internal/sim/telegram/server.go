@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Server simulates the Bot API of one bot, with its chats and users. It is safe for concurrent use. Close ends
-// everything that it started.
+// Server simulates the Bot API for one bot, with its chats and users. It is safe for concurrent use. Close ends
+// everything that it has started.
 type Server struct {
 	opts    Options
 	methods map[string]method
-	base    context.Context // ends at Close
+	base    context.Context // cancelled by Close
 	end     context.CancelFunc
 	calls   callLog
 	faults  faultList
 
-	mu        sync.Mutex // guards everything below
+	mu        sync.Mutex // guards the following fields
 	closed    bool
 	inflight  sync.WaitGroup
 	listener  *http.Server
@@ -30,7 +30,7 @@ type Server struct {
 
 	people    map[UserID]*Person
 	chats     map[ChatID]*Chat
-	lastID    MessageID // private chats and basic groups share one count of messages
+	lastID    MessageID // newest message ID; private chats and small groups share the counter
 	queue     updateQueue
 	files     fileStore
 	callbacks map[string]*callback
@@ -40,7 +40,7 @@ type Server struct {
 	changed   signal
 }
 
-// New returns a server. Use it over HTTP (Start), as a handler, or through Client.
+// New returns a Server. Use it over HTTP (Start), as a handler, or with Client.
 func New(opts Options) *Server {
 	opts = opts.withDefaults()
 	base, end := context.WithCancel(context.Background())
@@ -59,7 +59,7 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Start serves on a free loopback port until Close. Call it at most once.
+// Start serves on a free loopback port until Close. Call it only once.
 func (s *Server) Start() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,22 +80,22 @@ func (s *Server) Start() error {
 	s.url = "http://" + l.Addr().String()
 	go func(server *http.Server, done chan struct{}) {
 		defer close(done)
-		_ = server.Serve(l) // returns http.ErrServerClosed when Close ends it
+		_ = server.Serve(l) // returns http.ErrServerClosed after Close
 	}(s.listener, s.serveDone)
 	return nil
 }
 
-// URL returns the address of a started server without a final slash, or "" before Start.
+// URL returns the address of the server, without a slash at its end. It returns "" before Start.
 func (s *Server) URL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.url
 }
 
-// Token returns the token the server accepts.
+// Token returns the bot token that the server accepts.
 func (s *Server) Token() string { return s.opts.Token }
 
-// Close cuts all connections, ends all waits, and returns when all handlers have ended.
+// Close breaks all connections and ends all waiting. It returns when all handlers have returned.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -115,7 +115,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// enter counts a handler. It returns false if the server is closed.
+// enter counts a handler that starts. It returns false if the server is closed.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,16 +128,16 @@ func (s *Server) enter() bool {
 
 func (s *Server) now() time.Time { return s.opts.Now() }
 
-// nextSerial returns a unique number for files, albums and callbacks. The caller holds mu.
+// nextSerial returns a number that is unique for this server. The caller holds mu.
 func (s *Server) nextSerial() int64 {
 	s.serial++
 	return s.serial
 }
 
-// ServeHTTP answers /bot<token>/<method> and /file/bot<token>/<path>.
+// ServeHTTP handles /bot<token>/<method> and /file/bot<token>/<path>.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
-		panic(http.ErrAbortHandler) // drop the connection
+		panic(http.ErrAbortHandler) // breaks the connection
 	}
 	defer s.inflight.Done()
 	if rest, ok := strings.CutPrefix(r.URL.Path, "/file/bot"); ok {
@@ -157,10 +157,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveMethod(w, r, name)
 }
 
-// signal wakes all goroutines that wait for a change. The zero value is ready to use. The owner's lock guards it.
+// signal wakes goroutines that wait for a change. The zero value is ready to use. A lock of the caller must guard it.
 type signal struct{ ch chan struct{} }
 
-// wait returns a channel that is closed at the next broadcast.
+// wait returns a channel that the next broadcast closes.
 func (s *signal) wait() <-chan struct{} {
 	if s.ch == nil {
 		s.ch = make(chan struct{})

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Units returns the length of text as Telegram counts it: UTF-16 code units.
+// Units returns the length of text in UTF-16 code units, in which Telegram counts.
 func Units(text string) int {
 	n := 0
 	for _, r := range text {
@@ -23,7 +23,7 @@ func runeUnits(r rune) int {
 	return 1
 }
 
-// Slice returns length UTF-16 units of text from an offset, limited to the text.
+// Slice returns a part of text. offset and length are in UTF-16 code units. A part outside of the text is cut off.
 func Slice(text string, offset, length int) string {
 	units := utf16.Encode([]rune(text))
 	from := min(max(offset, 0), len(units))
@@ -31,18 +31,18 @@ func Slice(text string, offset, length int) string {
 	return string(utf16.Decode(units[from:to]))
 }
 
-// formatted is a text with its entities, as the server stores it.
+// formatted is a text with entities, as the server stores it.
 type formatted struct {
 	text     string
 	entities []Entity
-	rich     *rich // instead of them; nil for most
+	rich     *rich // the content of a rich message, instead of text and entities; usually nil
 }
 
 func (f formatted) equal(g formatted) bool {
 	return f.text == g.text && slices.Equal(f.entities, g.entities) && f.rich.equal(g.rich)
 }
 
-// formattedParam parses and normalizes the text and entities of a call. An empty result is not an error.
+// formattedParam parses the text and the entities in a call, and normalizes them. The result may be empty.
 func (q *request) formattedParam(textName, entitiesName string) (formatted, *Error) {
 	text := q.params[textName]
 	if len(text) > maxRawText {
@@ -62,11 +62,11 @@ func (q *request) formattedParam(textName, entitiesName string) (formatted, *Err
 	return normalise(text, entities)
 }
 
-// normalise normalizes a text like TDLib's fix_formatted_text: it checks the entities, replaces control characters,
+// normalise normalizes a text like TDLib's fix_formatted_text. It checks the entities, replaces control characters,
 // repairs the nesting, removes entities that cover only white space, and trims both ends.
 //
-// An entity that reaches outside the text or splits a surrogate pair is an error. An empty one is dropped. An entity
-// loses white space at its beginning, so that it can be trimmed.
+// An entity that reaches outside of the text or splits a surrogate pair is an error. An empty entity is dropped. White
+// space at the beginning of an entity is taken out of it, so that the text can be trimmed.
 func normalise(text string, entities []Entity) (formatted, *Error) {
 	if !utf8.ValidString(text) {
 		return formatted{}, badRequest("strings must be encoded in UTF-8")
@@ -96,8 +96,8 @@ func isEmpty(e Entity) bool { return e.Length <= 0 }
 
 func isSpace(unit uint16) bool { return unit == ' ' || unit == '\n' }
 
-// clean replaces or removes characters that Telegram does not keep, and moves the entities accordingly. moved[i] is
-// the new position of unit i; -1 marks the second half of a surrogate pair.
+// clean replaces or removes characters that Telegram does not store, and moves the entities accordingly. moved[i] is
+// the new position of code unit i. For the second half of a surrogate pair it is -1.
 func clean(text string, entities []Entity) ([]uint16, []Entity, *Error) {
 	var out []uint16
 	moved := make([]int, 0, len(text)+1)
@@ -147,8 +147,8 @@ func checkBounds(e Entity, moved, bytesAt []int) *Error {
 	return nil
 }
 
-// removed reports whether Telegram removes a character: carriage returns, line and direction marks, and combining
-// lines that break the layout of a chat.
+// removed reports whether Telegram removes a character: carriage returns, marks for lines and directions, and combining
+// lines that would break the layout of a chat.
 func removed(r rune) bool {
 	return r == '\r' || (r >= 0x2028 && r <= 0x202e) || r == 0x333 || r == 0x33f || r == 0x30a
 }

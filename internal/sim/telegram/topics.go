@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// TopicID is the message_thread_id of a topic, which is the id of its first message.
+// TopicID is the message_thread_id of a topic. It equals the ID of the first message in the topic.
 type TopicID int64
 
-// GeneralTopic is the topic that every forum has. A message must not name it; typing may.
+// GeneralTopic is the topic General, which every forum has. Calls that send messages must not name it. Calls that show
+// typing can name it.
 const GeneralTopic TopicID = 1
 
-// Topic is a thread of a forum or of a private chat that has topics.
+// Topic is a topic of a forum, or of a private chat in which topics are enabled.
 type Topic struct {
 	ID     TopicID
 	Name   string
-	Icon   string // a custom emoji, or ""
+	Icon   string // ID of a custom emoji, or ""
 	Closed bool
-	byBot  bool // created by the bot, which may change it without rights
+	byBot  bool // the bot created the topic, so it needs no rights to change it
 }
 
-// Topic creates and announces a topic, as a user does.
+// Topic makes the user create a topic. A service message announces it.
 func (p *Person) Topic(c *Chat, name string) Topic {
 	s := p.srv
 	s.mu.Lock()
@@ -31,7 +32,7 @@ func (p *Person) Topic(c *Chat, name string) Topic {
 
 func (s *Server) makeTopic(c *Chat, by *Person, name string) *Topic {
 	if c.kind == Supergroup && c.lastID < 1 {
-		c.lastID = 1 // id 1 belongs to General
+		c.lastID = 1 // 1 is the ID of General
 	}
 	id := c.peekID()
 	t := &Topic{ID: TopicID(id), Name: name, byBot: by == nil}
@@ -47,7 +48,7 @@ func (s *Server) makeTopic(c *Chat, by *Person, name string) *Topic {
 	return t
 }
 
-// peekID returns the id of the next message.
+// peekID returns the ID that the next message will have.
 func (c *Chat) peekID() MessageID {
 	if c.kind == Supergroup {
 		return c.lastID + 1
@@ -55,13 +56,13 @@ func (c *Chat) peekID() MessageID {
 	return c.srv.lastID + 1
 }
 
-// CloseTopic closes a topic for everyone but administrators.
+// CloseTopic closes a topic, so that only administrators can write in it.
 func (c *Chat) CloseTopic(id TopicID) { c.changeTopic(id, func(t *Topic) { t.Closed = true }) }
 
 // ReopenTopic opens a closed topic again.
 func (c *Chat) ReopenTopic(id TopicID) { c.changeTopic(id, func(t *Topic) { t.Closed = false }) }
 
-// DeleteTopic removes a topic with all its messages.
+// DeleteTopic deletes a topic and all its messages.
 func (c *Chat) DeleteTopic(id TopicID) {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -87,7 +88,7 @@ func (c *Chat) changeTopic(id TopicID, change func(*Topic)) {
 	}
 }
 
-// Topics returns the topics of the chat by id.
+// Topics returns the topics of the chat, by ID.
 func (c *Chat) Topics() map[TopicID]Topic {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -98,7 +99,7 @@ func (c *Chat) Topics() map[TopicID]Topic {
 	return all
 }
 
-// topic returns the topic for a new message. The caller holds mu.
+// topic returns the topic in which a new message is sent. The caller holds mu.
 func (c *Chat) topic(id TopicID) (*Topic, *Error) {
 	t := c.topics[id]
 	if !c.forum || t == nil {
@@ -107,8 +108,8 @@ func (c *Chat) topic(id TopicID) (*Topic, *Error) {
 	return t, nil
 }
 
-// sendTopic returns the topic of a message. If a call names General, sendTopic returns the original's error for a
-// missing topic.
+// sendTopic returns the topic in which a call sends a message. If the call names General, it returns the same error as
+// the real server, which does not find that topic.
 func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 	id := TopicID(q.integer("message_thread_id"))
 	if id == 0 {
@@ -124,10 +125,10 @@ func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 	return t.ID, nil
 }
 
-// topicNameLimit limits the name of a topic, in characters. The original cuts off the rest.
+// topicNameLimit is the maximum length of a topic's name in characters. Telegram cuts a longer name.
 const topicNameLimit = 128
 
-// topicName returns the name of a topic in a call.
+// topicName returns the name of a topic from a call.
 func topicName(q *request) (string, *Error) {
 	name := []rune(strings.TrimSpace(q.params["name"]))
 	if len(name) == 0 {
@@ -136,7 +137,7 @@ func topicName(q *request) (string, *Error) {
 	return string(name[:min(len(name), topicNameLimit)]), nil
 }
 
-// topicIcon returns the icon of a topic in a call, or "".
+// topicIcon returns the icon of a topic from a call, or "".
 func topicIcon(q *request) (string, *Error) {
 	id := q.params["icon_custom_emoji_id"]
 	if _, known := topicIcons()[id]; id != "" && !known {
@@ -170,7 +171,7 @@ func (s *Server) createForumTopic(q *request) (any, *Error) {
 	return made, nil
 }
 
-// forumTarget returns the chat of a call that manages topics.
+// forumTarget returns the chat in which a call manages topics.
 func (s *Server) forumTarget(q *request) (*Chat, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	switch {
@@ -182,19 +183,19 @@ func (s *Server) forumTarget(q *request) (*Chat, *Error) {
 	return c, nil
 }
 
-// managesTopics reports whether the bot may manage topics of others. The caller holds mu.
+// managesTopics reports whether the bot can manage topics that others created. The caller holds mu.
 func (c *Chat) managesTopics() bool {
 	return c.kind == PrivateChat || c.bot == Administrator && !c.noTopics
 }
 
-// ForbidTopics revokes the bot's right to manage topics.
+// ForbidTopics takes away the bot's right to manage topics.
 func (c *Chat) ForbidTopics() {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.noTopics = true
 }
 
-// managed returns the topic that a call changes. If the bot may not change the topic, it returns the error forbidden.
+// managed returns the topic that a call changes. If the bot must not change it, the error has the text forbidden.
 func (s *Server) managed(q *request, forbidden string) (*Chat, *Topic, *Error) {
 	c, err := s.forumTarget(q)
 	if err != nil {
@@ -216,7 +217,7 @@ func (s *Server) editForumTopic(q *request) (any, *Error) {
 		return nil, err
 	}
 	now, changes := *t, map[string]any{}
-	if q.params["name"] != "" { // an empty name changes nothing
+	if q.params["name"] != "" { // an empty name means that the name does not change
 		if now.Name, err = topicName(q); err != nil {
 			return nil, err
 		}
@@ -243,7 +244,7 @@ func (s *Server) editForumTopic(q *request) (any, *Error) {
 	return true, nil
 }
 
-// topicIcons maps some custom emoji that everyone may use for topics to their emoji.
+// topicIcons maps IDs of custom emoji to the emoji that they show. All bots can use these IDs for topics.
 func topicIcons() map[string]string {
 	return map[string]string{
 		"5312536423851630001": "💡", "5312016608254762256": "⚡️", "5417915203100613993": "💬", "5377316857231450742": "❓",
@@ -251,7 +252,7 @@ func topicIcons() map[string]string {
 	}
 }
 
-// TopicEmoji returns the emoji of a topic's icon, or "".
+// TopicEmoji returns the emoji of an icon, or "" if the icon is unknown.
 func TopicEmoji(icon string) string { return topicIcons()[icon] }
 
 func (s *Server) getForumTopicIconStickers(*request) (any, *Error) {
@@ -267,7 +268,7 @@ func (s *Server) getForumTopicIconStickers(*request) (any, *Error) {
 	return all, nil
 }
 
-// notToggled is the error for a topic that cannot be closed or opened.
+// notToggled is the error if the bot cannot close or open a topic.
 const notToggled = "not enough rights to close or open the topic"
 
 func (s *Server) closeForumTopic(q *request) (any, *Error) {

@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// Transcript returns the chat as text without ids and times, so that equal chats have equal texts.
+// Transcript returns the content of the chat as text. It contains no IDs and times, so that it can be compared with
+// another chat.
 func (c *Chat) Transcript() string { return c.View().Transcript() }
 
-// Transcript returns the view as text: the author, the text, then indented media, buttons and reactions.
+// Transcript returns the view as text. For each message it contains the author and the text, and indented below them
+// the file, the buttons and the reactions.
 func (v View) Transcript() string {
 	var b strings.Builder
 	for _, m := range v.Messages {

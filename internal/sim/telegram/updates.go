@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// UpdateID identifies updates. Each is one higher than the previous one.
+// UpdateID is the ID of an update. The next update has the next number.
 type UpdateID int64
 
 const (
@@ -18,30 +18,31 @@ const (
 	firstUpdate        = UpdateID(700000001)
 )
 
-// update is an update that the bot has not acknowledged.
+// update is an update that the bot has not acknowledged yet.
 type update struct {
 	id      UpdateID
 	body    string
 	expires time.Time
-	again   bool // deliver it again after the acknowledgement
+	again   bool // send it once more after the bot has acknowledged it
 }
 
-// updateQueue contains the updates that the bot has not acknowledged.
+// updateQueue contains the updates that the bot has not acknowledged yet.
 type updateQueue struct {
 	next      UpdateID
 	waiting   []update
-	allowed   []string // nil: the default kinds
+	allowed   []string // kinds of updates that the bot wants; nil means the default kinds
 	webhook   string
 	poll      *poll
 	lastStart time.Time
 	lastOff   int64
 	arrived   signal
-	upTo      UpdateID // polls get no later updates; 0 means no limit
-	repeat    int      // number of next updates to deliver twice
-	reverse   int      // number of next responses with several updates to reverse
+	upTo      UpdateID // the bot gets no updates after this one; 0 means no limit
+	repeat    int      // number of new updates that are sent twice
+	reverse   int      // number of responses in which the order of updates is reversed
 }
 
-// poll is a waiting getUpdates call. Another call or a webhook ends it, and sets reason before it closes kicked.
+// poll is a call of getUpdates that waits. Another call or a webhook ends it by closing kicked. reason is set before
+// that.
 type poll struct {
 	kicked chan struct{}
 	reason string
@@ -56,7 +57,7 @@ const otherPoll = "terminated by other getUpdates request; make sure that only o
 
 func newUpdateQueue() updateQueue { return updateQueue{next: firstUpdate, lastOff: -1} }
 
-// push queues an update for the bot, if it wants the kind. The caller holds mu.
+// push adds an update for the bot, unless the bot does not want this kind. The caller holds mu.
 func (s *Server) push(kind string, payload any) { s.pushFor(kind, payload, updateLife) }
 
 func (s *Server) pushFor(kind string, payload any, life time.Duration) {
@@ -80,7 +81,8 @@ func (s *Server) pushRaw(body string, life time.Duration) UpdateID {
 	return id
 }
 
-// wants applies allowed_updates. The default is all kinds except those that a bot must request.
+// wants reports whether the bot wants this kind of update. By default, it gets all kinds except a few that it must
+// request.
 func (u *updateQueue) wants(kind string) bool {
 	if u.allowed != nil {
 		return slices.Contains(u.allowed, kind)
@@ -92,22 +94,23 @@ func (u *updateQueue) wants(kind string) bool {
 	return true
 }
 
-// InjectUpdate queues an update of any kind with this JSON as its content, regardless of allowed_updates.
+// InjectUpdate adds an update of any kind, with payload as its JSON. The bot gets it even if it does not want this
+// kind.
 func (s *Server) InjectUpdate(kind, payload string) UpdateID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pushRaw(fmt.Sprintf(`{"update_id":%d,%q:%s}`, s.queue.next, kind, payload), updateLife)
 }
 
-// InjectRaw queues the text that body returns for the id of the next update, to test how a client handles invalid
-// updates. The response contains the text unchanged, so invalid JSON breaks the whole batch.
+// InjectRaw adds an update that may be invalid. body gets the ID of the update and returns its text. The response
+// contains this text unchanged, so invalid JSON makes the whole response invalid.
 func (s *Server) InjectRaw(body func(UpdateID) string) UpdateID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pushRaw(body(s.queue.next), updateLife)
 }
 
-// CountFrom sets the id of the next update, as Telegram does after a week without updates.
+// CountFrom sets the ID of the next update. Telegram may do that after a week without updates.
 func (s *Server) CountFrom(id UpdateID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,13 +133,13 @@ func (s *Server) AwaitAcknowledged(ctx context.Context) error {
 	})
 }
 
-// AwaitPoll waits until a getUpdates call waits for updates, so the bot is running.
+// AwaitPoll waits until the bot waits for updates in a call of getUpdates. Then the bot is running.
 func (s *Server) AwaitPoll(ctx context.Context) error {
 	return s.await(ctx, "a poll", func() bool { return s.queue.poll != nil })
 }
 
-// Hold withholds updates from the bot. Each call of release delivers the given number of updates, in one response if
-// the bot polls in time. release(0) ends the hold.
+// Hold makes the server send no updates to the bot. release sends a number of updates; if the bot polls in time, they
+// are in one response. release(0) sends all updates and ends the hold.
 func (s *Server) Hold() (release func(updates int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,23 +155,23 @@ func (s *Server) Hold() (release func(updates int)) {
 	}
 }
 
-// Repeat delivers each of the next updates again after it was acknowledged, as if Telegram lost the acknowledgement.
-// -1 ends this.
+// Repeat makes the server send each of the next updates twice, as if Telegram had lost the acknowledgement. -1 ends
+// this.
 func (s *Server) Repeat(updates int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.repeat = updates
 }
 
-// Reverse delivers the updates of the next responses in reverse order. It counts only responses with several updates.
-// -1 ends this.
+// Reverse makes the server reverse the order of updates in the next responses. Only responses with several updates
+// count. -1 ends this.
 func (s *Server) Reverse(answers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.reverse = answers
 }
 
-// visible counts the updates that a poll may get.
+// visible returns the number of updates that the bot can get now.
 func (u *updateQueue) visible() int {
 	if u.upTo == 0 {
 		return len(u.waiting)
@@ -184,7 +187,7 @@ func (u *updateQueue) expire(now time.Time) {
 	u.waiting = slices.DeleteFunc(u.waiting, func(one update) bool { return !now.Before(one.expires) })
 }
 
-// acknowledge drops the updates that offset confirms. A negative offset keeps only that number of the newest updates.
+// acknowledge drops the updates before offset. If offset is -n, it keeps only the n newest updates.
 func (u *updateQueue) acknowledge(offset int64) {
 	if offset < 0 {
 		drop := max(0, int64(len(u.waiting))+offset)
@@ -217,7 +220,7 @@ func (u *updateQueue) batch(limit int) rawResult {
 	return rawResult("[" + strings.Join(bodies, ",") + "]")
 }
 
-// getUpdates implements the long poll. It takes the lock itself, because it must not hold the lock while it waits.
+// getUpdates returns updates, or waits for one. It locks mu itself, because it must not hold mu while it waits.
 func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +243,8 @@ func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
 	return s.pollWait(ctx, me, limit, wait)
 }
 
-// pollTerms reads limit, timeout and allowed_updates. The server remembers allowed_updates for later polls.
+// pollTerms reads the parameters limit, timeout and allowed_updates. The server uses allowed_updates for later calls,
+// too.
 func (s *Server) pollTerms(q *request) (limit int, wait time.Duration) {
 	limit = int(q.integer("limit"))
 	if limit < 1 || limit > 100 {
@@ -269,7 +273,7 @@ func (s *Server) pollTerms(q *request) (limit int, wait time.Duration) {
 	return limit, wait
 }
 
-// pollWait returns the first pending updates, or none after wait.
+// pollWait returns pending updates, or waits for updates for at most the given time.
 func (s *Server) pollWait(ctx context.Context, me *poll, limit int, wait time.Duration) (any, *Error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -296,7 +300,8 @@ func (s *Server) pollWait(ctx context.Context, me *poll, limit int, wait time.Du
 	}
 }
 
-// SetWebhook acts as if someone set a webhook: polls fail until the bot deletes it.
+// SetWebhook sets a webhook, as if another program had done it. Calls of getUpdates fail until the bot deletes the
+// webhook.
 func (s *Server) SetWebhook(url string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package toolserver is an MCP server for tests: a program on standard input and output, or an HTTP handler. It can also
-// misbehave.
+// Package toolserver is an MCP server for tests. It runs as a program or as an HTTP handler, and can misbehave.
 package toolserver
 
 import (
@@ -15,11 +14,12 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Verb is the first argument of a test binary that runs the server.
+// Verb is the first argument with which a test binary runs as the server.
 const Verb = "sim-toolserver"
 
-// RunIfAsked runs the server and exits if the arguments request it. The arguments are Verb, and serve, claims,
-// garbage, exit, hang FILE or tools N. claims is serve with a tool that claims to change nothing.
+// RunIfAsked checks whether the first argument is Verb. If so, it runs the server and exits. The argument after it is
+// serve, claims, garbage, exit, hang FILE or tools N. claims is like serve, with a tool that says about itself that it
+// changes nothing.
 func RunIfAsked() {
 	if len(os.Args) < 3 || os.Args[1] != Verb {
 		return
@@ -63,8 +63,8 @@ type greeting struct {
 	Name string `json:"name"`
 }
 
-// server returns a server with a tool that greets, and some tools that do nothing. The greeting contains the server's
-// variable GREETING, the names of its other variables, and its directory.
+// server returns a server with a tool that greets and with tools that do nothing. The greeting contains the environment
+// variable GREETING, the names of all other variables, and the working directory.
 func server(tool string, idle int, claims bool) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "greeter", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: tool, Description: "Greets",
@@ -92,11 +92,11 @@ func server(tool string, idle int, claims bool) *sdk.Server {
 	return s
 }
 
-// Handler returns the HTTP handler of a server with the tool greet_by_url. It requires the value of the header
+// Handler returns the handler of a server with the tool greet_by_url. Requests must have this value in the header
 // Authorization.
 func Handler(authorization string) http.Handler {
 	s := server("greet_by_url", 0, false)
-	// Stateless, so that no session remains if a client disconnects.
+	// Without a session, nothing remains if a client disconnects.
 	options := &sdk.StreamableHTTPOptions{Stateless: true}
 	served := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, options)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

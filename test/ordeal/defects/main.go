@@ -1,12 +1,12 @@
-// Command defects tests the harness itself. It plants the defects of its patches into ductor, one after another, and
-// plays seeds in the simulated world until a rule finds each defect. It prints the seed and the rule, and stores them
-// for docs/reliability.md. A defect that no rule finds is a gap of the harness.
+// Command defects tests the ordeal itself. It adds bugs to ductor, one after another, and plays scenarios in package
+// simulated until the judge finds the bug. It prints which seed and which rule has found the bug, and stores that for
+// docs/reliability.md. If no rule finds a bug, the ordeal has a gap.
 //
 //	go run ./test/ordeal/defects [-seeds 500] [name…]
 //
-// The patches apply in the order of their numbers to copies of the files. An overlay of the go command uses the copies,
-// so the working tree does not change. Each patch asks package planted whether its defect is active, so one program
-// contains all of them.
+// Each bug is a patch. The patches are applied, in the order of their numbers, to copies of the files. An overlay of
+// the go command uses these copies, so the working tree does not change. All patches are in the same program. Each of
+// them asks package planted whether its bug is active.
 package main
 
 import (
@@ -93,18 +93,19 @@ func run(names []string) error {
 
 type hunt struct {
 	dir   string
-	sound found // violations of the seeds that were played without a defect
+	sound found // violations without a bug, by seed
 }
 
 func (h *hunt) path(name string) string {
 	path, err := filepath.Abs(filepath.Join(h.dir, name))
 	if err != nil {
-		panic(err) // the working directory is gone
+		panic(err) // the working directory was deleted
 	}
 	return path
 }
 
-// find plays seeds until the judge finds a defect with a rule that the same seed does not violate without the defect.
+// find plays seeds with a bug until the judge finds it. A rule has found the bug if the same seed does not violate the
+// rule without the bug.
 func (h *hunt) find(d *report.Defect) error {
 	d.Seeds = *seeds
 	for from := 1; from <= *seeds; {
@@ -127,8 +128,8 @@ func (h *hunt) find(d *report.Defect) error {
 	return nil
 }
 
-// confirmed returns the rules that a seed violates again with the defect, but not without it. It plays the seed again
-// because plays may differ slightly.
+// confirmed plays a seed again, with and without the bug, because the result may differ slightly each time. It returns
+// those rules that are violated with the bug only.
 func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, error) {
 	sound, err := h.soundly(seed)
 	if err != nil {
@@ -142,10 +143,10 @@ func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, err
 	return slices.DeleteFunc(rules, func(r string) bool { return !slices.Contains(found[seed], r) }), err
 }
 
-// soundPlays is how often a seed is played without a defect, since plays may differ.
+// soundPlays is how often a seed is played without a bug, because the result may differ each time.
 const soundPlays = 3
 
-// soundly returns the violations of a seed without a defect.
+// soundly returns the rules that a seed violates without a bug.
 func (h *hunt) soundly(seed int) ([]string, error) {
 	if rules, known := h.sound[seed]; known {
 		return rules, nil
@@ -166,7 +167,7 @@ func without(rules, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return slices.Contains(others, r) })
 }
 
-// build compiles the tests of the simulated world with all patches, and returns the defects.
+// build compiles the tests of package simulated with all patches, and returns the list of bugs.
 func (h *hunt) build() (planted []report.Defect, err error) {
 	replace, err := runtimeOverlay()
 	if err != nil {
@@ -207,7 +208,8 @@ func (h *hunt) build() (planted []report.Defect, err error) {
 	return planted, nil
 }
 
-// runtimeOverlay returns the overlay for exact runs, or nil if none is configured.
+// runtimeOverlay returns the overlay that makes runs deterministic (see command replay), or nil if the environment
+// names none.
 func runtimeOverlay() (map[string]string, error) {
 	o := struct{ Replace map[string]string }{map[string]string{}}
 	if *replay == "" {
@@ -222,7 +224,7 @@ func runtimeOverlay() (map[string]string, error) {
 
 var patched = regexp.MustCompile(`(?m)^\+\+\+ b/(.*)$`)
 
-// apply applies a patch to copies of its files, and adds them to an overlay.
+// apply applies a patch to copies of its files and adds the copies to replace.
 func (h *hunt) apply(patch string, replace map[string]string) error {
 	dir := h.path("source")
 	for _, m := range patched.FindAllStringSubmatch(patch, -1) {
@@ -255,7 +257,7 @@ func (h *hunt) apply(patch string, replace map[string]string) error {
 	return nil
 }
 
-// found are the rules that seeds violated.
+// found contains the violated rules of each seed.
 type found map[int][]string
 
 var (
@@ -263,7 +265,8 @@ var (
 	violationLine = regexp.MustCompile(`^ +([a-z]+)(?: \(p\d+\))?: `)
 )
 
-// play plays seeds with a defect, or without one if defect is empty: all of them, or until one violates a rule.
+// play plays n seeds with a bug, or without one if defect is empty. If until is true, it stops at the first seed that
+// violates a rule.
 func (h *hunt) play(defect string, from, n int, until bool) (found, error) {
 	cmd := exec.Command(h.path("world.test"), "-test.run", "^TestSeeds$", "-test.timeout", "0", "-jobs",
 		strconv.Itoa(*jobs),
@@ -281,7 +284,7 @@ func parse(out string) found {
 	all, seed := found{}, 0
 	for line := range strings.Lines(out) {
 		if m := seedLine.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
-			seed, _ = strconv.Atoi(m[1]) // the pattern matches only digits
+			seed, _ = strconv.Atoi(m[1]) // never fails, because the pattern matches only digits
 			continue
 		}
 		m := violationLine.FindStringSubmatch(line)

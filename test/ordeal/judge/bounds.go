@@ -12,7 +12,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// limits finds calls to a chat during its retry_after. A new process does not know the limits of the previous one.
+// limits finds calls for a chat to which Telegram had just answered with retry_after. After a restart, ductor does not
+// know the limits from before.
 func limits(f *facts) (all []Violation) {
 	type silence struct{ from, until time.Time }
 	shut := map[telegram.ChatID]silence{}
@@ -43,8 +44,8 @@ func (f *facts) diedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
 }
 
-// budget finds prompts that began after the cost of ended prompts had reached the daily budget. The cost starts at zero
-// at midnight.
+// budget finds prompts that an agent began although the daily budget was used up by turns that had ended. Costs count
+// from midnight.
 func budget(f *facts) (all []Violation) {
 	most, set := 0, false
 	for _, o := range f.Scenario.Options.Settings {
@@ -66,12 +67,13 @@ func budget(f *facts) (all []Violation) {
 	return all
 }
 
-// startTime is how long an agent may need until it gets its prompt. ductor compares the costs with the budget before it
-// starts the agent.
+// startTime limits the time from the start of an agent until it gets its prompt. ductor checks the budget before that
+// start.
 const startTime = 5 * time.Second
 
-// spentBefore adds the costs of prompts whose turns had ended at the i-th event. The turn of the event may have started
-// before another conversation's turn ended. ductor learns of an end during its downtime at its next start.
+// spentBefore adds up the costs of turns that had ended before event i. It leaves out turns of other conversations that
+// may have ended after ductor had checked the budget. If a turn ended while ductor was not running, it counts from the
+// next start.
 func (f *facts) spentBefore(i int) (cents int) {
 	now := f.Agents[i]
 	for j, e := range f.Agents[:i] {
@@ -86,8 +88,8 @@ func (f *facts) spentBefore(i int) (cents int) {
 	return cents
 }
 
-// endOfTurn returns the end of the turn of a prompt that was done at the i-th event. The turn goes on if its agent
-// continues with a message that joined it.
+// endOfTurn returns when the turn ended whose prompt was done at event i. If the agent then began a message that had
+// been added to the turn, the end is the end of the message.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {
@@ -104,15 +106,15 @@ func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	return end, ended
 }
 
-// joins reports whether a prompt may have become a part of the turn that ran when it was sent, because users steer in
-// its conversation.
+// joins reports whether a prompt may have been added to a running turn, because users do that in its conversation.
 func (f *facts) joins(token scenario.Token) bool {
 	in := f.sent[token].In
 	return slices.ContainsFunc(f.Presses, func(p Press) bool { return p.In == in && isOne(p.Label, scenario.Steer) }) ||
 		slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.In == in && s.Text == "/queue steer" })
 }
 
-// seen returns the time at which ductor can see an event. If ductor was down, this is its next start.
+// seen returns when ductor could see an event that happened at a time. If ductor was not running, this is its next
+// start.
 func (f *facts) seen(at time.Time) time.Time {
 	for _, s := range f.Stops {
 		if !at.Before(s.At) && at.Before(s.Up) {

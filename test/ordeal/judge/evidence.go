@@ -7,37 +7,37 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Evidence contains the observations of a run, collected after all faults have ended and all work is done. It can be
-// encoded as JSON.
+// Evidence contains everything that was observed in a scenario. It is collected when all faults have ended and all work
+// is done. It can be stored as JSON.
 type Evidence struct {
 	Scenario scenario.Scenario
 	Began    time.Time
 	Ended    time.Time
 
-	// Telegram's chats and calls.
+	// Chats and Calls come from the simulated Telegram.
 	Chats     []Chat
 	Sent      []Sent
 	Presses   []Press
 	Calls     []telegram.Call
-	Documents map[string]string // contents of the bot's documents, by the FileID of their Media
-	Pending   int               // number of updates that the bot did not acknowledge
+	Documents map[string]string // contents of the bot's documents, by FileID
+	Pending   int               // number of updates that the bot has not acknowledged
 
-	// Actions of agents, in order of time.
+	// Agents contains the actions of agents, in order of time.
 	Agents []AgentEvent
 
-	// Stops are the ends of ductor, in order.
+	// Stops contains the times at which ductor ended, in order.
 	Stops []Stop
 
-	// Files are the project's files, by path.
+	// Files contains the files in the project, by path.
 	Files map[string]string
 
-	// Secret is the world's secret. Texts are other texts that must not contain the secret, by name: logs, rows of the
-	// database, files of the state directory. The judge also searches Telegram's messages.
+	// Secret is a secret of the agents. Texts are texts that must not contain it, by name: logs, rows of the database,
+	// and files in the state directory. The chats must not contain it either.
 	Secret string
 	Texts  map[string]string
 
-	// Database lists the findings of checks of the database. Left lists leftovers: processes, goroutines, descriptors,
-	// files and locks. Troubles lists other problems: a panic, a failed start, or work that never ends.
+	// Database lists problems of the database. Left lists leftovers: processes, goroutines, descriptors, files and
+	// locks. Troubles lists other problems, such as a panic, a failed start, or work that never ends.
 	Database []string
 	Left     []string
 	Troubles []string
@@ -45,34 +45,35 @@ type Evidence struct {
 	Stored Stored
 }
 
-// Chat is a chat with its whole history.
+// Chat is a chat with all its messages.
 type Chat struct {
-	Name    scenario.Place // owner, ann, team, lab
+	Name    scenario.Place // such as owner, ann, team, lab
 	ID      telegram.ChatID
-	Topics  map[telegram.TopicID]scenario.Place // lab/red; the General topic is the chat itself
-	History []telegram.Message                  // all messages, including deleted ones, with all versions
-	// Hurt means that an event of the chat was not reversed: the chat is blocked, deleted or migrated. Then the chat
-	// may show less.
+	Topics  map[telegram.TopicID]scenario.Place // such as lab/red; the topic General has the name of the chat
+	History []telegram.Message                  // all messages with all versions, including deleted messages
+	// Hurt means that the bot was blocked or removed, or that the chat was deleted or got a new ID, and that this was
+	// not reverted. Then the chat may show less.
 	Hurt bool
 }
 
-// Webhook is the sender of deliveries to ductor's webhook. Evidence contains the accepted deliveries, which have no ID.
+// Webhook is the sender of calls to ductor's webhook. Evidence contains the calls that ductor accepted, as messages
+// without an ID.
 const Webhook scenario.Person = "webhook"
 
-// Sent is a message of a user. A prompt may consist of several messages, of which the first counts.
+// Sent is a message of a user. If a prompt consists of several messages, it is the first of them.
 type Sent struct {
 	Step  int
 	By    scenario.Person
-	In    scenario.Place // the place of the message: owner for the owner's private chat
+	In    scenario.Place // the conversation; owner means the owner's private chat
 	Token scenario.Token // empty for commands and replies
-	Old   scenario.Token // the prompt that an edit replaces
+	Old   scenario.Token // for an edit, the prompt that it replaces
 	Text  string
 	Chat  telegram.ChatID
 	ID    telegram.MessageID
 	At    time.Time
 }
 
-// Press is a press of a button.
+// Press is a button that a user has pressed.
 type Press struct {
 	Step    int
 	By      scenario.Person
@@ -81,46 +82,46 @@ type Press struct {
 	Message telegram.MessageID
 	Label   string
 	Data    string
-	Text    string // text of the message at that moment
+	Text    string // text of the message when the button was pressed
 	At      time.Time
-	// Answer is the bot's answer. Answered is false if the answer did not arrive in time.
+	// Answer is the bot's answer to the button. Answered is false if the answer did not come in time.
 	Answer   string
 	Answered bool
 }
 
-// AgentEvent is an event in an agent's own log.
+// AgentEvent is an event from an agent's own log.
 type AgentEvent struct {
 	At    time.Time
-	Agent string // claude
+	Agent string // such as claude
 	Run   string // ID of the process
 	Token scenario.Token
 	What  What
 	Name  string // name of the effect, or a word
 }
 
-// What is the kind of an agent's event.
+// What is the kind of an AgentEvent.
 type What string
 
-// What values. Worlds always record Effect; a world may not record the others.
+// Values of type What. All worlds record Effect. Some worlds do not record the others.
 const (
-	Got     What = "got"     // the agent received the prompt
+	Got     What = "got"     // the agent got the prompt
 	Effect  What = "effect"  // the effect Name happened
-	Allowed What = "allowed" // a user decided a request for the effect Name
+	Allowed What = "allowed" // a user allowed the request for the effect Name
 	Denied  What = "denied"
-	Done    What = "done" // the turn succeeded and wrote its whole text
+	Done    What = "done" // the turn succeeded, and all its text was written
 )
 
-// Stop is an end of ductor.
+// Stop is an end of a ductor process.
 type Stop struct {
 	How scenario.Ending
-	At  time.Time // time of death
-	Up  time.Time // start of the next process
+	At  time.Time // when the process ended
+	Up  time.Time // when the next process started
 }
 
-// Violation is a violated rule.
+// Violation reports that ductor broke a rule.
 type Violation struct {
 	Rule   string
-	Token  scenario.Token // empty if the violation concerns no prompt
+	Token  scenario.Token // the prompt; empty if the violation is not about a prompt
 	Detail string
 }
 
@@ -131,10 +132,10 @@ func (v Violation) String() string {
 	return v.Rule + " (" + string(v.Token) + "): " + v.Detail
 }
 
-// Rule is one condition that must hold.
+// Rule is a promise of ductor that the judge checks.
 type Rule struct {
 	Name    string
-	Promise string // text for docs/reliability.md
+	Promise string // the promise as docs/reliability.md states it
 	check   func(*facts) []Violation
 }
 

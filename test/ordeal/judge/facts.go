@@ -12,16 +12,16 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// facts is the evidence, indexed for the rules.
+// facts is the evidence, indexed so that rules can look it up.
 type facts struct {
 	Evidence
 	prompts map[scenario.Token]scenario.Prompt
-	sent    map[scenario.Token]Sent // the first message of a prompt
-	tokens  []scenario.Token        // sent prompts, in order
+	sent    map[scenario.Token]Sent // the first message of each prompt
+	tokens  []scenario.Token        // the prompts that were sent, in order
 	effects map[scenario.Token][]AgentEvent
 	events  map[scenario.Token][]AgentEvent
 	jobs    map[scenario.Token]scenario.Schedule
-	// Caches of the words of answers in messages and documents.
+	// words and documents cache the results of wordsOf and of words.
 	words     map[messageKey]map[scenario.Token][]int
 	documents []map[scenario.Token][]int
 }
@@ -31,7 +31,7 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// wordsOf returns the words of answers in a message.
+// wordsOf returns the numbers of the words in a message, for each answer.
 func (f *facts) wordsOf(m telegram.Message) map[scenario.Token][]int {
 	key := messageKey{m.Chat, m.ID}
 	found, known := f.words[key]
@@ -72,10 +72,10 @@ func gather(e Evidence) *facts {
 	return f
 }
 
-// listed reports whether a user may run prompts and decide.
+// listed reports whether a user may send prompts and decide requests.
 func listed(p scenario.Person) bool { return p == scenario.Owner || p == scenario.Ann }
 
-// private reports whether a place is the private chat of a user.
+// private reports whether a place is a private chat.
 func private(in scenario.Place) bool {
 	switch scenario.Person(in) {
 	case scenario.Owner, scenario.Ann, scenario.Bob, scenario.Mallory:
@@ -84,7 +84,7 @@ func private(in scenario.Place) bool {
 	return false
 }
 
-// chat returns the chat of a place.
+// chat returns the chat that contains a place.
 func (f *facts) chat(in scenario.Place) (Chat, bool) {
 	name, _, _ := strings.Cut(string(in), "/")
 	for _, c := range f.Chats {
@@ -95,7 +95,7 @@ func (f *facts) chat(in scenario.Place) (Chat, bool) {
 	return Chat{}, false
 }
 
-// place returns the conversation of a message: its chat or its topic.
+// place returns the place of a message: its topic or its chat.
 func (c Chat) place(m telegram.Message) scenario.Place {
 	if in, ok := c.Topics[m.Topic]; ok && m.Topic != 0 {
 		return in
@@ -103,7 +103,7 @@ func (c Chat) place(m telegram.Message) scenario.Place {
 	return c.Name
 }
 
-// hurt reports whether an event in a chat or topic may have hidden content.
+// hurt reports whether the chat may show less because of an event in the chat or topic.
 func (f *facts) hurt(in scenario.Place) bool {
 	if c, ok := f.chat(in); ok && c.Hurt {
 		return true
@@ -117,7 +117,7 @@ func (f *facts) hurt(in scenario.Place) bool {
 	return false
 }
 
-// said returns the bot's visible messages in a chat, oldest first.
+// said returns the messages of the bot that a chat shows, oldest first.
 func (c Chat) said() (all []telegram.Message) {
 	for _, m := range c.History {
 		if m.From.Bot && !m.Deleted && m.Service == "" {
@@ -127,8 +127,8 @@ func (c Chat) said() (all []telegram.Message) {
 	return all
 }
 
-// about reports whether a message of the bot concerns a prompt: the message replies to the prompt, or contains its
-// words or effects.
+// about reports whether a message of the bot is about a prompt: it replies to the prompt, or contains words or effects
+// of the prompt.
 func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	if s := f.sent[token]; s.ID != 0 && m.ReplyTo == s.ID && m.Chat == s.Chat {
 		return true
@@ -136,8 +136,8 @@ func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	return mentions(m.Text, token)
 }
 
-// mentions reports whether a text contains the token, or one of its words or effects. It also finds directives, because
-// a title is the beginning of a directive.
+// mentions reports whether a text contains the token, or a word or effect with the token. The token may be part of a
+// directive, because titles are the beginning of a prompt.
 func mentions(text string, token scenario.Token) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], string(token))
@@ -158,7 +158,7 @@ func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
-// replies returns the bot's visible messages that reply to a prompt.
+// replies returns the visible messages of the bot that reply to a prompt.
 func (f *facts) replies(s Sent) (all []telegram.Message) {
 	for _, c := range f.Chats {
 		if c.ID != s.Chat {
@@ -173,7 +173,7 @@ func (f *facts) replies(s Sent) (all []telegram.Message) {
 	return all
 }
 
-// has reports whether a message shows one of the buttons.
+// has reports whether a message has any of these buttons.
 func has(m telegram.Message, buttons ...scenario.Button) bool {
 	for _, row := range m.Keyboard {
 		for _, b := range row {
@@ -191,10 +191,11 @@ func isOne(label string, buttons ...scenario.Button) bool {
 
 var placeholder = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
 
-// patterns caches the parts of catalogue texts between their placeholders, in each language.
+// patterns caches the texts of package lang in each language, split at their placeholders.
 var patterns sync.Map // of lang.Key: [][]string
 
-// says reports whether a text contains a text of the catalogue, in any language and with any values.
+// says reports whether text contains any of these texts of package lang. The language and the values in the text do not
+// matter.
 func says(text string, keys ...lang.Key) bool {
 	return slices.ContainsFunc(keys, func(key lang.Key) bool {
 		found, known := patterns.Load(key)
@@ -221,7 +222,7 @@ func contains(text string, parts []string) bool {
 	return true
 }
 
-// again returns the buttons that run a prompt again.
+// again returns the buttons with which users run a prompt again.
 func again() []scenario.Button {
 	return []scenario.Button{
 		scenario.RunAgain, scenario.StartOver, scenario.StartFresh, "bot.start-over-both", "bot.hand-off", "bot.run-at",
@@ -230,8 +231,8 @@ func again() []scenario.Button {
 	}
 }
 
-// runs returns how often a prompt may run: once, once more for each press that requested another run, and as often as
-// its job is due.
+// runs returns how often a prompt may run. It may run once, once more for each button that runs it again, and as often
+// as its job is due.
 func (f *facts) runs(token scenario.Token) int {
 	n := 1 + f.pressesOf(token, again()...)
 	if job, ok := f.jobs[token]; ok && job.Every > 0 {
@@ -247,7 +248,8 @@ func (f *facts) runs(token scenario.Token) int {
 	return n
 }
 
-// pressesOf counts the different buttons that permitted users pressed on messages about a prompt.
+// pressesOf returns how many different buttons users have pressed on messages about a prompt. It counts only users who
+// may press them.
 func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int {
 	type pressed struct {
 		message messageKey
@@ -260,7 +262,7 @@ func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int 
 	return len(seen)
 }
 
-// allPresses returns the presses of buttons by permitted users on messages about a prompt.
+// allPresses returns all presses of these buttons on messages about a prompt, by users who may press them.
 func (f *facts) allPresses(token scenario.Token, buttons ...scenario.Button) (all []Press) {
 	for _, p := range f.Presses {
 		if listed(p.By) && isOne(p.Label, buttons...) && f.pressed(p, token) {
@@ -270,8 +272,8 @@ func (f *facts) allPresses(token scenario.Token, buttons ...scenario.Button) (al
 	return all
 }
 
-// pressed reports whether a press was on a message about a prompt. A message without a prompt counts for all prompts
-// of its chat.
+// pressed reports whether a button was pressed on a message about a prompt. A message that is about no prompt counts
+// for all prompts of its chat.
 func (f *facts) pressed(p Press, token scenario.Token) bool {
 	for _, c := range f.Chats {
 		if c.ID != p.Chat {
@@ -290,7 +292,7 @@ func (f *facts) namesOne(m telegram.Message, p Press) bool {
 	return slices.ContainsFunc(f.tokens, func(t scenario.Token) bool { return f.about(m, t) || mentions(p.Text, t) })
 }
 
-// elapsed returns the elapsed time on the wall clock, including jumps in both directions.
+// elapsed returns how long the scenario took by the wall clock. Changes of the clock count, in both directions.
 func (f *facts) elapsed() time.Duration {
 	d := f.Ended.Sub(f.Began)
 	for _, step := range f.Scenario.Steps {
@@ -304,7 +306,7 @@ func (f *facts) elapsed() time.Duration {
 	return d
 }
 
-// aborts returns the commands with which permitted users stopped everything in a conversation.
+// aborts returns the messages that abort everything in a conversation, from users who may do that.
 func (f *facts) aborts(in scenario.Place) (all []Sent) {
 	for _, s := range f.Sent {
 		word := strings.ToLower(strings.TrimSpace(s.Text))
@@ -316,7 +318,7 @@ func (f *facts) aborts(in scenario.Place) (all []Sent) {
 	return all
 }
 
-// stopped reports whether a user stopped, cancelled or replaced a prompt, so that the prompt may be incomplete.
+// stopped reports whether a user stopped, cancelled or replaced a prompt. Then the answer may be incomplete.
 func (f *facts) stopped(token scenario.Token) bool {
 	s := f.sent[token]
 	for _, a := range f.aborts(s.In) {

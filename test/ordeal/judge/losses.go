@@ -7,9 +7,9 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// This file finds the writes that a power failure or a failing disk may have undone.
+// This file finds out which writes to the disk may have been lost in a power failure or because of a failing disk.
 
-// failedFlush reports whether a flush failed; then the same data may be lost as in a power failure.
+// failedFlush reports whether a flush to the disk failed. Then the same data may be lost as in a power failure.
 func (f *facts) failedFlush() bool {
 	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
 		d, ok := s.(scenario.Disk)
@@ -17,7 +17,7 @@ func (f *facts) failedFlush() bool {
 	})
 }
 
-// fullDisk returns the longest time for which the disk was full. During that time ductor cannot store the ids of its
+// fullDisk returns the longest time for which the disk was full. In this time ductor could not store the IDs of its
 // messages.
 func (f *facts) fullDisk() (most time.Duration) {
 	for _, step := range f.Scenario.Steps {
@@ -28,8 +28,8 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow returns the period before a power failure in which a turn may have started that runs again afterwards.
-// docs/invariants.md allows one second. A slow or failing disk extends it.
+// powerWindow returns a time before a power failure. If a turn started in it, the turn may run again.
+// docs/invariants.md allows one second, and more if the disk is slow or fails.
 func (f *facts) powerWindow() time.Duration {
 	if slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool { _, disk := s.(scenario.Disk); return disk }) {
 		return 2 * time.Minute
@@ -37,8 +37,8 @@ func (f *facts) powerWindow() time.Duration {
 	return lazyWindow
 }
 
-// tookBack reports whether a power failure or a failed flush before this time undid an event just before it, so that
-// the prompt waited again.
+// tookBack reports whether an event may have been lost in a power failure or by a failed flush before this time, so
+// that the prompt was queued again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		window := f.powerWindow()
@@ -53,14 +53,15 @@ func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	})
 }
 
-// lazyWindow is how long an unflushed write may wait for the disk, with a margin.
+// lazyWindow limits how long ductor may keep data in memory before it flushes the data to the disk. It includes a
+// margin.
 const lazyWindow = 3 * time.Second
 
-// failedWindow is how long before the end of a ductor whose flush failed its data may be lost. It first lets go of its
-// work.
+// failedWindow is a time before the end of a ductor whose flush has failed. Data from this time may be lost, because
+// ductor takes some time to end.
 const failedWindow = lazyWindow + 15*time.Second
 
-// beganJustBefore reports whether the last run of a prompt before a power failure began within window before it.
+// beganJustBefore reports whether the last run of a prompt began at most window before a power failure.
 func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.Duration) bool {
 	var began time.Time
 	for _, e := range f.events[token] {

@@ -10,8 +10,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// rest finds messages that report running or waiting work after all work is done, except while an open request delays
-// the work.
+// rest finds messages that show running or waiting work, although all work is done. A conversation that waits for a
+// user's decision may have such messages.
 func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		waits := f.waits(c)
@@ -27,8 +27,8 @@ func rest(f *facts) (all []Violation) {
 	return all
 }
 
-// unheardOf reports whether ductor may not know a message: the call that sent the message ended without a good
-// response, or ductor died during it. A bot cannot edit a message without its id.
+// unheardOf reports whether ductor may not know about a message: the call that sent it got no good response, or ductor
+// ended during the call. ductor cannot edit a message without knowing its ID.
 func (f *facts) unheardOf(m telegram.Message) bool {
 	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
 		if c.Chat != m.Chat || c.Message != m.ID || !strings.HasPrefix(strings.ToLower(c.Method), "send") {
@@ -50,7 +50,7 @@ func (f *facts) powerFailedBetween(from, to time.Time) bool {
 	})
 }
 
-// waits returns the conversations of a chat in which a user's decision is pending.
+// waits returns the conversations in a chat that wait for a user's decision.
 func (f *facts) waits(c Chat) map[scenario.Place]bool {
 	all := map[scenario.Place]bool{}
 	for _, m := range c.said() {

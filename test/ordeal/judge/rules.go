@@ -50,7 +50,7 @@ func listOf(found []string) (all []Violation) {
 	return all
 }
 
-// once counts effects: each may occur as often as its prompt may run.
+// once finds effects that happened more often than their prompt may run.
 func once(f *facts) (all []Violation) {
 	for _, token := range slices.Sorted(maps.Keys(f.effects)) {
 		count := map[string]int{}
@@ -68,7 +68,7 @@ func once(f *facts) (all []Violation) {
 	return all
 }
 
-// ran finds prompts without any effect, word or reply.
+// ran finds prompts that had no effect and got neither an answer nor a reply.
 func ran(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
@@ -81,7 +81,7 @@ func ran(f *facts) (all []Violation) {
 	return all
 }
 
-// vanished reports whether a prompt that no user stopped left no trace.
+// vanished reports whether a prompt left no trace, although no user stopped it.
 func (f *facts) vanished(s Sent) bool {
 	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
 		return false
@@ -92,13 +92,13 @@ func (f *facts) vanished(s Sent) bool {
 		!slices.ContainsFunc(c.said(), heard)
 }
 
-// isReason reports whether a card quotes a prompt as the reason for a denial.
+// isReason reports whether a card shows a prompt as the reason of a denied request.
 func isReason(m telegram.Message, token scenario.Token) bool {
 	return strings.HasPrefix(m.Text, "⛔") && mentions(m.Text, token)
 }
 
-// refused reports whether the chat reports, at that time or later, that a message was rejected or failed. Notices about
-// the disk do not count, because they promise that no message is lost.
+// refused reports whether the chat says, at the time of a message or later, that a message was rejected or failed.
+// Messages about the disk do not count, because they promise that no message is lost.
 func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") &&
@@ -110,12 +110,13 @@ func refused(c Chat, s Sent) bool {
 	})
 }
 
-// shows reports whether a message contains words of an answer. Titles and quotes of a prompt do not count.
+// shows reports whether a message contains words of an answer. A title or a quote of the prompt does not count.
 func (f *facts) shows(m telegram.Message, token scenario.Token) bool {
 	return len(f.wordsOf(m)[token]) > 0
 }
 
-// asked reports whether the chat had an open question at the time of a message. Then the message may be the answer.
+// asked reports whether the chat contained an open question when a message was sent. Then the message may be the
+// answer.
 func (f *facts) asked(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.History, func(m telegram.Message) bool {
 		return m.From.Bot && !m.Date.After(s.At) && slices.ContainsFunc(m.Versions, func(v telegram.Version) bool {
@@ -125,7 +126,7 @@ func (f *facts) asked(c Chat, s Sent) bool {
 	})
 }
 
-// inOrder finds prompts whose first effects are out of order, although no user changed the order of their conversation.
+// inOrder finds prompts whose effects began in another order than they were sent, although no user changed the order.
 func inOrder(f *facts) (all []Violation) {
 	last := map[scenario.Place]Sent{}
 	for _, token := range f.tokens {
@@ -143,7 +144,7 @@ func inOrder(f *facts) (all []Violation) {
 	return all
 }
 
-// plain reports whether a prompt kept its place in the queue.
+// plain reports whether nothing may have changed the place of a prompt in the queue.
 func (f *facts) plain(token scenario.Token) bool {
 	if _, job := f.jobs[token]; job || f.sent[token].Old != "" {
 		return false
@@ -169,7 +170,7 @@ func (f *facts) plain(token scenario.Token) bool {
 	return true
 }
 
-// here finds words of answers outside of the conversation of their prompt.
+// here finds words of answers that are not in the conversation of the prompt.
 func here(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		for _, m := range c.said() {
@@ -188,8 +189,8 @@ func here(f *facts) (all []Violation) {
 	return all
 }
 
-// edited checks messages that were edited once while they waited: only the new version may run. A message that waits
-// again, because a user wants it to run once more, has run before.
+// edited checks messages that a user edited while they waited. Only the new version may run. This does not apply if the
+// message waits because a user wants to run it again: then the old version has already run.
 func edited(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
@@ -209,7 +210,7 @@ func edited(f *facts) (all []Violation) {
 	return all
 }
 
-// tookEdit reports whether the bot marked an edited message as changed.
+// tookEdit reports whether the bot confirmed that a waiting message was changed.
 func (f *facts) tookEdit(s Sent) bool {
 	if slices.ContainsFunc(f.Sent, func(o Sent) bool {
 		return o != s && o.Old != "" && o.Chat == s.Chat && o.ID == s.ID
@@ -228,7 +229,7 @@ func (f *facts) tookEdit(s Sent) bool {
 	return false
 }
 
-// strangers finds messages to strangers, and effects of strangers and viewers.
+// strangers finds messages to strangers, and effects of prompts from strangers and from users who may only read.
 func strangers(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		if scenario.Person(c.Name) != scenario.Mallory {
@@ -256,7 +257,7 @@ func strangers(f *facts) (all []Violation) {
 	return all
 }
 
-// files compares each file with the last write that an agent logged for it.
+// files finds files whose content differs from the last write in an agent's log.
 func files(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if strings.HasPrefix(s.Text, "/checkpoint") {
@@ -298,7 +299,7 @@ func files(f *facts) (all []Violation) {
 	return all
 }
 
-// written returns the file that an effect wrote.
+// written returns the file that an effect has written. It returns false if the effect writes none.
 func (f *facts) written(e AgentEvent) (path string, ok bool) {
 	_, number, _ := strings.Cut(e.Name, ".")
 	i, err := strconv.Atoi(number)
@@ -309,7 +310,7 @@ func (f *facts) written(e AgentEvent) (path string, ok bool) {
 	return "", false
 }
 
-// owed lists the messages that are still to be sent or changed after all work is done.
+// owed finds messages that ductor still has to send or edit, although all work is done.
 func owed(f *facts) (all []Violation) {
 	for _, key := range f.Stored.Owed {
 		all = append(all, Violation{Detail: "message " + key + " is still owed"})
@@ -324,7 +325,7 @@ func acknowledged(f *facts) []Violation {
 	return []Violation{{Detail: fmt.Sprintf("%d updates were not taken", f.Pending)}}
 }
 
-// secrets searches for the secret in all texts and in everything that chats ever showed.
+// secrets finds the secret in texts, and in everything that a chat has ever shown.
 func secrets(f *facts) (all []Violation) {
 	if f.Secret == "" {
 		return nil
@@ -336,7 +337,7 @@ func secrets(f *facts) (all []Violation) {
 	}
 	for _, c := range f.Chats {
 		for _, m := range c.History {
-			for _, v := range m.Versions { // no version may show even half of the secret
+			for _, v := range m.Versions { // half of the secret counts, too
 				if m.From.Bot && strings.Contains(v.Text, f.Secret[:len(f.Secret)/2]) {
 					all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s showed it", m.ID, c.Name)})
 					break
@@ -352,7 +353,7 @@ func secrets(f *facts) (all []Violation) {
 	return all
 }
 
-// start returns the beginning of a text, for a violation.
+// start returns the beginning of a text, to be shown in a violation.
 func start(text string) string {
 	if r := []rune(text); len(r) > 60 {
 		text = string(r[:60]) + "…"

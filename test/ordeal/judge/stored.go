@@ -7,13 +7,13 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// Stored is the content of ductor's database after all work is done.
+// Stored contains facts from ductor's database, read when all work is done.
 type Stored struct {
-	Open map[telegram.ChatID]bool // chats with an open approval or question; nil if unknown
-	Owed []string                 // keys of messages that are still to be sent or changed
+	Open map[telegram.ChatID]bool // chats with an open request or question; nil if unknown
+	Owed []string                 // keys of messages that ductor still has to send or edit
 }
 
-// Read reads ductor's database.
+// Read reads a Stored from ductor's database.
 func Read(db *sql.DB) (Stored, error) {
 	found := Stored{Open: map[telegram.ChatID]bool{}}
 	err := each(db, `SELECT DISTINCT chat FROM asks WHERE state = 'open'`, func(chat telegram.ChatID) {

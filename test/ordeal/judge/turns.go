@@ -13,8 +13,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// words returns the numbers of an answer's words in a text, in order, by token. It ignores directives, which quote a
-// prompt, and a word directly before an ellipsis, which may be truncated.
+// words returns the numbers of all words of answers in a text, in order and by token. It ignores directives, because
+// they quote a prompt. It ignores a word before an ellipsis, because it may be cut.
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
 	text = directivePattern.ReplaceAllString(text, " ")
@@ -31,7 +31,7 @@ var (
 	directivePattern = regexp.MustCompile(`\[\[[^\]\n]*(\]\]|\n|$)`)
 )
 
-// shown compares an agent's words with the words that its chat shows.
+// shown finds words that an agent has written and that the chat does not show, or shows too often.
 func shown(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
@@ -57,7 +57,7 @@ func shown(f *facts) (all []Violation) {
 	return all
 }
 
-// numbers returns the numbers of an answer's words in a chat, from its first message to its last.
+// numbers returns the numbers of an answer's words in a chat, in the order of the messages.
 func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	for _, m := range c.said() {
 		if m.Media == nil {
@@ -67,8 +67,8 @@ func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	return numbers
 }
 
-// whole removes the last word if it is only the beginning of the expected word: the agent died while it wrote that
-// word.
+// whole removes the last number if it is only the beginning of the number that must come next: the agent ended in the
+// middle of that word.
 func whole(numbers []int) []int {
 	last := len(numbers) - 1
 	if last > 0 && numbers[last] <= numbers[last-1] &&
@@ -78,8 +78,8 @@ func whole(numbers []int) []int {
 	return numbers
 }
 
-// sentAgain returns how often messages of an answer may be repeated because a failure of the power or of a flush lost
-// ductor's record of them.
+// sentAgain returns how often messages of an answer may be sent again, because ductor lost its record of them in a
+// power failure or by a failed flush.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, e := range f.Stops {
@@ -93,7 +93,7 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// repeated finds words that are repeated or in the wrong order. Each further run, and each press of Show again, may
+// repeated finds a word that is shown twice or in the wrong order. Each further run and each press of Show again may
 // show all words once more.
 func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) {
 	copies := len(f.allPresses(token, scenario.ShowAgain)) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
@@ -111,7 +111,7 @@ func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) 
 	return Violation{}, false
 }
 
-// timesGot returns how often an agent received a prompt. The text of one attempt stays visible when another follows.
+// timesGot returns how often agents got a prompt. If several attempts were made, the chat may show the text of each.
 func (f *facts) timesGot(token scenario.Token) (n int) {
 	for _, e := range f.events[token] {
 		if e.What == Got {
@@ -121,8 +121,8 @@ func (f *facts) timesGot(token scenario.Token) (n int) {
 	return n
 }
 
-// saidWords returns the number of words that an agent certainly wrote: all words of a successful turn, otherwise the
-// words before its last effect.
+// saidWords returns how many words an agent has certainly written: all words if the turn succeeded, otherwise those
+// before its last effect.
 func (f *facts) saidWords(token scenario.Token) int {
 	p, last := f.prompts[token], -1
 	for _, e := range f.events[token] {
@@ -146,9 +146,9 @@ func (f *facts) saidWords(token scenario.Token) int {
 	return n
 }
 
-// owed returns the words of an answer that its chat must show: all words that the agent certainly wrote and that are
-// part of the answer. codex exec prints whole messages, so its text before a tool is not part of the answer. Copilot
-// repeats its text after the model failed.
+// owed returns the words of an answer that the chat must show. These are the words that the agent has certainly
+// written. For codex exec, text before a tool does not count, because it prints whole messages. Copilot writes its text
+// again if the model has failed.
 func (f *facts) owed(token scenario.Token) (numbers []int) {
 	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
 	said, next, behindTool := f.saidWords(token), 0, 0
@@ -185,8 +185,7 @@ func (f *facts) oneShotCodex() bool {
 	})
 }
 
-// secondAttempt reports whether a live agent broke before its first output, so that a one-shot agent received the
-// prompt again.
+// secondAttempt reports whether an agent failed before its first output, so that a new process got the prompt again.
 func (f *facts) secondAttempt(token scenario.Token) bool {
 	c, _ := f.chat(f.sent[token].In)
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
@@ -194,7 +193,7 @@ func (f *facts) secondAttempt(token scenario.Token) bool {
 	})
 }
 
-// unknown reports whether the chat says that a part of an answer may be missing, or offers to show it again.
+// unknown reports whether the chat warns that a part of an answer may be missing, or has a button to show it again.
 func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		marked := has(m, scenario.ShowAgain) || says(m.Text, "card.part-unknown", "card.part-refused", "turn.not-shown")
@@ -204,7 +203,7 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	})
 }
 
-// lostToPower reports whether the power failed while a prompt ran, or so soon afterwards that its data was not flushed.
+// lostToPower reports whether the power failed while a prompt ran, or so soon after it that data may be lost.
 func (f *facts) lostToPower(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		return s.How == scenario.Power && s.At.After(f.sent[token].At) &&
@@ -216,14 +215,14 @@ func (f *facts) doneBefore(token scenario.Token, at time.Time) bool {
 	return slices.ContainsFunc(f.events[token], func(e AgentEvent) bool { return e.What == Done && e.At.Before(at) })
 }
 
-// inDocument reports whether a file from the bot contains a word.
+// inDocument reports whether a file that the bot sent contains word n of an answer.
 func (f *facts) inDocument(token scenario.Token, n int) bool {
 	return slices.ContainsFunc(f.documents, func(words map[scenario.Token][]int) bool {
 		return slices.Contains(words[token], n)
 	})
 }
 
-// approved compares the effects that need an approval with the presses that allowed them.
+// approved finds effects that need permission, but that no user has allowed.
 func approved(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		for _, e := range f.effects[token] {
@@ -241,9 +240,9 @@ func approved(f *facts) (all []Violation) {
 	return append(all, decidedOnce(f)...)
 }
 
-// allowedBefore finds the press that allowed an effect. The press must be on a message that showed the effect, by a
-// user who may decide. An earlier press that allowed more than one request, or a mode that allows everything, also
-// counts.
+// allowedBefore reports whether a user had allowed an effect before it happened. The user must be allowed to decide,
+// and must have pressed a button on a message that showed the effect. An earlier press that created a rule, or a
+// permission mode that allows everything, is enough, too.
 func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	s := f.sent[token]
 	for _, p := range f.Presses {
@@ -282,7 +281,8 @@ func decidedOnce(f *facts) (all []Violation) {
 	return all
 }
 
-// aborted finds effects after an abort: effects of prompts from before the abort, after the chat reported their end.
+// aborted finds effects that happened after an abort, when the chat had already reported the end of everything. The
+// prompt must be older than the abort.
 func aborted(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		for _, stop := range f.aborts(c.Name) {
@@ -320,7 +320,8 @@ func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
 	return all
 }
 
-// reordered reports whether Telegram reordered updates, so that an abort may have arrived before earlier messages.
+// reordered reports whether Telegram delivered updates in another order, so that an abort may have come before messages
+// that were sent earlier.
 func (f *facts) reordered() bool {
 	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
 		u, ok := s.(scenario.Updates)
@@ -332,11 +333,11 @@ func (f *facts) edited(token scenario.Token) bool {
 	return f.sent[token].Old != "" || slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.Old == token })
 }
 
-// abortWithin is how long processes of a turn may live after the chat reports that the turn is being stopped.
+// abortWithin limits how long processes of a turn may live after the chat shows "Stopping…".
 const abortWithin = 15 * time.Second
 
-// saidStopped returns the time at which an abort must be complete: when the chat reports this, or abortWithin after it
-// shows "Stopping…".
+// saidStopped returns when an abort must be complete. This is when the chat reports it, or abortWithin after the chat
+// has shown "Stopping…".
 func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {

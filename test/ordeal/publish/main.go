@@ -1,4 +1,5 @@
-// Command publish writes docs/reliability.md from the results of runs in test/ordeal/results. It runs in the root of the repository.
+// Command publish writes docs/reliability.md from the results in test/ordeal/results. Run it in the root directory of
+// the repository.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// act performs a user's step. It skips steps that are impossible at the moment.
+// act performs a step of a user. It skips a step that is impossible now.
 func (o *ordeal) act(step scenario.Step) {
 	switch step := step.(type) {
 	case scenario.Say:
@@ -53,11 +53,11 @@ func (o *ordeal) act(step scenario.Step) {
 	}
 }
 
-// scriptOf returns the text that makes the agent perform a prompt.
+// scriptOf returns a prompt as a script for the scripted agent.
 func (o *ordeal) scriptOf(p scenario.Prompt) string { return p.Script(o.effect) }
 
-// effect returns a shell command that logs an effect. In a world with deaf tools, some commands leave a process in
-// another session that ignores all signals.
+// effect returns the shell command that causes an effect, by writing it to a log. If the condition Deaf is set, some
+// commands also leave a process that ignores all signals.
 func (o *ordeal) effect(name string) string {
 	command := logCommand(o.agentLog(), name)
 	h := fnv.New32()
@@ -68,7 +68,7 @@ func (o *ordeal) effect(name string) string {
 	return command
 }
 
-// mention returns the prefix that addresses a message to the bot.
+// mention returns the mention of the bot with which a message in a group must begin, or "".
 func (o *ordeal) mention(in scenario.Place) string {
 	if chat, _, _, ok := o.places.at("", in); ok && chat.Person() == nil {
 		return "@ductor_bot "
@@ -135,7 +135,7 @@ func (o *ordeal) saw(s judge.Sent) {
 	}
 }
 
-// sentOf returns the message of a prompt.
+// sentOf returns the message that contains a prompt.
 func (o *ordeal) sentOf(token scenario.Token) (judge.Sent, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -147,7 +147,7 @@ func (o *ordeal) sentOf(token scenario.Token) (judge.Sent, bool) {
 	return judge.Sent{}, false
 }
 
-// newest returns the newest message of the bot about a prompt for which wanted returns true.
+// newest returns the bot's newest message about a prompt with which wanted returns true.
 func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	s, ok := o.sentOf(token)
 	if !ok {
@@ -170,7 +170,8 @@ func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool
 	return telegram.Message{}, false
 }
 
-// labelOf returns the label of a button on a message. If old is true, the message may have lost the button.
+// labelOf returns the text of a button on a message, or "". If old is true, it also looks at buttons that the message
+// has lost.
 func labelOf(m telegram.Message, button scenario.Button, old bool) string {
 	shown := [][][]telegram.Button{m.Keyboard}
 	if old {
@@ -190,7 +191,7 @@ func labelOf(m telegram.Message, button scenario.Button, old bool) string {
 	return ""
 }
 
-// pressAny presses a random button of a chat.
+// pressAny presses one of the buttons in a chat.
 func (o *ordeal) pressAny(step scenario.PressAny) {
 	chat, _, _, ok := o.places.at(step.By, step.In)
 	if !ok {
@@ -222,7 +223,7 @@ func (o *ordeal) pressAny(step scenario.PressAny) {
 	}
 }
 
-// press presses a button and waits for the answer in the background.
+// press presses a button, and waits for the bot's answer in the background.
 func (o *ordeal) press(by scenario.Person, on telegram.Message, label string, old bool) {
 	data := dataOf(on, label)
 	if data == "" {
@@ -237,7 +238,7 @@ func (o *ordeal) press(by scenario.Person, on telegram.Message, label string, ol
 	} else {
 		var err error
 		if tap, err = who.Tap(on, data); err != nil {
-			return // the message has just changed
+			return // the message has changed in the meantime
 		}
 	}
 	o.mu.Lock()
@@ -271,7 +272,7 @@ func dataOf(m telegram.Message, label string) (data string) {
 	return data
 }
 
-// placeOf returns the place of a message.
+// placeOf returns the conversation of a message.
 func (o *ordeal) placeOf(m telegram.Message) scenario.Place {
 	for name, topic := range o.places.topics {
 		whole, _, _ := strings.Cut(string(name), "/")

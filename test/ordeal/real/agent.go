@@ -18,16 +18,16 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// agentNames are the names of the scripted agents' programs. The last one is configured in [agents.acp].
+// agentNames contains the names of the scripted agents. The configuration defines the last one in [agents.acp].
 var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copilot, acpAgent}
 
 const acpAgent = "gem"
 
-// agentLog is the file in the home of a world to which agents and the shells of their tools log their actions.
+// agentLog is the log to which agents, and the commands that they run, write their actions.
 const agentLog = "agents.log"
 
-// beAgent turns this process into a scripted agent if its program has the name of an agent. It logs started prompts,
-// written files, and successful turns.
+// beAgent runs the scripted agent and exits, if this process was started under the name of an agent. It writes to the
+// log which prompts were started, which files were written, and which turns succeeded.
 func beAgent() {
 	name := filepath.Base(os.Args[0])
 	if name == acpAgent || !slices.Contains(agentNames[:], name) {
@@ -51,10 +51,10 @@ func beAgent() {
 			}
 		},
 	}
-	syscall.Exit(program.Run(context.Background())) // os.Exit takes a second in a program with the race detector
+	syscall.Exit(program.Run(context.Background())) // with the race detector, os.Exit takes a second
 }
 
-// logTokens appends a line for each token of a prompt.
+// logTokens writes a line to the log for each token in a prompt.
 func logTokens(path string, what judge.What, prompt string) {
 	for _, word := range strings.Fields(script.Parse(prompt).Plain) {
 		if tokenPattern.MatchString(word) {
@@ -65,13 +65,13 @@ func logTokens(path string, what judge.What, prompt string) {
 
 var tokenPattern = regexp.MustCompile(`^p\d+$`)
 
-// tokenOf returns the token of an effect: p1 of p1.2.
+// tokenOf returns the token of an effect, for example p1 for p1.2.
 func tokenOf(effect string) string {
 	token, _, _ := strings.Cut(effect, ".")
 	return token
 }
 
-// logLine appends a line to a file that other processes append to as well.
+// logLine writes a line to a log to which other processes write at the same time.
 func logLine(path string, what judge.What, name string) {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -82,19 +82,19 @@ func logLine(path string, what judge.What, name string) {
 	fmt.Fprintf(f, "%s %s %d %d %s\n", what, name, time.Now().UnixNano(), os.Getpid(), filepath.Base(os.Args[0]))
 }
 
-// logCommand returns the shell command that logs an effect as agents do.
+// logCommand returns a shell command that writes an effect to the log.
 func logCommand(path, effect string) string {
 	return fmt.Sprintf("echo %s %s $(date +%%s%%N) $PPID >> %s", judge.Effect, effect, path)
 }
 
-// did reads the log of the agents. Lines of the shells of their tools have no agent's name.
+// did reads the log. A line that a shell command has written does not contain the name of the agent.
 func (o *ordeal) did() (all []judge.AgentEvent) {
 	raw, _ := os.ReadFile(o.agentLog())
 	for line := range strings.Lines(string(raw)) {
 		var what, name, pid, agent string
 		var ns int64
 		if n, _ := fmt.Sscan(line, &what, &name, &ns, &pid, &agent); n < 4 {
-			continue // a kill truncated the line
+			continue // the process was killed while it wrote the line
 		}
 		all = append(all, judge.AgentEvent{
 			At: time.Unix(0, ns), Agent: agent, Run: pid, Token: scenario.Token(tokenOf(name)), What: judge.What(what),

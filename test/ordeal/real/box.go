@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A box is a set of new namespaces. Its processes see only each other and loopback. Its first process is an init,
-// which starts the driver and reaps orphans. When the driver ends, the kernel kills all processes and unmounts
-// everything, so a seed never leaves anything on the machine.
+// A box is a set of Linux namespaces. Its processes see only each other and a loopback interface. The first process
+// starts the driver, which runs a scenario, and reaps orphans. When the driver ends, the kernel kills all processes in
+// the box and unmounts all its file systems. So a scenario leaves nothing on the machine.
 
 const (
 	roleVar = "ORDEAL_ROLE"
@@ -28,11 +28,11 @@ const (
 	exitNoBox = 77
 )
 
-// ErrNoBox is returned if the kernel does not allow this user to create namespaces.
+// ErrNoBox is returned if the kernel does not let this user create namespaces.
 var ErrNoBox = errors.New("no namespaces can be made here")
 
-// RunIfChild runs this process as a part of a box or as a scripted agent if it was started as one of them, and then
-// does not return. Call it first in TestMain.
+// RunIfChild checks whether this process was started as a part of a box or as a scripted agent. If so, it runs as that
+// and exits. Call it first in TestMain.
 func RunIfChild() {
 	beAgent()
 	var err error
@@ -57,7 +57,7 @@ func RunIfChild() {
 	os.Exit(0)
 }
 
-// Execute runs a job in a new box and returns its report. The job's files are in job.Dir.
+// Execute runs a job in a new box and returns its report. All files of the job are in job.Dir.
 func Execute(job Job) (Report, error) {
 	raw, err := json.Marshal(job)
 	if err != nil {
@@ -81,7 +81,7 @@ func Execute(job Job) (Report, error) {
 	}
 	defer removeMemoryGroup(filepath.Base(job.Dir))
 	began := time.Now()
-	runtime.LockOSThread() // the box dies with the thread that starts it
+	runtime.LockOSThread() // the kernel kills the box when the thread ends that has started it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return Report{}, fmt.Errorf("%w: %w", ErrNoBox, err)
@@ -102,7 +102,7 @@ func Execute(job Job) (Report, error) {
 	return report, err
 }
 
-// serveInit is the first process of a box.
+// serveInit runs the first process of a box.
 func serveInit() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("%w: keep mounts in the box: %w", ErrNoBox, err)

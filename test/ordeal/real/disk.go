@@ -12,36 +12,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskKind is the file system of ductor's state.
+// diskKind is the file system in which ductor stores its state.
 type diskKind string
 
 const (
-	diskOfMachine diskKind = "machine" // the file system of the temporary directory
-	diskTmpfs     diskKind = "tmpfs"   // small and in memory; can get full
-	diskExt4      diskKind = "ext4"    // small and on a loop device; can get full, read-only and slow
+	diskOfMachine diskKind = "machine" // the directory for temporary files of this machine
+	diskTmpfs     diskKind = "tmpfs"   // a small file system in memory, which can become full
+	diskExt4      diskKind = "ext4"    // a small file system on a loop device, which can become full, read-only or slow
 )
 
-// disk is a file system that can be filled, frozen and made read-only.
+// disk is a file system on which a test can cause faults.
 type disk struct {
 	kind    diskKind
-	at      string // where it is mounted
-	image   string // of ext4
+	at      string // directory in which the disk is mounted
+	image   string // file that contains an ext4 file system
 	ballast *os.File
 	frozen  bool
 }
 
 const diskSize = 48 << 20
 
-// The ioctls with which fsfreeze(8) freezes and thaws a file system.
+// The ioctls that fsfreeze(8) uses to freeze and unfreeze a file system.
 const (
 	fiFreeze = 0xC0045877
 	fiThaw   = 0xC0045878
-	// The ioctl that cuts the power of ext4, and its flag that skips the log.
+	// The ioctl that shuts down an ext4 file system without writing its journal.
 	ext4Shutdown   = 0x8004587D
 	shutNoLogFlush = 2
 )
 
-// newDisk mounts a file system at a directory, which must exist.
+// newDisk mounts a file system in an existing directory.
 func newDisk(kind diskKind, at, image string) (*disk, error) {
 	d := &disk{kind: kind, at: at, image: image}
 	switch kind {
@@ -69,7 +69,7 @@ func newDisk(kind diskKind, at, image string) (*disk, error) {
 	return d, nil
 }
 
-// fill uses all space on the disk. It does not change the machine's own disk.
+// fill uses up all space on the disk. It does nothing to the disk of this machine.
 func (d *disk) fill() error {
 	if d.kind == diskOfMachine || d.ballast != nil {
 		return nil
@@ -92,7 +92,7 @@ func (d *disk) fill() error {
 
 func (d *disk) ballastFile() string { return filepath.Join(d.at, "ballast") }
 
-// clear frees the space.
+// clear makes the disk have free space again.
 func (d *disk) clear() error {
 	if d.ballast == nil {
 		return nil
@@ -102,7 +102,7 @@ func (d *disk) clear() error {
 	return err
 }
 
-// freeze blocks every write to the disk until thaw, as if the disk hangs.
+// freeze blocks all writes to the disk until thaw, like a disk that hangs.
 func (d *disk) freeze() error { return d.control(fiFreeze, true) }
 
 func (d *disk) thaw() error { return d.control(fiThaw, false) }
@@ -116,7 +116,7 @@ func (d *disk) control(request uint, frozen bool) error {
 		return err
 	}
 	defer dir.Close()
-	// an error means here that the disk was mounted again
+	// EINVAL from thawing means that the disk was mounted again in the meantime.
 	if err := unix.IoctlSetInt(int(dir.Fd()), request, 0); err != nil &&
 		!(request == fiThaw && errors.Is(err, unix.EINVAL)) {
 		return fmt.Errorf("freeze or thaw the disk: %w", err)
@@ -125,7 +125,7 @@ func (d *disk) control(request uint, frozen bool) error {
 	return nil
 }
 
-// shutdown discards all data that is not on the device, as a power failure does. Only ext4 supports it.
+// shutdown loses all data that is not on the device, like a power failure. Only ext4 supports it.
 func (d *disk) shutdown() error {
 	if d.kind != diskExt4 {
 		return nil
@@ -155,7 +155,7 @@ func (d *disk) again() error {
 	if err := d.mount(); err != nil {
 		return err
 	}
-	// The power failure may have undone clear.
+	// The power failure may have restored the file that clear removed.
 	if err := os.Remove(d.ballastFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -169,7 +169,7 @@ func (d *disk) mount() error {
 	return nil
 }
 
-// unmount waits until this process has closed the files that it looks at meanwhile.
+// unmount unmounts the disk. It waits until this process has closed all files on it.
 func (d *disk) unmount() error {
 	var failure error
 	late := eventually("the unmount of the disk", func() bool {
@@ -179,7 +179,7 @@ func (d *disk) unmount() error {
 	return errors.Join(late, failure)
 }
 
-// check checks the file system itself: ext4 must report no error.
+// check returns an error if ext4 has found errors in the file system.
 func (d *disk) check() error {
 	if d.kind != diskExt4 {
 		return nil

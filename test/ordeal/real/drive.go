@@ -12,13 +12,13 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Job describes the work of a box.
+// Job describes the work for a box.
 type Job struct {
 	Seed       uint64
-	Dir        string   // directory for all files of the job
-	Builds     []string // directories that contain a ductor and its runner; two of them, for upgrades
+	Dir        string   // directory for all files
+	Builds     []string // directories with a ductor and its runner; a second one is for upgrades
 	Conditions conditions
-	Script     string // a scenario; empty means the scenario of the seed
+	Script     string // a scenario as text; empty means that the seed generates it
 	Soak       time.Duration
 }
 
@@ -27,13 +27,13 @@ type Report struct {
 	Run        report.Run
 	Script     string
 	Conditions conditions
-	Samples    []sample // samples of a soak
+	Samples    []sample // measurements during a soak
 	Took       time.Duration
 }
 
 const reportFile = "report.json"
 
-// drive runs the driver of a box.
+// drive runs the job of a box.
 func drive() error {
 	var job Job
 	if err := json.Unmarshal([]byte(os.Getenv(jobVar)), &job); err != nil {

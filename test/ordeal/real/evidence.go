@@ -18,7 +18,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// gather collects Telegram's view and the agents' actions.
+// gather collects the events in Telegram and the actions of the agents.
 func (o *ordeal) gather() {
 	e := &o.evidence
 	e.Ended = time.Now()
@@ -27,7 +27,7 @@ func (o *ordeal) gather() {
 		answered := c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
 		lost := o.line.mayHaveLost(c.Done, e.Scenario.Latest()) || o.diedAfter(c.Done) || o.diedBefore(c)
 		if !answered && c.RetryAfter > 0 || answered && lost {
-			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that the call succeeded
+			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that the call took effect
 		}
 	}
 	e.Pending = o.srv.PendingUpdates()
@@ -63,8 +63,8 @@ func (o *ordeal) gather() {
 	}))
 }
 
-// diedAfter reports whether ductor died so soon after a response that the next process may not know the response.
-// ductor may not have read it yet, which takes a while on a busy machine, or a disk may have lost unflushed data.
+// diedAfter reports whether ductor ended so soon after a response that the next process may not know the response.
+// Either ductor had not read it yet, which takes time on a busy machine, or its data was not flushed to the disk.
 func (o *ordeal) diedAfter(answered time.Time) bool {
 	const reading, flushing = 3 * time.Second, 30 * time.Second
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
@@ -73,7 +73,8 @@ func (o *ordeal) diedAfter(answered time.Time) bool {
 	})
 }
 
-// diedBefore reports whether ductor died during a call: the call arrived before the first call of the next process.
+// diedBefore reports whether ductor ended while it made a call. Then the call arrived after that, but before the first
+// call of the next process.
 func (o *ordeal) diedBefore(c telegram.Call) bool {
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
 		began := func(next telegram.Call) bool {
@@ -84,7 +85,7 @@ func (o *ordeal) diedBefore(c telegram.Call) bool {
 	})
 }
 
-// gatherLeftovers finds everything that ductor left behind after its end.
+// gatherLeftovers collects everything that is left after ductor has ended.
 func (o *ordeal) gatherLeftovers() {
 	e := &o.evidence
 	if err := eventually("the end of all processes", func() bool { return len(processes()) == 0 }); err != nil {
@@ -128,15 +129,15 @@ func (o *ordeal) checkDatabase() (found []string) {
 	return found
 }
 
-// stays lists the files that remain in ductor's state directory after an ordered end: the database, its backups, keys,
-// recent files for users, and files for locks and sockets.
+// stays lists the files that may stay in ductor's state directory after it has ended normally: the database, backups,
+// keys, recent files of users, and files for locks and sockets.
 var stays = []string{
 	"ductor.db", "crash*.log", "ductor.lock", "attach.sock", "mcp.key", "mcp.sock", "mcp-tokens.json", "socket.secret",
 	"terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
 	"started/*.json", "uploads/*/*", "prompts/append-*", "backups/ductor-*.db",
 }
 
-// leftFiles finds temporary files, journals, and locks that are held.
+// leftFiles returns temporary files, journals, and files that a process still locks.
 func (o *ordeal) leftFiles() (left []string) {
 	for _, dir := range []string{o.state(), o.path("tmp")} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -151,7 +152,7 @@ func (o *ordeal) leftFiles() (left []string) {
 			})
 			switch {
 			case entry.IsDir() && strings.HasPrefix(below, "uploads"):
-			case strings.HasPrefix(below, "claude-tasks"): // Claude's own files, after it was killed
+			case strings.HasPrefix(below, "claude-tasks"): // files that Claude itself leaves if it is killed
 			case !known:
 				left = append(left, "the file "+path[len(o.dir):])
 			case strings.HasSuffix(path, "lock") && held(path):
@@ -166,7 +167,7 @@ func (o *ordeal) leftFiles() (left []string) {
 	return left
 }
 
-// held reports whether a process holds the lock of a file.
+// held reports whether a process has locked a file.
 func held(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -176,7 +177,7 @@ func held(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// texts returns the files that must not contain a secret but do. It reduces each of them to its name and the secrets.
+// texts returns files that contain a secret although they must not. It replaces their contents by the secrets.
 func (o *ordeal) texts() map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -189,7 +190,7 @@ func (o *ordeal) texts() map[string]string {
 			return err
 		}
 		for name, value := range o.secrets {
-			if bytes.Contains(raw, []byte(value)) { // the judge searches for one secret
+			if bytes.Contains(raw, []byte(value)) { // the judge only knows one secret
 				found[fmt.Sprintf("%s (%s)", path[len(o.dir):], name)] = o.evidence.Secret
 			}
 		}

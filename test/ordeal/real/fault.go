@@ -13,7 +13,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// fault causes a fault. A timer or heal ends a temporary one.
+// fault causes a fault. A temporary fault ends after its time, or in heal.
 func (o *ordeal) fault(step scenario.Step) error {
 	switch step := step.(type) {
 	case scenario.Stop:
@@ -46,7 +46,7 @@ func (o *ordeal) fault(step scenario.Step) error {
 	return nil
 }
 
-// sleep waits. It returns early when all faults are being ended.
+// sleep waits. It returns earlier if all faults must end.
 func (o *ordeal) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -54,9 +54,9 @@ func (o *ordeal) sleep(d time.Duration) {
 	}
 }
 
-// end stops ductor, and starts it again later.
+// end ends ductor, and starts it again after a time.
 func (o *ordeal) end(step scenario.Stop) error {
-	o.ending.Lock() // stops do not overlap
+	o.ending.Lock() // only one step can end ductor at a time
 	defer o.ending.Unlock()
 	stop := judge.Stop{How: step.How}
 	var err error
@@ -81,13 +81,14 @@ func (o *ordeal) end(step scenario.Stop) error {
 	return errors.Join(err, o.awaitPoll())
 }
 
-// power ends everything at once, and returns the time. A disk that supports it loses unflushed data.
+// power kills all processes at once, and returns when it did. If the disk supports that, data that was not flushed is
+// lost.
 func (o *ordeal) power() (at time.Time, err error) {
 	lost := o.disk.shutdown()
 	for {
 		all := processes()
 		signalAll(all, syscall.SIGKILL)
-		if at.IsZero() { // take the time first, because the rest takes a while on a busy machine
+		if at.IsZero() { // the time of the first kill, because all kills take a while on a busy machine
 			at = time.Now()
 		}
 		o.kill()
@@ -103,7 +104,7 @@ func (o *ordeal) power() (at time.Time, err error) {
 	return at, o.disk.again()
 }
 
-// awaitPoint waits until a moment such as a call has occurred n times, for a limited time.
+// awaitPoint waits until an event has happened n times, but not forever.
 func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	const most, look = 8 * time.Second, time.Millisecond
 	moment := func() int64 { return int64(len(o.srv.Calls(telegram.Writes))) }
@@ -127,7 +128,7 @@ func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	}
 }
 
-// changeOf returns a number that differs after a file has changed.
+// changeOf returns a number that is another one after a file has changed.
 func changeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -136,7 +137,7 @@ func changeOf(path string) int64 {
 	return info.ModTime().UnixNano() + info.Size()
 }
 
-// journals returns the number of bytes in the output files of runs.
+// journals returns the total size of the files with the output of agents.
 func (o *ordeal) journals() (sum int64) {
 	files, _ := filepath.Glob(filepath.Join(o.state(), "runner", "*", "out"))
 	for _, name := range files {
@@ -147,7 +148,7 @@ func (o *ordeal) journals() (sum int64) {
 	return sum
 }
 
-// telegram makes calls fail.
+// telegram makes calls to Telegram fail.
 func (o *ordeal) telegram(step scenario.Telegram) {
 	if step.Fault == scenario.Away {
 		o.waiting.Go(func() { o.line.set(refuse); o.sleep(step.For); o.line.set(o.job.Conditions.Line) })
@@ -156,7 +157,7 @@ func (o *ordeal) telegram(step scenario.Telegram) {
 	o.spoiled.Calls(step)
 }
 
-// diskFault makes the disk of ductor's state full or hang for a while.
+// diskFault makes ductor's disk full, slow or unresponsive for a time.
 func (o *ordeal) diskFault(step scenario.Disk) error {
 	bad, good := o.disk.fill, o.disk.clear
 	if step.Fault == scenario.DiskSlow {
@@ -172,7 +173,7 @@ func (o *ordeal) diskFault(step scenario.Disk) error {
 	return nil
 }
 
-// killSome kills processes.
+// killSome kills the processes that a step names.
 func (o *ordeal) killSome(step scenario.Kill) {
 	all := processes()
 	some := of(all, roleOfAgent)
@@ -186,7 +187,7 @@ func (o *ordeal) killSome(step scenario.Kill) {
 	signalAll(some, syscall.SIGKILL)
 }
 
-// agentOf returns the agent that caused the last effect of a prompt, or any agent.
+// agentOf returns the agent that has caused the last effect of a prompt, or else any agent.
 func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
 	for _, e := range o.did() {
 		for _, p := range agents {
@@ -212,7 +213,7 @@ func (o *ordeal) heal() {
 	o.healed = make(chan struct{})
 }
 
-// eventually waits for a condition.
+// eventually waits until ok returns true. It returns an error if that takes too long.
 func eventually(what string, ok func() bool) error {
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {

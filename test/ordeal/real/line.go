@@ -17,15 +17,14 @@ type weather string
 
 const (
 	fair    weather = "fair"
-	refuse  weather = "refuse" // new connections are closed at once, old ones are reset
-	stall   weather = "stall"  // no data passes, but connections stay open
-	slow    weather = "slow"   // all data is delayed
-	lossy   weather = "lossy"  // connections are reset at random
-	chopped weather = "half"   // responses are truncated
+	refuse  weather = "refuse" // new connections are closed at once, and open ones are reset
+	stall   weather = "stall"  // connections stay open, but no data arrives
+	slow    weather = "slow"   // all data arrives late
+	lossy   weather = "lossy"  // random connections are reset
+	chopped weather = "half"   // responses are cut
 )
 
-// line is the connection between ductor and the simulated Telegram: a proxy on loopback. It is safe for concurrent
-// use.
+// line is a proxy between ductor and the simulated Telegram, on the loopback interface. It is safe for concurrent use.
 type line struct {
 	listener net.Listener
 	to       string
@@ -33,10 +32,10 @@ type line struct {
 
 	mu      sync.Mutex
 	weather weather
-	changed chan struct{} // closed when the weather changes
+	changed chan struct{} // closed and replaced when the weather changes
 	open    map[net.Conn]bool
 	random  *rand.Rand
-	cuts    []time.Time // times of premature ends of connections
+	cuts    []time.Time // when the line ended connections
 }
 
 func newLine(to string, seed uint64) (*line, error) {
@@ -54,7 +53,7 @@ func newLine(to string, seed uint64) (*line, error) {
 
 func (l *line) url() string { return fmt.Sprintf("http://%s", l.listener.Addr()) }
 
-// set changes the weather, also for open connections.
+// set changes the weather for all connections.
 func (l *line) set(w weather) {
 	l.mu.Lock()
 	l.weather = w
@@ -72,7 +71,7 @@ func (l *line) now() (weather, <-chan struct{}) {
 	return l.weather, l.changed
 }
 
-// cut resets every open connection.
+// cut resets all open connections.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +81,7 @@ func (l *line) cut() {
 	}
 }
 
-// reset closes a connection with a reset.
+// reset closes a connection with a TCP reset.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -109,7 +108,7 @@ func (l *line) serve() {
 	}
 }
 
-// track records a connection until done is called.
+// track adds a connection to the open ones. done removes it.
 func (l *line) track(c net.Conn) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +138,7 @@ func (l *line) relay(client net.Conn) {
 	both.Wait()
 }
 
-// pass copies data until one end closes or the weather ends the connection.
+// pass copies data until one side closes its connection or the weather ends it.
 func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	piece := make([]byte, 4<<10)
 	for {
@@ -153,7 +152,7 @@ func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	}
 }
 
-// through sends a piece of data under the present weather. It returns false if the connection has ended.
+// through sends data as the weather allows. It returns false if the connection must end.
 func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	const pause = 150 * time.Millisecond
 	for {
@@ -181,7 +180,7 @@ func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	}
 }
 
-// chance reports whether to end a connection prematurely.
+// chance decides whether to end a connection now, with a probability of 1/one.
 func (l *line) chance(one int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,10 +191,11 @@ func (l *line) chance(one int) bool {
 	return true
 }
 
-// transit is the most time that a call or its response takes through a line.
+// transit limits how long a call or its response is on its way.
 const transit = time.Second
 
-// mayHaveLost reports whether the response to a call may be lost: a connection ended before it was sent, or soon after.
+// mayHaveLost reports whether the response to a call may not have arrived, because the line ended a connection before
+// the response was sent or soon after that.
 func (l *line) mayHaveLost(answered time.Time, late time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,17 +4,17 @@ import "os/exec"
 
 const (
 	roleLoad    = "load"
-	harnessName = "ordeal-" // prefix of the harness's command lines
+	harnessName = "ordeal-" // prefix of the command lines of this package's processes
 )
 
-// burn uses a CPU until it is killed.
+// burn keeps a CPU busy until it is killed.
 func burn() {
 	for n := 0; ; n++ {
 		_ = n
 	}
 }
 
-// helper starts a helper process of the harness. end stops it.
+// helper starts a process of this package that is not part of the test. end ends it.
 func helper(role string, env ...string) (end func(), err error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{harnessName + role}
@@ -25,7 +25,7 @@ func helper(role string, env ...string) (end func(), err error) {
 	return func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }, nil
 }
 
-// busy loads the machine with loops, with the niceness of this process, until end is called.
+// busy keeps a number of CPUs busy until end is called. The processes have the same niceness as this one.
 func busy(loops int) (end func(), err error) {
 	var ends []func()
 	end = func() {

@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// memoryGroup is a control group with little memory. If the memory is used up, the kernel kills a process of the group.
+// memoryGroup is a control group with a memory limit. If its processes use more, the kernel kills one of them.
 type memoryGroup struct{ dir string }
 
-// newMemoryGroup creates a control group, of version 1 or 2. It returns nil if the machine does not allow this.
+// newMemoryGroup creates a control group, with version 1 or 2. It returns nil if this user cannot create one.
 func newMemoryGroup(name string, megabytes int) *memoryGroup {
 	for root, limit := range memoryRoots() {
 		dir := filepath.Join(root, name)
@@ -26,19 +26,20 @@ func newMemoryGroup(name string, megabytes int) *memoryGroup {
 	return nil
 }
 
-// memoryRoots returns the directories of control groups, with the name of their file for the limit.
+// memoryRoots returns the directories that can contain control groups. The value is the name of the file with the
+// limit.
 func memoryRoots() map[string]string {
 	return map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"}
 }
 
-// removeMemoryGroup removes a group, if it exists. Call it after the box has ended with all its processes.
+// removeMemoryGroup removes a control group, if it exists. All processes in it must have ended.
 func removeMemoryGroup(name string) {
 	for root := range memoryRoots() {
 		_ = os.Remove(filepath.Join(root, name))
 	}
 }
 
-// join moves a process into the group, with its future children.
+// join moves a process into the control group. Its future children belong to the group, too.
 func (g *memoryGroup) join(pid int) error {
 	if g == nil {
 		return nil

@@ -13,23 +13,23 @@ import (
 	"ductor/test/ordeal/spoil"
 )
 
-// ordeal is one scenario in a world, with its evidence.
+// ordeal runs one scenario in a world and collects the evidence.
 type ordeal struct {
 	*world
 	job      Job
 	places   *places
 	report   Report
-	waiting  sync.WaitGroup // faults that will begin or end
-	pressing sync.WaitGroup // presses that wait for an answer
-	ending   sync.Mutex     // held while ductor is stopped and started
+	waiting  sync.WaitGroup // goroutines that will cause or end a fault
+	pressing sync.WaitGroup // goroutines that wait for the answer to a button
+	ending   sync.Mutex     // held while ductor ends and starts again
 	spoiled  *spoil.Telegram
 
 	mu       sync.Mutex
-	healed   chan struct{} // closed to end all faults
+	healed   chan struct{} // closed when all faults must end
 	evidence judge.Evidence
-	prompts  int // number of users' prompts
+	prompts  int // number of prompts that users have sent
 	step     int
-	again    map[messageKey]bool // messages on which a user pressed a button at the end
+	again    map[messageKey]bool // messages on which a user has pressed a button at the end of the scenario
 }
 
 func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
@@ -48,7 +48,7 @@ func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
 	return o
 }
 
-// trouble records an error of the run itself.
+// trouble records that something has failed which the rules do not check.
 func (o *ordeal) trouble(err error) {
 	if err == nil {
 		return
@@ -59,7 +59,7 @@ func (o *ordeal) trouble(err error) {
 	o.evidence.Troubles = append(o.evidence.Troubles, err.Error())
 }
 
-// run performs the scenario, waits until all work is done, ends ductor and judges.
+// run plays the scenario, waits until all work is done, ends ductor, and lets the judge check the evidence.
 func (o *ordeal) run() {
 	o.line.set(o.job.Conditions.Line)
 	if n := o.job.Conditions.Load; n > 0 {
@@ -86,7 +86,7 @@ func (o *ordeal) run() {
 	o.judge()
 }
 
-// judge judges the evidence and reports it.
+// judge lets the judge check the evidence, and prints the violations.
 func (o *ordeal) judge() {
 	found := judge.Judge(o.evidence)
 	o.report.Run.Add(o.evidence, found)
@@ -101,7 +101,7 @@ func (o *ordeal) judge() {
 	}
 }
 
-// writeChats writes the contents of all chats to a file, for the analysis of violations.
+// writeChats writes the contents of all chats to a file, to find the cause of a violation.
 func (o *ordeal) writeChats() {
 	var text strings.Builder
 	for _, c := range o.evidence.Chats {
@@ -131,7 +131,7 @@ func (o *ordeal) perform(step scenario.Step) {
 	switch step := step.(type) {
 	case scenario.Wait:
 		time.Sleep(step.For)
-	case scenario.Settle: // ignore the error: a fault may delay the work
+	case scenario.Settle: // an error is normal: a fault may delay work for long
 		if err := o.settle(2*mostWait, false); err != nil {
 			o.note("%v", err)
 		}

@@ -8,7 +8,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// The users of every world, and the first ids of chats with several users.
+// The users in each world, and the lowest IDs of groups.
 const (
 	ownerID   telegram.UserID = 100
 	annID     telegram.UserID = 101
@@ -17,13 +17,13 @@ const (
 	firstChat telegram.ChatID = -1001000
 )
 
-// places are the chats of a world.
+// places contains the chats of a world.
 type places struct {
 	srv    *telegram.Server
 	people map[scenario.Person]*telegram.Person
-	chats  map[scenario.Place]*telegram.Chat // without topics
+	chats  map[scenario.Place]*telegram.Chat // all chats, without topics
 	topics map[scenario.Place]telegram.TopicID
-	hurt   map[scenario.Place]bool // chats with an event that was not reversed
+	hurt   map[scenario.Place]bool // chats with an event that was not reverted
 	order  []scenario.Place
 }
 
@@ -66,7 +66,7 @@ func (p *places) add(name scenario.Place, chat *telegram.Chat) {
 	p.order = append(p.order, name)
 }
 
-// groups returns the ids of chats with several users, for allowed_groups.
+// groups returns the IDs of all groups, for the setting allowed_groups.
 func (p *places) groups() string {
 	var ids []string
 	for _, c := range p.chats {
@@ -77,7 +77,7 @@ func (p *places) groups() string {
 	return strings.Join(ids, ", ")
 }
 
-// at returns a chat and topic. It returns false if the scenario did not declare them.
+// at returns the chat and the topic of a place. It returns false for an unknown place.
 func (p *places) at(by scenario.Person, in scenario.Place) (*telegram.Chat, telegram.TopicID, scenario.Place, bool) {
 	if in == "" {
 		in = scenario.Place(by)
@@ -90,7 +90,7 @@ func (p *places) at(by scenario.Person, in scenario.Place) (*telegram.Chat, tele
 	return chat, p.topics[in], in, true
 }
 
-// happen causes an event in a chat. It returns false if the event is impossible.
+// happen makes an event happen in a chat. It returns false if the event is impossible.
 func (p *places) happen(h scenario.Happen) bool {
 	chat, topic, in, ok := p.at(scenario.Owner, h.In)
 	if !ok {

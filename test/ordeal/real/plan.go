@@ -9,16 +9,16 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// conditions are properties of the machine of a seed, in addition to its scenario.
+// conditions are properties of the machine on which a seed is played.
 type conditions struct {
 	Disk   diskKind
 	Line   weather
-	Load   int  // number of busy loops
-	Memory int  // megabytes for ductor, its runner and agents; 0 for no limit
-	Deaf   bool // tools leave processes that ignore signals
+	Load   int  // number of processes that keep a CPU busy
+	Memory int  // megabytes for ductor, its runner and agents; 0 means no limit
+	Deaf   bool // commands leave processes that ignore signals
 }
 
-// names returns the names of unusual conditions.
+// names returns the names of all conditions that differ from a normal machine.
 func (c conditions) names() (all []string) {
 	if c.Disk != diskOfMachine {
 		all = append(all, "machine: small "+string(c.Disk))
@@ -38,7 +38,7 @@ func (c conditions) names() (all []string) {
 	return all
 }
 
-// conditionsOf returns the conditions of a seed. Most seeds get a plain machine.
+// conditionsOf returns the conditions of a seed. Most seeds have a normal machine.
 func conditionsOf(seed uint64) conditions {
 	random := rand.New(rand.NewPCG(5, seed))
 	c := conditions{Disk: diskOfMachine, Line: fair, Deaf: random.IntN(3) == 0}
@@ -65,7 +65,7 @@ func conditionsOf(seed uint64) conditions {
 	return c
 }
 
-// plan creates the scenario of a seed, with faults that this machine supports and with short waits.
+// plan generates the scenario of a seed. It contains only faults that this machine supports, and no long waits.
 func plan(seed uint64, c conditions) scenario.Scenario {
 	without := []string{
 		"clock", "schedule", "deliver", "redeliver", "terminal", "disk eio", "disk fsync",
@@ -83,7 +83,7 @@ func plan(seed uint64, c conditions) scenario.Scenario {
 	return s
 }
 
-// Upper limits of durations in a scenario, which runs in real time.
+// Maximum durations in a scenario, because it runs in real time.
 const (
 	mostWait = 2 * time.Second
 	mostDown = 2 * time.Second
@@ -91,7 +91,7 @@ const (
 	mostBan  = 4 * time.Second
 )
 
-// hurried returns a step whose duration is limited.
+// hurried returns a step with a duration that is not too long.
 func hurried(step scenario.Step) scenario.Step {
 	switch step := step.(type) {
 	case scenario.Wait:
@@ -133,12 +133,13 @@ func hurriedActs(acts []scenario.Act) []scenario.Act {
 			acts[i] = scenario.Run{For: min(act.For, mostWork)}
 		case scenario.Sleep:
 			acts[i] = scenario.Sleep{For: min(act.For, mostWork)}
-		case scenario.Fail: // agents retry a permanent failure for minutes
+		case scenario.Fail: // an agent retries a permanent failure for minutes
 			acts[i] = scenario.Fail{Status: act.Status, Times: max(1, act.Times)}
 		case scenario.Background:
 			acts[i] = scenario.Background{For: min(act.For, mostWork)}
 		case scenario.Break:
-			if act.How == scenario.Hangs || act.How == scenario.Holding { // ductor ends these only after minutes
+			// ductor ends such an agent only after minutes.
+			if act.How == scenario.Hangs || act.How == scenario.Holding {
 				acts[i] = scenario.Sleep{For: mostWork}
 			}
 		}

@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// role is the role of a process in a box.
+// role is the purpose of a process in a box.
 type role string
 
 const (
-	roleOfHarness role = "harness" // the init and the driver of the box, and processes that load the machine
+	roleOfHarness role = "harness" // the first process, the driver, and processes that keep a CPU busy
 	roleOfDuctor  role = "ductor"
 	roleOfRunner  role = "runner"
 	roleOfAgent   role = "agent"
-	roleOfTool    role = "tool" // a child of an agent
+	roleOfTool    role = "tool" // a child process of an agent
 )
 
-// process is a process of the box.
+// process is a process in a box.
 type process struct {
 	pid     int
 	state   byte // as in /proc/PID/stat: 'Z' for a zombie
@@ -33,14 +33,15 @@ func (p process) String() string {
 	return fmt.Sprintf("%s %d (%c): %s", p.role, p.pid, p.state, p.command)
 }
 
-// processes returns all processes in the box except the harness's own. The box has its own PID namespace and /proc.
+// processes returns all processes in the box, except those of this package. A box has its own PID namespace and its own
+// /proc.
 func processes() []process {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var all []process
 	for _, stat := range stats {
 		raw, err := os.ReadFile(stat)
 		if err != nil {
-			continue // the process has ended
+			continue // the process has ended in the meantime
 		}
 		dir := filepath.Dir(stat)
 		pid, _ := strconv.Atoi(filepath.Base(dir))
@@ -76,7 +77,7 @@ func roleOf(program, command string) role {
 	return roleOfTool
 }
 
-// of returns the processes with a role.
+// of returns the processes that have a role.
 func of(all []process, is role) (picked []process) {
 	for _, p := range all {
 		if p.role == is {
@@ -88,11 +89,11 @@ func of(all []process, is role) (picked []process) {
 
 func signalAll(some []process, sig syscall.Signal) {
 	for _, p := range some {
-		_ = syscall.Kill(p.pid, sig) // the process may have ended
+		_ = syscall.Kill(p.pid, sig) // the process may have ended in the meantime
 	}
 }
 
-// measures are the resources of a process.
+// measures contains the resources that a process uses.
 type measures struct {
 	RSS         int64 // bytes
 	Descriptors int

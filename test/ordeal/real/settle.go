@@ -15,8 +15,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// settle waits until ductor has no work. If toTheEnd is true, users answer all requests, and press once for each answer
-// that may be missing.
+// settle waits until ductor has nothing to do. If toTheEnd is true, users decide all requests, and press a button to
+// see an answer again if a part may be missing.
 func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 	if toTheEnd {
 		if err := o.awaitPoll(); err != nil {
@@ -35,11 +35,11 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		if owed != before {
 			o.note("owed: %s", owed)
 			before = owed
-			if toTheEnd { // the run continues
+			if toTheEnd { // ductor makes progress, so wait longer
 				deadline = time.Now().Add(most)
 			}
 		}
-		if toTheEnd && !o.up() { // ductor exited, for example after a disk error
+		if toTheEnd && !o.up() { // ductor has ended, for example after an error of the disk
 			if err := o.awaitPoll(); err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		o.dump()
 		err := errors.Join(fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed),
 			o.end(scenario.Stop{How: scenario.Crash}))
-		return errors.Join(err, o.settle(patience, false)) // then another process can end in order
+		return errors.Join(err, o.settle(patience, false)) // after that, a new ductor can end normally
 	}
 	return fmt.Errorf("not at rest: %s", owed)
 }
@@ -59,10 +59,10 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// answerAll lets users press the buttons that wait for them. It reports whether any user pressed a button.
+// answerAll makes users answer all requests and questions by pressing buttons. It returns false if nothing was open.
 func (o *ordeal) answerAll() (pressed bool) {
 	for name, chat := range o.places.chats {
-		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, the user of the turn decides
+		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, the user of the turn must decide
 		if chat.Person() != nil {
 			users = []scenario.Person{scenario.Person(name)}
 		}
@@ -86,7 +86,7 @@ func (o *ordeal) answerAll() (pressed bool) {
 	return pressed
 }
 
-// quiet is how long Telegram must have received nothing but polls. It exceeds every pause between two edits.
+// quiet is how long Telegram must get no calls except polls. It is longer than the pause between two edits.
 const quiet = 1500 * time.Millisecond
 
 // owed describes ductor's remaining work, or returns "".
@@ -107,7 +107,7 @@ func (o *ordeal) owed(toTheEnd bool) string {
 	return ""
 }
 
-// outboxWaiting returns ductor's number of waiting calls to Telegram.
+// outboxWaiting returns how many calls to Telegram wait in ductor.
 func outboxWaiting() (n int, err error) {
 	client := http.Client{Timeout: 2 * time.Second}
 	answer, err := client.Get("http://" + monitor + "/metrics")
@@ -124,8 +124,8 @@ func outboxWaiting() (n int, err error) {
 	return 0, errors.Join(errors.New("no count of the outbox"), lines.Err())
 }
 
-// unfinished describes unfinished work in the database. Turns that wait for a decision count only if toTheEnd is
-// true.
+// unfinished describes work in the database that is not finished. A turn that waits for a decision counts only if
+// toTheEnd is true.
 func (o *ordeal) unfinished(toTheEnd bool) (what string, err error) {
 	db, err := sql.Open("sqlite3", "file:"+o.database()+"?mode=ro")
 	if err != nil {

@@ -14,26 +14,26 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// sample is the use of resources by ductor at a moment of a soak. Sizes are in bytes.
+// sample contains the resources that ductor uses at a moment. Sizes are in bytes.
 type sample struct {
 	At                             time.Duration
 	Turns                          int
 	Ductor, Runner                 measures
-	Processes                      int // number of agents and their children
+	Processes                      int // number of agents and of their child processes
 	Database, WAL, Spool, Journals int64
 }
 
-// soakOptions returns the world of a soak: every agent, two private chats and a forum.
+// soakOptions returns the options for a soak: all agents, two private chats and a forum.
 func soakOptions() scenario.Options {
 	return scenario.Options{Agents: agentNames[:],
 		Chats: []scenario.Chat{{Name: "lab", Kind: scenario.Forum, Topics: []string{"red", "blue", "green"}}}}
 }
 
-// samplesOfSoak is the number of samples, regardless of the length.
+// samplesOfSoak is the number of samples in a soak of any length.
 const samplesOfSoak = 60
 
-// soak makes users work in real time without faults, and takes samples. After the first tenth, ductor's resources
-// must not grow. At the end the run is judged like a scenario.
+// soak lets users work for a long time without faults, and measures ductor's resources. After the first tenth of the
+// time, they must not grow. At the end, the judge checks the evidence as for a scenario.
 func (o *ordeal) soak(length time.Duration) {
 	idle := o.goroutines()
 	o.trouble(o.awaitPoll())
@@ -63,24 +63,24 @@ func (o *ordeal) soak(length time.Duration) {
 	o.judge()
 }
 
-// goroutinesOfAgent is the maximum number of ductor's goroutines for an idle agent.
+// goroutinesOfAgent is the maximum number of goroutines that ductor may have for an idle agent.
 const goroutinesOfAgent = 12
 
-// goroutines makes an idle ductor print its goroutines, which ends it, and counts them.
+// goroutines makes ductor print its goroutines and returns how many there are. This ends ductor, which must be idle.
 func (o *ordeal) goroutines() int {
 	o.trouble(o.awaitPoll())
-	time.Sleep(2 * quiet) // it first checks its agents
+	time.Sleep(2 * quiet) // until ductor has checked its agents
 	before, _ := os.ReadFile(o.log())
 	o.dump()
 	after, _ := os.ReadFile(o.log())
 	return strings.Count(string(after[len(before):]), "\ngoroutine ")
 }
 
-// work makes a user act: mostly a prompt, sometimes an abort, a file, an edit or a command.
+// work makes a user do something: mostly send a prompt, sometimes abort, send a file, edit a message or use a command.
 func (o *ordeal) work(random *rand.Rand, n int) {
 	by := []scenario.Person{scenario.Owner, scenario.Owner, scenario.Ann}[random.IntN(3)]
 	in := scenario.Place("")
-	if random.IntN(8) == 0 { // Telegram accepts twenty messages a minute in a group
+	if random.IntN(8) == 0 { // in a group, Telegram accepts only twenty messages a minute
 		in = []scenario.Place{"lab", "lab/red", "lab/blue", "lab/green"}[random.IntN(4)]
 	}
 	p := scenario.Prompt{Token: scenario.Token(fmt.Sprintf("p%d", n)), Acts: workOf(random)}
@@ -131,11 +131,11 @@ func (o *ordeal) sampleNow(at time.Duration) sample {
 	return s
 }
 
-// sizeOf returns the disk space of a file, or of all files below a directory.
+// sizeOf returns the disk space of a file, or of all files in a directory.
 func sizeOf(path string) (sum int64) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // the file was deleted
+			return nil // the file was deleted in the meantime
 		}
 		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
 			sum += info.Sys().(*syscall.Stat_t).Blocks * 512
@@ -145,8 +145,9 @@ func sizeOf(path string) (sum int64) {
 	return sum
 }
 
-// growth compares the last third of the samples with the samples after the first tenth. No value may grow by more than
-// a quarter, with a margin for small values. For the database, the growth per turn must not increase.
+// growth finds values that grow. It compares the last third of the samples with those after the first tenth. A value
+// may grow by a quarter, and small values a little more. The database may grow, but not faster for each turn than
+// before.
 func growth(all []sample) (found []string) {
 	if len(all) < 10 {
 		return []string{fmt.Sprintf("only %d samples", len(all))}

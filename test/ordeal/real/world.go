@@ -20,32 +20,32 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// patience is the time after which a wait fails. The machine may be busy with twenty other processes.
+// patience is how long a test waits for anything. It is long because many other processes may run on the machine.
 const patience = 3 * time.Minute
 
-// monitor is the address of ductor's health page. Each box has its own loopback.
+// monitor is the address of ductor's health endpoint. Each box has its own loopback interface.
 const monitor = "127.0.0.1:8788"
 
-// secretOfAgents is the key that agents print in a Leak.
+// secretOfAgents names the environment variable with the secret that agents print in a Leak.
 const secretOfAgents = "ANTHROPIC_API_KEY"
 
-// world is one ductor and its environment.
+// world is a ductor with everything around it: Telegram, the network, agents, a disk and a project.
 type world struct {
 	dir     string
 	srv     *telegram.Server
 	line    *line
 	disk    *disk
 	daemon  *daemon
-	builds  []string // directories with a ductor and a ductor-runner each
+	builds  []string // directories that each contain a ductor and a ductor-runner
 	build   int      // index of the installed build
 	secrets map[string]string
 	random  *rand.Rand
-	unload  func() // ends the load of the machine
+	unload  func() // ends the processes that keep CPUs busy
 	memory  *memoryGroup
-	died    func(at time.Time) // called if ductor died unexpectedly
+	died    func(at time.Time) // called if ductor has ended unexpectedly
 }
 
-// newWorld creates the files, the Telegram and the connection to it. It starts no ductor.
+// newWorld creates a world: the files, the simulated Telegram and the proxy before it. It does not start ductor.
 func newWorld(job Job) (*world, error) {
 	w := &world{dir: filepath.Join(job.Dir, "w"), builds: job.Builds, random: rand.New(rand.NewPCG(1, job.Seed)),
 		secrets: map[string]string{}, unload: func() {}, died: func(time.Time) {}}
@@ -90,7 +90,7 @@ func (w *world) database() string        { return filepath.Join(w.state(), "duct
 func (w *world) project() string         { return filepath.Join(w.home(), "ductor") }
 func (w *world) agentLog() string        { return filepath.Join(w.home(), agentLog) }
 
-// configure writes a minimal configuration with the scenario's settings.
+// configure writes a minimal configuration, with the settings of the scenario.
 func (w *world) configure(options scenario.Options, groups string) error {
 	tables := map[string][]string{}
 	add := func(table, format string, args ...any) {
@@ -120,13 +120,14 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	if !slices.ContainsFunc(options.Settings, func(o scenario.Setting) bool {
 		return o.Key == "permissions.ask_timeout"
 	}) {
-		add("permissions", "ask_timeout = %q", "20s") // a closed or blocked chat shows no buttons
+		// Use a short timeout, because a chat that is closed or blocked shows no buttons.
+		add("permissions", "ask_timeout = %q", "20s")
 	}
 	for _, o := range options.Settings {
 		if o.Key == "permissions.ask_timeout" {
 			o.Value = `"20s"`
 		}
-		if o.Key == "agents."+acpAgent+".mode" { // agents of [agents.acp] have no mode
+		if o.Key == "agents."+acpAgent+".mode" { // agents in [agents.acp] have no mode
 			continue
 		}
 		at := strings.LastIndex(o.Key, ".")
@@ -139,7 +140,7 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	return os.WriteFile(w.config(), []byte(text.String()), 0o600)
 }
 
-// plantSecrets creates keys that must not appear in any chat, file or command line.
+// plantSecrets creates secret keys. No chat, file or command line may show them.
 func (w *world) plantSecrets() {
 	key := func(prefix string) string {
 		return fmt.Sprintf("%s%016x%016x", prefix, w.random.Uint64(), w.random.Uint64())
@@ -153,7 +154,7 @@ func (w *world) plantSecrets() {
 	}
 }
 
-// install replaces the installed build, as a package manager does.
+// install replaces the installed ductor in the same way as a package manager.
 func (w *world) install(build int) error {
 	for _, name := range []string{"ductor-runner", "ductor"} {
 		next := w.path("opt/." + name)
@@ -163,13 +164,13 @@ func (w *world) install(build int) error {
 		if err := os.Rename(next, w.path("opt/"+name)); err != nil {
 			return err
 		}
-		_ = os.Remove(next) // rename does nothing if both names belong to the same file
+		_ = os.Remove(next) // rename does nothing if both names are the same file
 	}
 	w.build = build
 	return nil
 }
 
-// installAgents links this program under the names of the scripted agents.
+// installAgents creates links to this program with the names of the scripted agents.
 func (w *world) installAgents() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -178,7 +179,7 @@ func (w *world) installAgents() error {
 	if _, err := agent.InstallFrom(program, w.path("bin")); err != nil {
 		return err
 	}
-	// The agent of [agents.acp] is the scripted Gemini under another name.
+	// The agent in [agents.acp] is the scripted Gemini under another name.
 	text := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", w.path("bin/"+agent.Gemini))
 	return os.WriteFile(w.path("bin/"+acpAgent), []byte(text), 0o700)
 }
@@ -198,7 +199,7 @@ func (w *world) environment() []string {
 type daemon struct {
 	cmd   *exec.Cmd
 	done  chan struct{}
-	ended bool // ended by the harness
+	ended bool // the test has ended ductor
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
@@ -208,7 +209,7 @@ func (w *world) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts ductor. It does not wait until it polls.
+// start starts ductor and returns at once.
 func (w *world) start() error {
 	if w.up() {
 		return nil
@@ -231,7 +232,7 @@ func (w *world) start() error {
 	return w.memory.join(d.cmd.Process.Pid)
 }
 
-// awaitPoll waits until ductor polls. If ductor ends, awaitPoll starts it again, as systemd does.
+// awaitPoll waits until ductor polls. If ductor ends, it starts ductor again, like systemd.
 func (w *world) awaitPoll() error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if err := w.start(); err != nil {
@@ -270,7 +271,7 @@ func (w *world) kill() {
 	}
 }
 
-// stop ends ductor in order. It must exit with code 0.
+// stop ends ductor normally. The exit code must be 0.
 func (w *world) stop() error {
 	if !w.up() {
 		return nil
@@ -293,7 +294,7 @@ func (w *world) stop() error {
 	return nil
 }
 
-// dump makes ductor print its goroutines to its log, which ends it.
+// dump makes ductor print its goroutines to its log, and returns them. This ends ductor.
 func (w *world) dump() string {
 	w.daemon.ended = true
 	_ = w.daemon.cmd.Process.Signal(syscall.SIGQUIT)
@@ -306,12 +307,12 @@ func (w *world) logTail() string {
 	return string(raw[max(0, len(raw)-4000):])
 }
 
-// note writes a line to the driver's log.
+// note writes a line to the log of the driver.
 func (w *world) note(format string, args ...any) {
 	slog.Info(strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// close ends the world. The box ends all processes and mounts.
+// close ends the world. What still runs or is mounted ends with the box.
 func (w *world) close() {
 	w.unload()
 	w.kill()

@@ -1,9 +1,10 @@
-// Command replay writes an overlay for `go test -overlay` that makes bubbles of synctest deterministic. Go's runtime
-// chooses some things at random: the case of a select if several are ready, and the order of maps and of timers with
-// the same time. With the overlay it uses random sequences of the bubble instead. Neither the elapsed time nor
-// goroutines outside of the bubble influence which goroutine of the bubble runs next. The overlay needs GOMAXPROCS=1.
+// Command replay writes an overlay for `go test -overlay` that makes tests with testing/synctest deterministic. Go's
+// runtime makes some random choices: the case of a select if several are ready, the order of a map, and the order of
+// timers with the same time. With the overlay, code in a bubble of synctest uses random numbers of the bubble instead.
+// Elapsed time and goroutines outside of the bubble no longer influence the order of goroutines. The overlay works only
+// with GOMAXPROCS=1.
 //
-// It changes a copy of the installed Go's source, and fails if the source differs from the expected one.
+// The command changes a copy of the source of the installed Go. It fails if that source is not as expected.
 package main
 
 import (
@@ -16,11 +17,11 @@ import (
 	"strings"
 )
 
-// change replaces a piece of a file of Go's library.
+// change replaces a text in a file of Go's library.
 type change struct{ file, before, after string }
 
-// inBubble returns code for the beginning of a runtime function. The code runs do in a bubble b. While timers run, the
-// scheduler's own goroutine is in the bubble.
+// inBubble returns code for the beginning of a function of Go's runtime. The code runs do if the goroutine belongs to a
+// bubble, which is called b. While timers fire, the scheduler's own goroutine belongs to the bubble.
 func inBubble(do string) string {
 	return `	b := getg().bubble
 	if gp := getg().m.curg; b == nil && gp != nil {
@@ -34,9 +35,9 @@ func inBubble(do string) string {
 
 func changes() []change { return slices.Concat(chances(), turns(), orders()) }
 
-// chances replaces random numbers. A bubble has one sequence for each purpose. With one sequence for all, numbers for
-// the library's first use and for the caches of threads would change the cases of selects. All maps have the same order
-// in all processes.
+// chances returns changes that replace random numbers. A bubble has a separate sequence of numbers for each purpose.
+// With a common sequence, numbers that the library uses only once in a process, or for caches of threads, would change
+// the results of selects. All maps have the same order in all processes.
 func chances() []change {
 	return []change{
 		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n",
@@ -86,8 +87,9 @@ func (b *synctestBubble) chance(of int) uint64 {
 	}
 }
 
-// turns removes the reasons to switch goroutines that differ between processes: elapsed time, the count of switches
-// since the start, a goroutine outside of the bubble that wakes, and waits of more than a millisecond for a lock.
+// turns returns changes that make the scheduler switch goroutines in the same order in each process. They remove
+// differences between processes: elapsed time, the number of switches since the start, goroutines outside of the
+// bubble, and special treatment of goroutines that have waited more than a millisecond for a lock.
 func turns() []change {
 	return []change{
 		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n",
@@ -105,7 +107,8 @@ func turns() []change {
 	}
 }
 
-// orders replaces the order in which a context cancels its children, which depends on their addresses.
+// orders returns changes that make a context cancel its children in a fixed order. Otherwise the order depends on
+// addresses in memory.
 func orders() []change {
 	return []change{
 		{"context/context.go", "	children map[canceler]struct{} //", "	born     int\n	children map[canceler]int //"},
@@ -136,7 +139,7 @@ func main() {
 	fmt.Println(path)
 }
 
-// write writes the changed files and the overlay into a directory, and returns the overlay's path.
+// write writes the changed files and the overlay into a directory, and returns the path of the overlay.
 func write(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {

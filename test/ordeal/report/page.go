@@ -11,26 +11,26 @@ import (
 	"ductor/test/ordeal/judge"
 )
 
-// Fix is a real defect that the ordeal found.
+// Fix is a real bug in ductor that the ordeal has found.
 type Fix struct {
-	Date   string // 2026-11-29
-	What   string // the defect as users saw it
-	How    string // the world and the rule that found it
-	Commit string // the subject of the commit that fixed it; empty while it is open
-	Case   string // the test that repeats the defect; empty if only its seed does
+	Date   string // such as 2026-11-29
+	What   string // the bug, as a user saw it
+	How    string // the world and the rule that have found it
+	Commit string // subject of the commit that fixed the bug; empty if it is not fixed
+	Case   string // the test for the bug; empty if only the seed tests it
 }
 
-// Fixes reads the list of real defects.
+// Fixes reads the list of real bugs from a file.
 func Fixes(path string) (all []Fix, err error) { return all, load(path, &all) }
 
-// Cause explains the violations of a rule by a seed: a defect of ductor, of the judge or of the world.
+// Cause explains why a seed violates a rule: because of a bug in ductor, in the judge, or in the world.
 type Cause struct {
 	World, Rule string
 	Seed        uint64
 	What        string
 }
 
-// Causes reads the explanations of violations.
+// Causes reads the explanations of violations from a file.
 func Causes(path string) (all []Cause, err error) { return all, load(path, &all) }
 
 // Results contains all stored results.
@@ -41,7 +41,7 @@ type Results struct {
 	Causes  []Cause
 }
 
-// Explain returns the explanation of the violations of a rule by a seed, or "".
+// Explain returns the explanation for the violations of a seed, or "".
 func (r Results) Explain(world string, found Found) string {
 	for _, c := range r.Causes {
 		if c.World == world && c.Rule == found.Rule && c.Seed == found.Seed {
@@ -51,7 +51,7 @@ func (r Results) Explain(world string, found Found) string {
 	return ""
 }
 
-// Page returns docs/reliability.md.
+// Page returns the content of docs/reliability.md.
 func Page(r Results) string {
 	var b strings.Builder
 	b.WriteString(intro)
@@ -121,7 +121,7 @@ func tried(b *strings.Builder, runs []Run) {
 	table(b, "what goes wrong", worlds, func(kind string) bool { return faults[kind] })
 }
 
-// violating returns the number of seeds that violate a rule.
+// violating returns how many seeds violate a rule.
 func (r Run) violating() int {
 	seeds := map[uint64]bool{}
 	for _, v := range r.Violations {
@@ -130,7 +130,7 @@ func (r Run) violating() int {
 	return len(seeds)
 }
 
-// explained writes what each violation of a run was.
+// explained writes the explanation of each violation.
 func explained(b *strings.Builder, r Results) {
 	var rows []string
 	for _, run := range r.Runs {
@@ -148,7 +148,7 @@ func explained(b *strings.Builder, r Results) {
 	}
 }
 
-// table writes how often each kind of step was performed in each world.
+// table writes how often each kind of step was played in each world.
 func table(b *strings.Builder, title string, worlds map[string]map[string]int, wanted func(string) bool) {
 	names := slices.Sorted(maps.Keys(worlds))
 	kinds := map[string]int{}

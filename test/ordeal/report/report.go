@@ -1,4 +1,4 @@
-// Package report collects the results of runs of the ordeal, and generates docs/reliability.md from them.
+// Package report stores the results of the ordeal, and writes docs/reliability.md from them.
 package report
 
 import (
@@ -15,30 +15,30 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Run is the result of some seeds in one world. Each file of the results directory is one Run.
+// Run is the result of a number of seeds in one world. Each file in the results directory contains one Run.
 type Run struct {
-	World      string // simulated or real
+	World      string // "simulated" or "real"
 	Commit     string
 	Date       time.Time
-	First      uint64 // the first seed
+	First      uint64 // the lowest seed
 	Seeds      int
-	Replayed   int // number of seeds that were played twice with the same events
+	Replayed   int // number of seeds that were played twice with exactly the same events
 	Took       time.Duration
-	Lived      time.Duration  // sum of the times of all seeds, on the worlds' clocks
-	Steps      map[string]int // number of steps by scenario.Kind
-	Faults     map[string]int // number of the steps that are faults
-	Messages   int            // prompts that users sent
+	Lived      time.Duration  // sum of the durations of all seeds, by the clock of the world
+	Steps      map[string]int // number of steps of each kind
+	Faults     map[string]int // number of faults of each kind
+	Messages   int            // number of prompts that users sent
 	Violations []Found
 }
 
-// Found contains the violations of one seed.
+// Found contains all violations of one seed.
 type Found struct {
 	Seed   uint64
 	Rule   string
 	Detail string
 }
 
-// Add adds a scenario that was played, with the judge's findings.
+// Add adds a scenario that was played, with the violations that the judge has found.
 func (r *Run) Add(e judge.Evidence, found []judge.Violation) {
 	if r.Steps == nil {
 		r.Steps, r.Faults = map[string]int{}, map[string]int{}
@@ -59,7 +59,7 @@ func (r *Run) Add(e judge.Evidence, found []judge.Violation) {
 	}
 }
 
-// Merge adds the results of another part of the same run.
+// Merge adds the results of a part of the same run that was played separately.
 func (r *Run) Merge(o Run) {
 	if r.Steps == nil {
 		r.Steps, r.Faults = map[string]int{}, map[string]int{}
@@ -92,7 +92,7 @@ func save(path string, v any) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Runs reads the runs in a directory, oldest first.
+// Runs reads all runs in a directory, oldest first.
 func Runs(dir string) (all []Run, err error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
@@ -120,20 +120,20 @@ func load(path string, into any) error {
 	return nil
 }
 
-// Defect is the result of the search for one planted defect.
+// Defect is a planted bug, and whether a rule has found it.
 type Defect struct {
 	Name  string
-	Title string // describes the defect
-	Seeds int    // number of seeds until a rule found the defect, or of all seeds
+	Title string // describes the bug
+	Seeds int    // number of seeds that were played until a rule found the bug, or altogether
 	Found bool
-	Rule  string // the rule that found it
+	Rule  string // the rule that has found the bug
 	Seed  uint64
 }
 
-// SaveDefects writes the results of a hunt.
+// SaveDefects writes the results of command defects to a file.
 func SaveDefects(path string, all []Defect) error { return save(path, all) }
 
-// Defects reads the results of a hunt.
+// Defects reads the results of command defects from a file.
 func Defects(path string) (all []Defect, err error) { return all, load(path, &all) }
 
 // Load reads all results below a directory: runs/*.json, defects.json, fixes.json and causes.json.
@@ -156,7 +156,7 @@ func Load(dir string) (r Results, err error) {
 	return r, nil
 }
 
-// withAll adds the planted defects that are missing in the stored hunt.
+// withAll adds planted bugs without results.
 func withAll(hunted []Defect, patches string) ([]Defect, error) {
 	paths, err := filepath.Glob(patches)
 	if err != nil {

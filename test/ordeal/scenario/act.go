@@ -7,52 +7,53 @@ import (
 	"time"
 )
 
-// Prompt is a user's prompt: the actions of the scripted agent, in order.
+// Prompt is a prompt of a user. It tells the scripted agent what to do, in order.
 type Prompt struct {
 	Token Token
 	Acts  []Act
 }
 
-// Act is one action of an agent.
+// Act is one thing that the scripted agent does.
 type Act interface{ isAct() }
 
 type (
-	// Text writes numbered words with the token, one in each interval Every.
+	// Text writes words that contain the token and a number. Every is the pause between two words.
 	Text struct {
 		Words int
 		Every time.Duration
 	}
-	// Think reasons with this number of words.
+	// Think writes reasoning with this number of words.
 	Think struct{ Words int }
-	// Run lets the shell cause the act's effect and then run for the duration For.
+	// Run runs a shell command that causes the effect and then takes the time For.
 	Run struct{ For time.Duration }
-	// Ask is Run with a command that needs an approval.
+	// Ask runs a shell command that causes the effect. The command needs permission.
 	Ask struct{}
-	// Write writes the effect's name into a file.
+	// Write writes a file. Its content is the name of the effect.
 	Write struct{ File string }
-	// Question asks the user a question that is answered in words. Only Codex supports it.
+	// Question asks the user a question, which the user answers in words. Only Codex supports it.
 	Question struct{ Text Quoted }
-	// Sleep is silence.
+	// Sleep does nothing for a time.
 	Sleep struct{ For time.Duration }
-	// Background runs the effect in the background. Only Claude supports it.
+	// Background causes the effect with a command in the background. Only Claude supports it.
 	Background struct{ For time.Duration }
-	// Fail makes the model's API fail with a status, Times times or always.
+	// Fail makes requests to the model's API fail with an HTTP status. Times is the number of failures; 0 means that
+	// all requests fail.
 	Fail struct{ Status, Times int }
-	// Break breaks the agent.
+	// Break makes the agent misbehave.
 	Break struct{ How Damage }
-	// Leak prints the world's secret piece by piece, within about a second.
+	// Leak prints the secret of the world in small pieces, within about a second.
 	Leak struct{}
 	// Cost sets the cost of the turn in cents.
 	Cost struct{ Cents int }
-	// Compact shortens the context.
+	// Compact compacts the agent's context.
 	Compact struct{}
 )
 
-// Damage is the way in which an agent breaks.
+// Damage is how an agent misbehaves.
 type Damage string
 
-// Damage values. From a Stubborn on, the agent ignores SIGTERM. Holding leaves a process that holds the agent's output
-// open.
+// Damage values. Stubborn makes the agent ignore SIGTERM from then on. Holding starts a process that keeps the agent's
+// standard output open.
 const (
 	Crashes  Damage = "crash"
 	Hangs    Damage = "hang"
@@ -82,13 +83,13 @@ func (Leak) isAct()       {}
 func (Cost) isAct()       {}
 func (Compact) isAct()    {}
 
-// SecretVariable is the environment variable of agents with the world's secret, which Leak prints.
+// SecretVariable names the environment variable of agents that contains the secret of the world. Leak prints it.
 const SecretVariable = "ORDEAL_SECRET"
 
-// Effect returns the name of the effect of act number i: p17.3.
+// Effect returns the name of the effect of act i, for example "p17.3".
 func (t Token) Effect(i int) string { return string(t) + "." + strconv.Itoa(i) }
 
-// Word returns word number i of the answer: p17w3.
+// Word returns word i of the answer, for example "p17w3".
 func (t Token) Word(i int) string { return string(t) + "w" + strconv.Itoa(i) }
 
 // Words returns the words of the answer, in order.
@@ -104,7 +105,8 @@ func (p Prompt) Words() []string {
 	return all
 }
 
-// Effects returns the names of the prompt's effects if everything works and is allowed, in order.
+// Effects returns the names of all effects of the prompt, in order. They happen if no fault prevents them and users
+// allow all requests.
 func (p Prompt) Effects() []string {
 	var all []string
 	for i, act := range p.Acts {
@@ -116,8 +118,8 @@ func (p Prompt) Effects() []string {
 	return all
 }
 
-// Script returns the prompt as directives of package internal/sim/script. effect returns the shell command for an
-// effect, such as "echo p17.3 >> /tmp/effects".
+// Script returns the prompt as a script for the scripted agent (see package internal/sim/script). effect returns the
+// shell command that causes an effect, for example "echo p17.3 >> /tmp/effects".
 func (p Prompt) Script(effect func(name string) string) string {
 	b := string(p.Token)
 	word := 0
@@ -183,7 +185,7 @@ func breaking(how Damage) string {
 	return " [[" + string(how) + "]]"
 }
 
-// directive returns a directive with options, and with first as its first value unless that is empty.
+// directive returns a directive with a first value, if that is not empty, and with options.
 func directive(name, first string, options ...any) string {
 	b := " [[" + name
 	if first != "" {

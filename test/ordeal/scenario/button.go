@@ -8,10 +8,10 @@ import (
 	"ductor/lang"
 )
 
-// Button is a button, named by its key in the catalogue of texts: approval.allow-once.
+// Button identifies a button by the key of its text in package lang, for example approval.allow-once.
 type Button string
 
-// Buttons that scenarios press by name.
+// Buttons that steps can name.
 const (
 	AllowOnce    Button = "approval.allow-once"
 	AllowSession Button = "approval.allow-session"
@@ -39,7 +39,7 @@ func (Button) values() []string {
 	}
 }
 
-// labels caches the labels of buttons in all languages, up to their first placeholder.
+// labels caches the text of each button in all languages. Each text ends before its first placeholder.
 var labels sync.Map // of Button: []label
 
 type label struct {
@@ -47,7 +47,7 @@ type label struct {
 	prefix bool
 }
 
-// Is reports whether a label of a keyboard is the button, in any language.
+// Is reports whether text is the text of the button in one of the languages.
 func (b Button) Is(text string) bool {
 	found, known := labels.Load(b)
 	if !known {

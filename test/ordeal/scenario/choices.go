@@ -22,7 +22,7 @@ func (g *generator) send() {
 	g.add(Send{By: by, In: in, Count: 1 + g.IntN(4), Media: pick(g, Photo, Photo, Document), Prompt: g.prompt(by, in)})
 }
 
-// recent returns a prompt, mostly one of the newest.
+// recent returns an earlier prompt, mostly a recent one. It returns false if there is none.
 func (g *generator) recent() (placed, bool) {
 	if len(g.prompts) == 0 {
 		return placed{}, false
@@ -39,7 +39,7 @@ func (g *generator) edit() {
 	}
 }
 
-// press adds a press, mostly by the user of the turn and on a button that may exist.
+// press adds a press of a button. Mostly, the user of the turn presses a button that the message can have.
 func (g *generator) press() {
 	p, ok := g.recent()
 	if !ok {
@@ -61,7 +61,7 @@ func (g *generator) press() {
 	}
 }
 
-// fitting returns the buttons that a prompt's acts may show.
+// fitting returns the buttons that messages about these acts can have.
 func fitting(acts []Act) (all []Button) {
 	for _, act := range acts {
 		switch act.(type) {
@@ -78,12 +78,12 @@ func fitting(acts []Act) (all []Button) {
 	return all
 }
 
-// queue fills a queue while a turn takes long, and then changes the queue.
+// queue adds prompts that must wait because a turn takes long, and then changes the queue.
 func (g *generator) queue() {
 	by, in := g.user(), g.place()
 	g.begin(by, in, Run{}, Sleep{For: g.between(2*time.Second, 40*time.Second)})
 	for range 1 + g.IntN(3) {
-		// This exceeds the window in which ductor joins messages.
+		// Long enough that ductor does not join the messages to one prompt.
 		g.add(Wait{For: g.between(400*time.Millisecond, 2*time.Second)})
 		g.begin(by, in, Run{})
 	}
@@ -190,7 +190,7 @@ func (g *generator) stop() {
 
 func (g *generator) telegram() {
 	t := Telegram{Fault: TelegramFault(pick(g, TelegramFault("").values()...))}
-	if g.chance(30) { // faults with an unknown outcome are the hardest
+	if g.chance(30) { // the hardest faults are those after which the result of a call is unknown
 		t.Fault = pick(g, DropAfter, Half, GatewayAfter)
 	}
 	switch t.Fault {
@@ -234,7 +234,8 @@ func (g *generator) disk() {
 		d.Skip, d.Times = g.IntN(20), 1+g.IntN(3)
 	}
 	g.add(d)
-	if d.Fault == DiskFull && g.chance(60) { // a message that arrives now cannot be stored and must not be acknowledged
+	// A message that arrives now cannot be stored, so ductor must not acknowledge it.
+	if d.Fault == DiskFull && g.chance(60) {
 		g.begin(pick(g, Owner, Owner, Ann), g.place(), Run{})
 		g.pause()
 		g.add(Stop{How: pick(g, Crash, Crash, Power, Restart)})
@@ -249,7 +250,7 @@ func (g *generator) disk() {
 	}
 }
 
-// happen adds an event in a chat, or reverses one.
+// happen adds an event in a chat, or reverts an earlier one.
 func (g *generator) happen() {
 	if len(g.events) > 0 && g.chance(60) {
 		g.add(g.events[0])

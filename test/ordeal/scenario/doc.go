@@ -1,5 +1,5 @@
-// Package scenario is the language of the ordeal. Each line is an action of a user, an action of an agent, or a
-// fault.
+// Package scenario defines the language of the ordeal, which tests all of ductor with random actions and faults. A
+// scenario is a text. Each line is an action of a user, with what the agent must do, or a fault.
 //
 //	seed 42
 //	agents claude codex
@@ -14,12 +14,14 @@
 //	crash at call 3 for 5s
 //	wait 2s
 //
-// Each prompt has a token (p1). The agent writes words with the token (p1w0 p1w1 …) and causes effects with it (p1.1:
-// the second act of p1). From outside, a judge can see which acts ran and which words the chat shows.
+// Each prompt has a token, for example p1. The agent writes words that contain the token (p1w0 p1w1 …), and causes
+// effects whose names contain it (p1.1 is the effect of the second act of p1). So one can see from outside which acts
+// have run and which words the chat shows.
 //
-// Steps are performed at once: two lines without a wait in between are two users who act at the same time. After the
-// last step, all faults end (as with heal) and everything comes to rest (as with settle). Then the judge examines the
-// run.
+// The steps run without a pause: two lines without a wait in between are two users who act at the same time. After the
+// last step, all faults end (as with heal), and all work finishes (as with settle). Then the judge examines what
+// happened.
 //
-// The package performs nothing. The packages of the worlds do.
+// The package does not run scenarios. That is what the worlds do: package simulated in a single process with a
+// simulated clock, and package real with real processes.
 package scenario

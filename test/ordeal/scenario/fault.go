@@ -2,8 +2,8 @@ package scenario
 
 import "time"
 
-// Stop ends ductor, and starts it again after Down. If Point is set, ductor ends at the N-th moment of this kind from
-// now on.
+// Stop ends ductor and starts it again after the time Down. If Point is set, ductor ends when Point happens for the
+// N-th time from now.
 type Stop struct {
 	How   Ending
 	Point Point
@@ -11,24 +11,24 @@ type Stop struct {
 	Down  time.Duration
 }
 
-// Ending is the way in which ductor ends.
+// Ending is how ductor ends.
 type Ending string
 
-// Ending values. Power also ends agents and the runner, and loses all data that was not flushed.
+// Ending values. Power also ends the agents and the runner, and loses all data that was not flushed to the disk.
 const (
 	Crash   Ending = "crash"
 	Power   Ending = "power"
-	Restart Ending = "restart" // SIGTERM
-	Upgrade Ending = "upgrade" // a restart with another build
+	Restart Ending = "restart" // ductor gets SIGTERM
+	Upgrade Ending = "upgrade" // like Restart, but another build starts
 )
 
 func (Ending) values() []string { return []string{"crash", "power", "restart", "upgrade"} }
 
-// Point is a kind of moment at which ductor ends.
+// Point is a kind of event right after which ductor ends.
 type Point string
 
-// Point values: directly after the N-th call to Telegram took effect, write to the database file or its log, flush of
-// one of these files, or piece of output of an agent.
+// Point values: a call to Telegram took effect, the database file or its log was written or flushed, or an agent
+// printed output.
 const (
 	AtCall   Point = "call"
 	AtWrite  Point = "write"
@@ -38,9 +38,9 @@ const (
 
 func (Point) values() []string { return []string{"call", "write", "flush", "output"} }
 
-// Telegram makes Times calls of Method fail, after Skip successful ones. An empty Method means any method, and zero
-// Times means one call. For is the value of retry_after, the delay of the response, or the duration of a ban or an
-// outage.
+// Telegram makes calls to Telegram fail: first Skip calls succeed, then Times calls fail. Zero Times means one call. An
+// empty Method means all methods. For is the value of retry_after, the delay of the response, or the duration of a ban
+// or an outage.
 type Telegram struct {
 	Fault  TelegramFault
 	For    time.Duration
@@ -49,26 +49,27 @@ type Telegram struct {
 	Times  int
 }
 
-// TelegramFault is the failure of a call.
+// TelegramFault is how a call fails.
 type TelegramFault string
 
-// TelegramFault values. Calls with "after" have taken effect.
+// TelegramFault values. If the name contains "after", the call takes effect before it fails.
 const (
-	TooMany       TelegramFault = "429"
-	TooManyUnseen TelegramFault = "429-unseen" // the connection breaks, and early calls are rejected
-	// during For, every call is rejected with the remaining time as retry_after
+	TooMany TelegramFault = "429"
+	// TooManyUnseen is like TooMany, but the connection breaks, so that the bot does not learn how long to wait.
+	TooManyUnseen TelegramFault = "429-unseen"
+	// Ban rejects all calls for the time For. retry_after is the time that remains.
 	Ban          TelegramFault = "ban"
-	LimitsStrict TelegramFault = "strict" // hidden limits of one call a second in each chat, until heal
+	LimitsStrict TelegramFault = "strict" // one call a second in each chat, until heal
 	LimitsReal   TelegramFault = "real"   // limits that users have measured, until heal
 	ServerError  TelegramFault = "500"
 	BadGateway   TelegramFault = "502"
 	GatewayAfter TelegramFault = "502-after"
 	DropBefore   TelegramFault = "drop-before"
 	DropAfter    TelegramFault = "drop-after"
-	Half         TelegramFault = "half" // carried out, but only half of the response arrives
+	Half         TelegramFault = "half" // takes effect, but only half of the response arrives
 	Hang         TelegramFault = "hang"
-	Late         TelegramFault = "late" // carried out at once, but the response arrives after For
-	Away         TelegramFault = "away" // no connection during For
+	Late         TelegramFault = "late" // takes effect at once, but the response arrives after For
+	Away         TelegramFault = "away" // no connection for the time For
 )
 
 func (TelegramFault) values() []string {
@@ -76,20 +77,20 @@ func (TelegramFault) values() []string {
 		"drop-after", "half", "hang", "late", "away"}
 }
 
-// Updates disturbs the delivery of the next N updates.
+// Updates changes how Telegram delivers the next N updates.
 type Updates struct {
 	How UpdateFault
 	N   int
 }
 
-// UpdateFault is a way to deliver updates.
+// UpdateFault is how Telegram delivers updates.
 type UpdateFault string
 
 // UpdateFault values.
 const (
-	Duplicate UpdateFault = "duplicate" // again after they were acknowledged
-	Reorder   UpdateFault = "reorder"   // in another order within the batch
-	Lag       UpdateFault = "lag"       // all at the same time, N steps later
+	Duplicate UpdateFault = "duplicate" // Telegram sends acknowledged updates once more
+	Reorder   UpdateFault = "reorder"   // Telegram sends updates of one response in another order
+	Lag       UpdateFault = "lag"       // Telegram sends the updates N steps later, all at once
 )
 
 func (UpdateFault) values() []string { return []string{"duplicate", "reorder", "lag"} }
@@ -103,8 +104,8 @@ type Happen struct {
 // Event is the kind of an event in a chat.
 type Event string
 
-// Events in chats: a user blocks the bot, a group migrates or removes the bot, a topic is closed or deleted; and
-// their reversals.
+// Event values: a user blocks the bot, a group becomes a supergroup or removes the bot, and a topic is closed or
+// deleted. Some events can be reverted.
 const (
 	Blocks    Event = "blocks"
 	Unblocks  Event = "unblocks"
@@ -121,8 +122,8 @@ func (Event) values() []string {
 	return []string{"blocks", "unblocks", "migrates", "kicks", "readmits", "closes", "reopens", "deletes", "restricts"}
 }
 
-// Disk makes the disk of the database fail, for the time For or for Times operations after Skip successful ones. Zero
-// Times means one operation.
+// Disk makes the disk of the database fail. It fails for the time For, or for Times operations after Skip successful
+// ones. Zero Times means one operation.
 type Disk struct {
 	Fault DiskFault
 	For   time.Duration
@@ -130,32 +131,32 @@ type Disk struct {
 	Times int
 }
 
-// DiskFault is the failure of a disk.
+// DiskFault is how a disk fails.
 type DiskFault string
 
-// Failures of disks.
+// DiskFault values.
 const (
 	DiskFull  DiskFault = "full"
 	DiskEIO   DiskFault = "eio"
-	DiskFsync DiskFault = "fsync" // a flush fails, and its data may be lost
-	DiskSlow  DiskFault = "slow"  // each flush takes For
+	DiskFsync DiskFault = "fsync" // a flush fails, and the data may be lost
+	DiskSlow  DiskFault = "slow"  // each flush takes the time For
 )
 
 func (DiskFault) values() []string { return []string{"full", "eio", "fsync", "slow"} }
 
-// Clock sets the wall clock forward or back.
+// Clock moves the wall clock forward by a duration, or back if the duration is negative.
 type Clock struct{ By time.Duration }
 
-// Suspend stops the machine: no process runs, but the wall clock continues.
+// Suspend suspends the machine: no process runs, while the wall clock continues.
 type Suspend struct{ For time.Duration }
 
-// Kill ends processes with SIGKILL: the agent that runs the prompt Of, all agents, or the runner.
+// Kill kills processes with SIGKILL: the agent that runs the prompt Of, all agents, or the runner.
 type Kill struct {
 	What Victim
 	Of   Token
 }
 
-// Victim is a process.
+// Victim selects the processes that Kill kills.
 type Victim string
 
 // Victim values.

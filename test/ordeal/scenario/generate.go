@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Profile selects the kind of generated scenarios.
+// Profile configures which scenarios Generate creates.
 type Profile struct {
 	// Steps is the maximum number of steps. Zero means 40.
 	Steps int
-	// Agents are the world's agents. The default is Claude.
+	// Agents lists the agents that are installed. The default is Claude.
 	Agents []string
-	// Without lists kinds of steps that the world cannot perform, as Kind names them: "power", "disk full".
+	// Without lists the kinds of steps that a world does not support, as Kind names them, for example "power" or "disk
+	// full".
 	Without []string
-	// Calm leaves out all faults.
+	// Calm means that there are no faults.
 	Calm bool
 }
 
-// Generate creates a scenario. The same seed and profile always give the same scenario.
+// Generate creates a scenario. The same seed and profile always result in the same scenario.
 func Generate(seed uint64, p Profile) Scenario {
 	if p.Steps == 0 {
 		p.Steps = 40
@@ -41,19 +42,19 @@ type generator struct {
 	profile  Profile
 	scenario Scenario
 	prompts  []placed // all prompts so far
-	places   []Place  // of groups
-	events   []Happen // reversible events
-	budget   bool     // the world has a budget
+	places   []Place  // all groups and their topics
+	events   []Happen // events that can be reverted
+	budget   bool     // the configuration contains a budget
 }
 
-// placed is a prompt with the place to which it was sent.
+// placed is a prompt, and the place to which it is sent.
 type placed struct {
 	Prompt
 	by Person
 	in Place
 }
 
-// options generates the world. Most worlds are plain ones.
+// options generates the options of a scenario. Most scenarios have simple options.
 func (g *generator) options() {
 	o := &g.scenario.Options
 	o.Agents = append(o.Agents, g.profile.Agents[g.IntN(len(g.profile.Agents))])
@@ -95,7 +96,7 @@ func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
 
-// between returns a duration from least to most, rounded to a readable value.
+// between returns a random duration from least to most, rounded so that it is easy to read.
 func (g *generator) between(least, most time.Duration) time.Duration {
 	d := least + time.Duration(g.Int64N(int64(most-least)+1))
 	switch {
@@ -107,7 +108,7 @@ func (g *generator) between(least, most time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// add appends a step, unless the world cannot perform it.
+// add appends a step, unless the world does not support it.
 func (g *generator) add(step Step) {
 	if g.profile.Calm && IsFault(step) {
 		return
@@ -121,7 +122,7 @@ func (g *generator) add(step Step) {
 	g.scenario.Steps = append(g.scenario.Steps, step)
 }
 
-// choice is a possible next step with its weight.
+// choice is a step that can come next, with its weight.
 type choice struct {
 	weight int
 	do     func(*generator)
@@ -172,7 +173,7 @@ func (g *generator) step() {
 	}
 }
 
-// user returns mostly the owner.
+// user returns a random user, mostly the owner.
 func (g *generator) user() Person {
 	switch n := g.IntN(100); {
 	case n < 70:
@@ -192,7 +193,7 @@ func (g *generator) place() Place {
 	return pick(g, g.places...)
 }
 
-// prompt creates a new prompt and remembers it.
+// prompt creates a prompt with a new token, and adds it to g.prompts.
 func (g *generator) prompt(by Person, in Place) Prompt {
 	p := Prompt{Token: Token(fmt.Sprintf("p%d", len(g.prompts)+1)), Acts: g.acts()}
 	g.prompts = append(g.prompts, placed{p, by, in})
@@ -200,7 +201,7 @@ func (g *generator) prompt(by Person, in Place) Prompt {
 }
 
 func (g *generator) acts() (all []Act) {
-	if g.chance(60) { // the effects of the prompt are visible soon
+	if g.chance(60) { // let the effects happen soon
 		all = append(all, Run{})
 	}
 	for n := len(all) + 1 + g.IntN(4); len(all) < n; {

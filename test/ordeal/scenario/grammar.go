@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// Quoted is a text in quotes.
+// Quoted is a text that is written in quotes.
 type Quoted string
 
-// form is the text form of a value. It consists of words, {Field} for a field, {Field=word} for a word that represents
-// true, and [ … ] for a part that is omitted if all its fields are zero. The same form prints and parses values.
+// form defines how a value is written as text. It consists of words, {Field} for the value of a field, {Field=word} for
+// a word that means true, and [ … ] for a part that is left out if all its fields are zero. The same form is used to
+// print and to parse values.
 type form struct {
 	pattern string
 	of      any
@@ -65,7 +66,7 @@ func acts() []form {
 	}
 }
 
-// dialect is a set of forms.
+// dialect contains the forms of some types.
 type dialect struct{ forms []compiled }
 
 type compiled struct {
@@ -73,14 +74,14 @@ type compiled struct {
 	of    reflect.Type
 }
 
-// part is a word, a field, or an optional part.
+// part is a part of a form: a word, a field, or an optional part.
 type part struct {
 	word  string
-	field []int // the index of the field
+	field []int // index of the field in the struct
 	inner []part
 }
 
-// The forms of lines and of acts. They are built once and never changed.
+// The forms of lines and of acts. They never change.
 var (
 	grammar    = compile(append(headers(), steps()...))
 	actGrammar = compile(acts())
@@ -124,7 +125,7 @@ func compileParts(t reflect.Type, words []string) (parts []part, rest []string) 
 	return parts, nil
 }
 
-// print returns the line of a value. It panics if the type has no form.
+// print returns a value as text. It panics if there is no form for its type.
 func (l dialect) print(v any) string {
 	value := reflect.ValueOf(v)
 	for _, f := range l.forms {
@@ -187,7 +188,7 @@ func printField(v any) []string {
 	return []string{fmt.Sprint(v)}
 }
 
-// short formats a duration without its zero parts.
+// short formats a duration without parts that are zero, for example "1m" instead of "1m0s".
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -225,7 +226,7 @@ func (l dialect) parse(line string) (any, error) {
 	return l.parseWords(words)
 }
 
-// parseWords tries each form. It returns the error of the last form that matched the most words.
+// parseWords tries all forms. If none matches, it returns the error of the form that matched the most words.
 func (l dialect) parseWords(words []string) (any, error) {
 	best, failure := -1, error(nil)
 	for _, f := range l.forms {
@@ -255,7 +256,7 @@ func parseParts(parts []part, v reflect.Value, words []string) ([]string, error)
 			if err != nil {
 				return rest, err
 			}
-			if allZero(p.inner, v) { // an empty part is not printed
+			if allZero(p.inner, v) { // print never writes an empty part
 				return words, fmt.Errorf("%q is nothing", strings.Join(words[:len(words)-len(rest)], " "))
 			}
 			words = rest
@@ -280,7 +281,7 @@ func parseParts(parts []part, v reflect.Value, words []string) ([]string, error)
 	return words, nil
 }
 
-// parseField parses a field at the beginning of words. A list takes all words.
+// parseField parses a field from the first words and returns the rest. A field that is a list takes all words.
 func parseField(field reflect.Value, words []string) (rest []string, err error) {
 	switch field.Interface().(type) {
 	case []string:

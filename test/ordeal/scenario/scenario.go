@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// Scenario is one run: a world and its steps. In a simulated world, the same scenario leads to the same run.
+// Scenario is a test of ductor: options and steps. In package simulated, the same scenario always has the same result.
 type Scenario struct {
 	Seed    uint64
 	Options Options
 	Steps   []Step
 }
 
-// Options describe the world of a scenario. The zero value is a world with only Claude and private chats.
+// Options describe what exists before the first step: agents, languages, settings and chats. With the zero value, there
+// are only Claude and private chats.
 type Options struct {
-	Agents    []string // the installed scripted agents, the default one first; if empty, Claude
+	Agents    []string // scripted agents that are installed, the default one first; empty means Claude
 	Languages []Language
 	Settings  []Setting
 	Chats     []Chat
 }
 
-// Language is the language of a user's Telegram, such as "de".
+// Language sets the language of a user's Telegram app, such as "de".
 type Language struct {
 	Of  Person
 	Tag string
 }
 
-// Setting is a configuration key with its TOML value: `set queue.max "3"`.
+// Setting sets a key of ductor's configuration to a TOML value. It is written as `set queue.max "3"`.
 type Setting struct {
 	Key   string
 	Value Quoted
 }
 
-// Chat is a group with the bot and all listed users in it. Private chats need no declaration.
+// Chat is a group whose members are the bot and all users of ductor. Private chats are not listed.
 type Chat struct {
 	Name   string
 	Kind   ChatKind
-	Topics []string // of a forum
+	Topics []string // names of the topics, for a forum
 }
 
 type (
@@ -45,7 +46,7 @@ type (
 	agentsLine struct{ Agents []string }
 )
 
-// headers returns the forms of the lines before the steps.
+// headers returns the forms of the options, which come before the steps.
 func headers() []form {
 	return []form{
 		{"seed {Seed}", seedLine{}},
@@ -56,7 +57,7 @@ func headers() []form {
 	}
 }
 
-// String formats the scenario as text for Parse.
+// String returns the scenario as text, which Parse can parse.
 func (s Scenario) String() string {
 	var b strings.Builder
 	write := func(line any) { fmt.Fprintln(&b, grammar.print(line)) }
@@ -80,7 +81,7 @@ func (s Scenario) String() string {
 	return b.String()
 }
 
-// Parse parses a scenario. It ignores empty lines and lines that begin with #. Errors name the line.
+// Parse parses a scenario. It ignores empty lines and lines that begin with #. An error contains the line.
 func Parse(text string) (Scenario, error) {
 	var s Scenario
 	for i, line := range strings.Split(text, "\n") {
@@ -114,7 +115,7 @@ func (s *Scenario) add(line any) {
 	}
 }
 
-// Prompts returns all prompts of the scenario by their tokens.
+// Prompts returns all prompts of the scenario, by token.
 func (s Scenario) Prompts() map[Token]Prompt {
 	all := map[Token]Prompt{}
 	for _, step := range s.Steps {
@@ -125,7 +126,7 @@ func (s Scenario) Prompts() map[Token]Prompt {
 	return all
 }
 
-// PromptOf returns the prompt of a step, if it has one.
+// PromptOf returns the prompt of a step. It returns false if the step has none.
 func PromptOf(step Step) (Prompt, bool) {
 	switch step := step.(type) {
 	case Say:
@@ -142,7 +143,8 @@ func PromptOf(step Step) (Prompt, bool) {
 	return Prompt{}, false
 }
 
-// Kind returns the name of a step in statistics: its type, and for faults also their kind, such as "telegram 429".
+// Kind returns the name of a step for statistics. It is the type of the step, with the kind of a fault after it, such
+// as "telegram 429".
 func Kind(step Step) string {
 	switch step := step.(type) {
 	case Stop:
@@ -163,7 +165,7 @@ func Kind(step Step) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", step), "scenario."))
 }
 
-// IsFault reports whether a step is a fault, not an action of a user or a wait.
+// IsFault reports whether a step is a fault. Other steps are actions of users and waits.
 func IsFault(step Step) bool {
 	switch step := step.(type) {
 	case Stop:
@@ -174,7 +176,7 @@ func IsFault(step Step) bool {
 	return false
 }
 
-// Latest returns the longest delay of Telegram's responses.
+// Latest returns the longest delay of a response from Telegram.
 func (s Scenario) Latest() (most time.Duration) {
 	for _, step := range s.Steps {
 		if t, ok := step.(Telegram); ok && t.Fault == Late {

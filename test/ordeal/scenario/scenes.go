@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// This file generates sequences of actions that random single actions would rarely form.
+// This file generates sequences of steps that would rarely result from single random steps.
 
-// begin creates a prompt with these acts and some others, and makes a user send it.
+// begin makes a user send a prompt with these acts and some others, and returns it.
 func (g *generator) begin(by Person, in Place, acts ...Act) Prompt {
 	p := g.prompt(by, in)
 	p.Acts = append(slices.Clone(acts), p.Acts...)
@@ -23,7 +23,7 @@ func (g *generator) shared() Place {
 	return g.place()
 }
 
-// pause adds a short wait, or none.
+// pause adds a short wait or nothing.
 func (g *generator) pause() {
 	switch n := g.IntN(10); {
 	case n < 3:
@@ -34,11 +34,11 @@ func (g *generator) pause() {
 	}
 }
 
-// anyone returns a user. Half of these users may not decide requests.
+// anyone returns a random user. Half of the users must not decide requests.
 func (g *generator) anyone() Person { return pick(g, Owner, Ann, Bob, Mallory) }
 
-// ask makes an agent ask and users decide: mostly the user of the turn, often a user who may not decide, and
-// repeatedly. Other events may happen in between.
+// ask makes an agent ask for permission, and makes users decide. Mostly the user of the turn decides. Often another
+// user tries, or a user decides several times. Other steps may come in between.
 func (g *generator) ask() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	acts := []Act{Ask{}}
@@ -53,7 +53,7 @@ func (g *generator) ask() {
 	case 1:
 		g.add(Type{By: by, In: in, Text: "/abort"})
 	case 2:
-		g.add(Wait{For: g.between(50*time.Second, 6*time.Minute)}) // the request may have expired by then
+		g.add(Wait{For: g.between(50*time.Second, 6*time.Minute)}) // the time for the decision may be over after that
 	case 3:
 		g.add(Kill{What: Agent, Of: p.Token})
 	}
@@ -68,7 +68,7 @@ func (g *generator) ask() {
 	}
 }
 
-// insist makes users repeatedly press a button of a failed turn, also after a restart.
+// insist makes users press a button of a failed turn several times, also after a restart.
 func (g *generator) insist() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	badly := []Act{Run{}, pick[Act](g, Break{Crashes}, Break{Drops}, Fail{Status: pick(g, 400, 500)},
@@ -83,7 +83,7 @@ func (g *generator) insist() {
 	}
 	button := pick(g, RunAgain, RunAgain, RunAgain, StartFresh, ShowAgain)
 	for range 1 + g.IntN(3) {
-		for i := range 1 + g.IntN(3) { // before the button can change
+		for i := range 1 + g.IntN(3) { // before ductor can change the button
 			press := Press{By: by, Old: i > 0 || g.chance(50), Button: button, Of: p.Token}
 			if g.chance(20) {
 				press.By = g.anyone()
@@ -97,7 +97,7 @@ func (g *generator) insist() {
 	}
 }
 
-// ending makes Telegram slow or fail while short answers end. ductor may end at that moment, too.
+// ending makes Telegram slow, or makes it fail, while short answers end. ductor may end at the same time.
 func (g *generator) ending() {
 	by, in := pick(g, Owner, Owner, Ann), g.place()
 	late := pick(g, g.between(50*time.Millisecond, 400*time.Millisecond),
@@ -124,7 +124,7 @@ func (g *generator) ending() {
 	}
 }
 
-// halt makes a user abort at an inconvenient moment. ductor may be killed then, and more prompts follow soon.
+// halt makes a user abort at a bad moment. ductor may be killed then. More prompts follow soon.
 func (g *generator) halt() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	p := g.begin(by, in, pick[Act](g, Run{For: 10 * time.Second}, Ask{}, Sleep{For: 20 * time.Second},
@@ -156,7 +156,7 @@ func (g *generator) halt() {
 	}
 }
 
-// spend sends turns that cost money until a budget may be spent.
+// spend adds turns that cost money, so that a budget may be used up.
 func (g *generator) spend() {
 	if !g.budget {
 		g.say()

@@ -2,9 +2,9 @@ package scenario
 
 import "slices"
 
-// Shrink returns a scenario that still fails, and in which no single step or act can be removed. It uses delta
-// debugging: it removes large parts of the steps first, then smaller ones, then acts, options and numbers. If fails is
-// deterministic, so is Shrink. If s does not fail, Shrink returns s unchanged.
+// Shrink returns a smaller scenario that still fails, and from which no single step or act can be removed. It removes
+// large parts of the steps first, then smaller ones, then acts, options and numbers (delta debugging). If s does not
+// fail, Shrink returns s. fails reports whether a scenario fails; if it is deterministic, so is Shrink.
 func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	if !fails(s) {
 		return s
@@ -21,7 +21,7 @@ func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	}
 }
 
-// without removes as much of a list as possible while the rest still fails.
+// without removes as many elements as possible, as long as fails returns true for the rest.
 func without[T any](all []T, fails func([]T) bool) []T {
 	for size := max(1, len(all)/2); ; size /= 2 {
 		for at := 0; at < len(all); {
@@ -71,7 +71,7 @@ func shrinkOptions(s Scenario, fails func(Scenario) bool) Scenario {
 	return s
 }
 
-// simplify replaces steps by simpler ones: fewer photos, a single fault, no reply.
+// simplify replaces steps by simpler ones, for example fewer photos, a single fault, or a message without a reply.
 func simplify(s Scenario, fails func(Scenario) bool) Scenario {
 	for i := range s.Steps {
 		for _, simpler := range simpler(s.Steps[i]) {
@@ -84,7 +84,7 @@ func simplify(s Scenario, fails func(Scenario) bool) Scenario {
 	return s
 }
 
-// with returns a copy of the scenario in which step replaces step number i.
+// with returns a copy of the scenario with another step i.
 func (s Scenario) with(i int, step Step) Scenario {
 	s.Steps = slices.Clone(s.Steps)
 	s.Steps[i] = step
@@ -115,7 +115,7 @@ func withActs(step Step, acts []Act) Step {
 	return step
 }
 
-// simpler returns simpler versions of a step, the simplest first, without the step itself.
+// simpler returns simpler versions of a step, the simplest first.
 func simpler(step Step) (all []Step) {
 	switch step := step.(type) {
 	case Say:

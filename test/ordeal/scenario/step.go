@@ -2,43 +2,43 @@ package scenario
 
 import "time"
 
-// Step is one line of a scenario. This file defines all types.
+// Step is one line of a scenario. All types of steps are in this file and in fault.go.
 type Step interface{ isStep() }
 
-// Token identifies a prompt and all its effects: p17.
+// Token identifies a prompt. Its effects and words contain it. An example is p17.
 type Token string
 
 // Person is a user who acts.
 type Person string
 
-// The users of every scenario. Mallory is not listed and may do nothing.
+// The users in every scenario.
 const (
 	Owner   Person = "owner"
-	Ann     Person = "ann"     // a listed user
-	Bob     Person = "bob"     // a viewer
-	Mallory Person = "mallory" // a stranger
+	Ann     Person = "ann"     // a user who may send prompts and decide requests
+	Bob     Person = "bob"     // a user who may only read
+	Mallory Person = "mallory" // a stranger, who may do nothing
 )
 
 func (Person) values() []string { return []string{"owner", "ann", "bob", "mallory"} }
 
-// Place is a chat or topic: the name of a user for the user's private chat, the name of a chat of the options, or the
-// name of a chat and a topic, such as lab/red. Empty means the private chat of the user who acts.
+// Place is a chat or a topic. It is the name of a user (the user's private chat), the name of a group, or the names of
+// a forum and a topic, such as lab/red. Empty means the private chat of the user who acts.
 type Place string
 
 // ChatKind is the kind of a chat.
 type ChatKind string
 
-// Kinds of chats with several users.
+// ChatKind values.
 const (
-	Group      ChatKind = "group" // may migrate
+	Group      ChatKind = "group" // may become a supergroup
 	Supergroup ChatKind = "supergroup"
 	Forum      ChatKind = "forum" // has topics
 )
 
 func (ChatKind) values() []string { return []string{"group", "supergroup", "forum"} }
 
-// Say makes a user send a prompt as text. If ReplyTo is a prompt, the text replies to the answer of that prompt, or to
-// its message if there is no answer.
+// Say makes a user send a prompt as text. If ReplyTo is set, the text replies to the answer of that prompt or, if there
+// is no answer, to the message with that prompt.
 type Say struct {
 	By      Person
 	In      Place
@@ -46,7 +46,7 @@ type Say struct {
 	Prompt
 }
 
-// Send makes a user send files with a prompt as the caption. Several photos form an album.
+// Send makes a user send files. The prompt is their caption. Several photos are an album.
 type Send struct {
 	By    Person
 	In    Place
@@ -58,7 +58,7 @@ type Send struct {
 // Media is a kind of file.
 type Media string
 
-// Kinds of files.
+// Media values.
 const (
 	Photo    Media = "photo"
 	Document Media = "document"
@@ -66,22 +66,23 @@ const (
 
 func (Media) values() []string { return []string{"photo", "document"} }
 
-// Edit makes a user change the message of the prompt Old into another prompt.
+// Edit makes a user edit the message with the prompt Old, so that it contains another prompt.
 type Edit struct {
 	By  Person
 	Old Token
 	Prompt
 }
 
-// Reply makes a user reply with plain text to the bot's newest message about a prompt, as a reason or an answer.
+// Reply makes a user reply to the bot's newest message about a prompt. The text is a reason or an answer, and no
+// prompt.
 type Reply struct {
 	By   Person
 	To   Token
 	Text Quoted
 }
 
-// Press makes a user press a button of the bot's newest message about a prompt that shows the button: a card, a
-// question, or a queue message. With Old, the message need not show the button any more.
+// Press makes a user press a button. The button is on the bot's newest message about a prompt that has the button: the
+// card, a question, or a message about the queue. With Old, the message may have lost the button.
 type Press struct {
 	By     Person
 	Old    bool
@@ -89,8 +90,8 @@ type Press struct {
 	Of     Token
 }
 
-// PressAny makes a user press the N-th button of a chat, modulo the number of buttons, counted over all messages of the
-// bot from the oldest. With Old, buttons that are no longer shown count, too.
+// PressAny makes a user press the N-th button of a chat, modulo the number of buttons. It counts all buttons of all
+// messages of the bot, beginning with the oldest message. With Old, it also counts buttons that messages have lost.
 type PressAny struct {
 	By  Person
 	Old bool
@@ -98,15 +99,15 @@ type PressAny struct {
 	In  Place
 }
 
-// Type makes a user send plain text, such as a command.
+// Type makes a user send a text that is no prompt, such as a command.
 type Type struct {
 	By   Person
 	Text Quoted
 	In   Place
 }
 
-// Schedule makes a user request a job with /cron: once after After, or at each interval Every. The button cron.add
-// confirms it.
+// Schedule makes a user create a job with /cron. The job runs once, after the time After, or regularly, with the
+// interval Every. The user must then press the button cron.add.
 type Schedule struct {
 	By    Person
 	After time.Duration
@@ -115,23 +116,23 @@ type Schedule struct {
 	Prompt
 }
 
-// Deliver delivers to the world's webhook. The token is its idempotency key.
+// Deliver calls ductor's webhook. The token of the prompt is the idempotency key.
 type Deliver struct{ Prompt }
 
-// Redeliver repeats the delivery of a token.
+// Redeliver calls ductor's webhook again, with the same token.
 type Redeliver struct{ Token Token }
 
-// Terminal is an agent in a terminal. With ductor's hook, it asks whether it may run the token's effect, or reports
-// the end of its turn.
+// Terminal is something that an agent in a user's terminal does. Through ductor's hook, it asks whether it may cause
+// the effect of the token, or reports that its turn has ended.
 type Terminal struct {
 	Does  TerminalAct
 	Token Token
 }
 
-// TerminalAct is an action of an agent in a terminal.
+// TerminalAct is what an agent in a terminal does.
 type TerminalAct string
 
-// Actions of agents in terminals.
+// TerminalAct values.
 const (
 	TerminalAsks TerminalAct = "asks"
 	TerminalEnds TerminalAct = "ends"
@@ -142,7 +143,8 @@ func (TerminalAct) values() []string { return []string{"asks", "ends"} }
 // Wait waits for a time.
 type Wait struct{ For time.Duration }
 
-// Settle waits until no turn runs and no call is due. An approval may be open.
+// Settle waits until no turn is running and ductor need not call Telegram any more. Requests for permission may be
+// open.
 type Settle struct{}
 
 // Heal ends all faults.

@@ -11,18 +11,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// lastID is the time in the last identifier of version 7. Identifiers increase, but each bubble's clock starts again.
+// lastID is a variable of package uuid: the time in the newest version 7 UUID. Such UUIDs always increase, but the
+// clock of each bubble starts again at the same time.
 //
 //go:linkname lastID github.com/google/uuid.lastV7time
 var lastID int64
 
-// SetChance derives all random values of a world from a seed, as far as Go's runtime allows. It does not determine
-// which of several ready goroutines runs first.
+// SetChance makes the random numbers of a world depend on a seed. It cannot do this for Go's runtime: if several
+// goroutines can run, the seed does not determine which of them runs first.
 func SetChance(t *testing.T, seed uint64) {
 	cryptotest.SetGlobalRandom(t, seed)
 	uuid.SetRand(rand.Reader)
 	t.Cleanup(func() { uuid.SetRand(nil) })
 	lastID = 0
-	runtime.MemProfileRate = 0 // because it takes samples at random
+	runtime.MemProfileRate = 0 // the memory profiler takes samples at random
 	time.Local = time.UTC
 }

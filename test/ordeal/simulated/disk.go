@@ -18,7 +18,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// storage is the state directory. Its database is on a simulated disk. The other files are copied when ductor dies.
+// storage is ductor's state directory. The database is on a simulated disk. The other files are in a real directory,
+// and are copied when ductor dies.
 type storage struct {
 	dir, copy string
 	world     *World
@@ -26,11 +27,11 @@ type storage struct {
 
 	mu      sync.Mutex
 	faults  []*diskFault
-	left    []func() error // closes files that ductor left open on a failed disk
-	changed time.Time      // time of the last change of the database
+	left    []func() error // functions that close files which ductor left open when its disk failed
+	changed time.Time      // when the database was last changed
 }
 
-// diskFault is an active fault of the scenario.
+// diskFault is a fault of the disk that the scenario has caused.
 type diskFault struct {
 	scenario.Disk
 	until time.Time
@@ -52,11 +53,10 @@ func newStorage(w *World, seed uint64) *storage {
 	return d
 }
 
-// freshEvery is the share of worlds that begin without a database. The others start with an empty database, to save
-// time.
+// One world in freshEvery begins without a database. The others begin with an empty database, which saves time.
 const freshEvery = 10
 
-// empty returns the file of an empty database.
+// empty returns the content of an empty database.
 var empty = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "ordeal-empty-")
 	if err != nil {
@@ -74,13 +74,12 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// Prepare does the common preparations of all worlds once. Call it outside of a bubble.
+// Prepare creates the empty database that all worlds copy. Call it outside of a bubble.
 func Prepare() error {
 	_, err := empty()
 	return err
 }
 
-// prepare creates the database of a world.
 func prepare(path string, seed uint64) error {
 	if seed%freshEvery == 0 {
 		return nil
@@ -100,18 +99,18 @@ func (d *storage) options() store.Options {
 	}}}
 }
 
-// release closes files that ductor left open.
+// release closes the files that ductor left open.
 func (d *storage) release() {
 	d.mu.Lock()
 	left := d.left
 	d.left = nil
 	d.mu.Unlock()
 	for _, f := range left {
-		_ = f() // the disk failed
+		_ = f() // an error is normal, because the disk has failed
 	}
 }
 
-// inject activates a fault of the disk.
+// inject causes a fault of the disk.
 func (d *storage) inject(s scenario.Disk) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,7 +127,7 @@ func (d *storage) heal() {
 	d.faults = nil
 }
 
-// fault returns the faults of a call.
+// fault returns the combined effect of all faults on a call.
 func (d *storage) fault(c disk.Call) disk.Fault {
 	if how := d.world.current().diskStep(c.Op); how != disk.NoCrash {
 		return disk.Fault{Crash: how}
@@ -146,7 +145,7 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 	return disk.Fault{}
 }
 
-// strike returns the effect of the fault on a call.
+// strike returns the effect of this fault on a call.
 func (f *diskFault) strike(c disk.Call) (found disk.Fault) {
 	flushes := c.Op == disk.Sync || c.Op == disk.SyncDir
 	switch f.Fault {
@@ -178,14 +177,14 @@ func (f *diskFault) strike(c disk.Call) (found disk.Fault) {
 	return found
 }
 
-// isDatabase reports whether a file of the state directory is on the simulated disk.
+// isDatabase reports whether a file in the state directory is on the simulated disk.
 func isDatabase(name string) bool {
 	end, ok := strings.CutPrefix(name, app.DatabaseFile)
 	return ok && (end == "" || end == "-wal" || end == "-shm" || end == "-journal")
 }
 
-// setTimes sets the modification times of the database and of its directory, in the time of the bubble. From them,
-// ductor knows which messages came before it lost its last writes.
+// setTimes sets the modification times of the database and its directory to times of the bubble's clock. ductor uses
+// these times to find out which messages are older than the writes that it lost last.
 func (d *storage) setTimes() error {
 	d.mu.Lock()
 	at := d.changed
@@ -214,23 +213,23 @@ func (d *storage) setTimes() error {
 // freeze copies the files as they would be if ductor were killed now.
 func (d *storage) freeze() {
 	if err := copyDir(d.dir, d.copy); err != nil {
-		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // this goroutine cannot fail the test
+		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // this goroutine must not call t.Fatal
 	}
 }
 
-// reboot changes the boot id in the frozen state, as if the machine had rebooted: an open database contains the boot
-// id.
+// reboot changes the boot ID in the copied files, as if the machine had been restarted. An open database contains the
+// boot ID.
 func (d *storage) reboot() {
 	mark := filepath.Join(d.copy, app.DatabaseFile+"-open")
 	if _, err := os.Stat(mark); err != nil {
 		return
 	}
 	if err := os.WriteFile(mark, []byte("an earlier start"), 0o600); err != nil {
-		panic(fmt.Sprintf("mark the database: %v", err)) // this goroutine cannot fail the test
+		panic(fmt.Sprintf("mark the database: %v", err)) // this goroutine must not call t.Fatal
 	}
 }
 
-// thaw restores the files as ductor's death left them.
+// thaw restores the files as they were when ductor died.
 func (d *storage) thaw() error {
 	d.release()
 	entries, err := os.ReadDir(d.dir)
@@ -254,7 +253,7 @@ func (d *storage) thaw() error {
 	return d.medium.Restart()
 }
 
-// copyDir copies files and directories, without the database.
+// copyDir copies a directory. It leaves out the database.
 func copyDir(from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {

@@ -1,8 +1,8 @@
-// Package simulated runs all of ductor in one process under testing/synctest. It uses the simulated Telegram without a
-// network, scripted agents inside the process under a simulated launcher, real SQLite, and a clock that jumps to the
-// next event. A seed decides the actions of users and the faults.
+// Package simulated is the world of the ordeal that runs in one process, with testing/synctest. It contains all of
+// ductor, the simulated Telegram without a network, scripted agents as goroutines with a simulated launcher, real
+// SQLite, and a clock that jumps to the next event. A seed determines the actions of users and the faults.
 //
-// Webhooks are called over pipes. The world lacks everything that a bubble of synctest does not support: other sockets
-// (agents get no tools of ductor, terminals and monitors are not served), other processes (without git, nothing can be
-// undone), and changes of the clock.
+// Webhooks are called through pipes. Some parts of ductor are missing, because a bubble of synctest does not support
+// them. Without other sockets, agents do not get ductor's tools, and terminals and monitoring are missing. Without
+// other processes, git and undo are missing. The clock cannot be changed.
 package simulated

@@ -17,7 +17,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// look collects the evidence that exists while ductor runs.
+// look collects the evidence that is available while ductor runs.
 func (p *player) look() {
 	e := &p.evidence
 	e.Ended = time.Now()
@@ -42,7 +42,7 @@ func (p *player) look() {
 	e.Files = p.files("project")
 }
 
-// lookBehind collects the evidence that remains after ductor has ended.
+// lookBehind collects the evidence that is available after ductor has ended.
 func (p *player) lookBehind() {
 	e := &p.evidence
 	for _, note := range p.notes {
@@ -59,7 +59,7 @@ func (p *player) lookBehind() {
 		e.Database = append(e.Database, err.Error())
 	}
 	for name := range p.files("tmp") {
-		if strings.HasPrefix(name, "claude-tasks/") { // belongs to the scripted agent
+		if strings.HasPrefix(name, "claude-tasks/") { // files of the scripted agent
 			continue
 		}
 		e.Left = append(e.Left, "a temporary file: "+name)
@@ -75,7 +75,7 @@ func stored(state string) (judge.Stored, error) {
 	return judge.Read(db)
 }
 
-// logOfDuctor returns ductor's log lines.
+// logOfDuctor returns the lines that ductor has written to its log.
 func (p *player) logOfDuctor() (all []string) {
 	for _, line := range p.log.all() {
 		if _, said, ok := strings.Cut(line, " ductor "); ok {
@@ -85,7 +85,7 @@ func (p *player) logOfDuctor() (all []string) {
 	return all
 }
 
-// files reads the files below a directory of the world, by their relative paths.
+// files returns the contents of all files in a directory of the world, by their paths.
 func (p *player) files(name string) map[string]string {
 	all := map[string]string{}
 	root := p.path(name)

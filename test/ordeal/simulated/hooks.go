@@ -14,13 +14,13 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// The world's webhook.
+// The webhook in the configuration of each world.
 const (
 	hookName   = "ordeal"
 	hookSecret = "ordeal-secret-of-the-webhook"
 )
 
-// hookListener replaces the socket of webhooks, since a bubble has none.
+// hookListener is the listener for webhooks. It replaces a socket, which a bubble does not support.
 type hookListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -50,7 +50,7 @@ func (l *hookListener) Close() error {
 // Addr implements net.Listener.
 func (*hookListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8787} }
 
-// dial connects to the listener.
+// dial opens a connection to the listener.
 func (l *hookListener) dial(ctx context.Context) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
@@ -63,10 +63,10 @@ func (l *hookListener) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// hookPatience is how long the sender waits for a response.
+// hookPatience limits how long a caller of the webhook waits for the response.
 const hookPatience = 10 * time.Second
 
-// deliver calls the webhook, and records the delivery if ductor accepts it.
+// deliver calls the webhook. If ductor accepts the call, it records the prompt as sent.
 func (p *player) deliver(prompt scenario.Prompt) {
 	l := p.current()
 	sent := judge.Sent{
@@ -84,7 +84,7 @@ func (p *player) deliver(prompt scenario.Prompt) {
 	})
 }
 
-// deliver returns the status of a delivery, or 0 if ductor died before the response.
+// deliver calls the webhook and returns the HTTP status. It returns 0 if ductor died before it answered.
 func (l *life) deliver(prompt scenario.Prompt) (code int, err error) {
 	ctx, cancel := context.WithTimeout(l.alive, hookPatience)
 	defer cancel()

@@ -14,14 +14,15 @@ import (
 	"ductor/cli"
 )
 
-// launcher is the launcher of one process of ductor. It starts programs on the machine, which outlive the process.
+// launcher is the cli.Launcher of one ductor process. It starts programs on the machine, which continue when ductor
+// ends.
 type launcher struct {
 	life    *life
 	machine *machine
 	hooks   *hookListener
 
 	mu      sync.Mutex
-	held    map[cli.RunID]*process // runs that were started or attached, and not forgotten
+	held    map[cli.RunID]*process // runs that this ductor has started or attached to, and not forgotten
 	record  cli.Recorder
 	closing bool
 }
@@ -99,7 +100,7 @@ func (l *launcher) hold(r *run, offset int64) *process {
 	return p
 }
 
-// Left returns the runs of earlier processes, and ends their probes.
+// Left returns the runs of earlier ductor processes. It ends runs that only checked an agent.
 func (l *launcher) Left(context.Context) (all []cli.LeftRun, err error) {
 	if err := l.life.effect("left"); err != nil {
 		return nil, err
@@ -198,19 +199,19 @@ func (l *launcher) Close() error {
 	return nil
 }
 
-// process is a run from the view of one process of ductor.
+// process is a run as one ductor process sees it.
 type process struct {
 	launcher *launcher
 	run      *run
 	once     sync.Once
-	gone     chan struct{} // closed by Detach, and at the death of ductor
-	at       int64         // offset at which Stdout reads
+	gone     chan struct{} // closed by Detach and when ductor dies
+	at       int64         // position at which Stdout reads next
 
-	recording chan struct{} // of one token, which Begin holds: the bubble's clock stops while a Mutex is awaited
-	// The launcher's mu guards these.
+	recording chan struct{} // a mutex that Begin holds; with a sync.Mutex, the clock of the bubble would not advance
+	// mu of the launcher guards the following fields.
 	marks   []cli.Mark
 	settled []cli.TurnID
-	over    int64 // end of the output of the last completed turn
+	over    int64 // position in the output at which the last turn ended
 	stopped bool
 }
 
@@ -228,7 +229,6 @@ func (p *process) Exit() cli.ExitStatus {
 	return p.run.exit
 }
 
-// Read reads standard output.
 func (p *process) Read(b []byte) (int, error) {
 	n, err := p.run.readAt(b, p.at, p.gone)
 	p.at += int64(n)
@@ -241,7 +241,8 @@ func (p *process) Read(b []byte) (int, error) {
 
 type stdin struct{ *process }
 
-// effect counts an effect of the process. It returns ErrDetached after Detach.
+// effect must be called before ductor does something to the process. It returns an error if ductor has detached or is
+// dead.
 func (s stdin) effect(what string) error {
 	select {
 	case <-s.gone:
@@ -300,15 +301,15 @@ func (p *process) Ended(output int64) {
 	p.over = max(p.over, output)
 }
 
-// open reports whether a turn of the process is not recorded as ended. The caller holds the launcher's mu.
+// open reports whether the process has a turn that has not ended. The caller holds mu of the launcher.
 func (p *process) open() bool {
 	return slices.ContainsFunc(p.marks, func(m cli.Mark) bool {
 		return m.OfTurn() && !slices.Contains(p.settled, m.Turn)
 	})
 }
 
-// neededFrom returns the offset from which the next process of ductor may read the output. The caller holds the
-// launcher's mu.
+// neededFrom returns the position from which the next ductor process may need the output. The caller holds mu of the
+// launcher.
 func (p *process) neededFrom() int64 {
 	if len(p.marks) == 0 {
 		return 0
@@ -363,7 +364,7 @@ func newLauncher(l *life) *launcher {
 	}
 }
 
-// abandonAll detaches from everything when ductor dies.
+// abandonAll detaches from all runs, because ductor has died.
 func (l *launcher) abandonAll() {
 	l.mu.Lock()
 	var all []*process

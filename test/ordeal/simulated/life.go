@@ -15,43 +15,43 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// errDead is the error of everything that a process of ductor does after its death.
+// errDead is the error of everything that a ductor process tries to do after its death.
 var errDead = errors.New("ductor is dead")
 
-// atStep is any step with an effect outside of ductor.
+// atStep is the Point that means any step with an effect outside of ductor.
 const atStep scenario.Point = "step"
 
-// life is one process of ductor, from its start to its end or death. It counts each step with an outside effect, so
-// that ductor can end at any of them. After its death, nothing that it does has an effect.
+// life is one ductor process, from its start until it ends or dies. It counts all steps that have an effect outside of
+// ductor, so that ductor can be made to die at any of them. After that, nothing that the process does has an effect.
 type life struct {
 	world    *World
 	number   int
 	launcher *launcher
-	alive    context.Context // done at the death
+	alive    context.Context // cancelled when the process dies
 	end      context.CancelFunc
-	stopping chan struct{} // closed when the process must end or has died
+	stopping chan struct{} // closed when the process must end, and when it dies
 
 	app    *app.App
 	cancel context.CancelFunc
 	ran    chan struct{} // closed when Run has returned
-	err    error         // the error of Run
+	err    error         // error that Run has returned
 
 	mu     sync.Mutex
 	phase  phase
 	counts map[scenario.Point]int
-	plan   plan // the planned end of the process
+	plan   plan // how and when the process will end
 }
 
-// phase is the phase of the end of a process.
+// phase is whether a process is living, ending or dead.
 type phase int
 
 const (
 	living phase = iota
-	asked        // the end was requested
+	asked        // the process must end
 	dead
 )
 
-// step counts a moment. It returns an error if ductor is dead.
+// step counts a step of ductor, and makes ductor die there if that is planned. It returns an error if ductor is dead.
 func (l *life) step(at scenario.Point, what string) error {
 	if l == nil {
 		return nil
@@ -86,7 +86,7 @@ func (l *life) ending() scenario.Stop {
 	return l.plan.Stop
 }
 
-// End ends ductor now or at a later moment, as s describes. It does nothing if ductor is not running.
+// End ends ductor, now or later, as s says. It does nothing if ductor is not running.
 func (w *World) End(s scenario.Stop) {
 	l := w.current()
 	l.mu.Lock()
@@ -107,14 +107,14 @@ func (l *life) stop(when string) {
 	l.phase = asked
 	if how := l.plan.crash(); how != disk.NoCrash {
 		l.mu.Unlock()
-		l.world.disk.medium.Crash(how) // makes all disk calls fail
+		l.world.disk.medium.Crash(how) // from now on, all calls to the disk fail
 		l.mu.Lock()
 		return
 	}
 	close(l.stopping)
 }
 
-// die ends the process in the middle of its work. The disk is already dead.
+// die makes the process dead in the middle of its work. Its disk already fails.
 func (l *life) die() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +129,7 @@ func (l *life) die() {
 	close(l.stopping)
 }
 
-// diskStep counts a disk call, and returns how ductor dies in it.
+// diskStep counts a call to the disk. If the process must die in this call, it returns how.
 func (l *life) diskStep(op disk.Op) disk.Crash {
 	at := map[disk.Op]scenario.Point{disk.Write: scenario.AtWrite, disk.Sync: scenario.AtFlush}[op]
 	if l == nil || at == "" {
@@ -149,10 +149,10 @@ func (l *life) diskStep(op disk.Op) disk.Crash {
 	return how
 }
 
-// plan is the planned end of a process.
+// plan is how and when a process will end.
 type plan struct{ scenario.Stop }
 
-// crash returns the effect of a planned end on the disk.
+// crash returns the effect of the planned end on the disk.
 func (p plan) crash() disk.Crash {
 	switch p.How {
 	case scenario.Crash:
@@ -163,7 +163,7 @@ func (p plan) crash() disk.Crash {
 	return disk.NoCrash
 }
 
-// failed handles a ductor that ended on its own. systemd starts another one.
+// failed handles an unplanned end of ductor. Like systemd, the world then starts ductor again.
 func (l *life) failed(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +178,7 @@ func (l *life) failed(err error) {
 // restartPause is how long systemd waits before it restarts a failed ductor.
 const restartPause = 5 * time.Second
 
-// open builds and starts a ductor, which becomes the current process immediately.
+// open builds and starts a ductor. It is the current one from the beginning.
 func (w *World) open() error {
 	w.lives++
 	l := &life{
@@ -215,7 +215,7 @@ func (w *World) open() error {
 	return nil
 }
 
-// leave ends ductor in order. Agents continue.
+// leave ends ductor normally. Agents continue to run.
 func (l *life) leave() {
 	l.cancel()
 	<-l.ran
@@ -223,7 +223,7 @@ func (l *life) leave() {
 	l.world.log.note("left", "life %d", l.number)
 }
 
-// awaitEnd waits until a dead ductor has stopped, and undoes its writes after its death.
+// awaitEnd waits until a dead ductor runs no more code. Then it reverts the writes of that code after the death.
 func (l *life) awaitEnd() error {
 	if !l.dead() {
 		l.world.disk.release()
@@ -238,7 +238,7 @@ func (l *life) awaitEnd() error {
 	return l.world.disk.thaw()
 }
 
-// RoundTrip makes a call to Telegram, unless ductor is dead.
+// RoundTrip makes a call to Telegram. If ductor is dead, it returns an error instead.
 func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := l.effect("call " + r.URL.Path); err != nil {
 		return nil, err
@@ -259,7 +259,7 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// ductorLog writes ductor's log into the world's log.
+// ductorLog writes the log of ductor to the log of the world.
 type ductorLog struct{ *life }
 
 func (d ductorLog) Write(p []byte) (int, error) {

@@ -9,26 +9,27 @@ import (
 	"time"
 )
 
-// log records events in order: calls to Telegram, prompts and actions of agents, and the processes of ductor.
+// log records the events of a world, in order: calls to Telegram, prompts, actions of agents, and starts and ends of
+// ductor.
 type log struct {
 	began time.Time
-	dir   string // removed from lines
+	dir   string // path that is removed from all lines
 
 	mu    sync.Mutex
 	lines []string
-	last  time.Time // time of the last or the next expected event
-	typed time.Time // time of ductor's last typing
+	last  time.Time // when something happened last, or will happen next
+	typed time.Time // when ductor last showed that it is typing
 }
 
 func newLog(dir string) *log { return &log{began: time.Now(), dir: dir, last: time.Now()} }
 
-// note appends a line about an event.
+// note adds a line about something that has happened.
 func (l *log) note(kind, format string, args ...any) {
 	l.said(kind, format, args...)
 	l.awaits(time.Now())
 }
 
-// said appends a line about an event that does not count as activity.
+// said adds a line about an event that does not count as activity.
 func (l *log) said(kind, format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), l.dir, "")
 	line := fmt.Sprintf("%12.6f %-8s %s", time.Since(l.began).Seconds(), kind, text)
@@ -37,7 +38,7 @@ func (l *log) said(kind, format string, args ...any) {
 	l.lines = append(l.lines, line)
 }
 
-// awaits records that an event may occur at a time, which may be in the future.
+// awaits records that something may happen at a time.
 func (l *log) awaits(moment time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,15 +47,15 @@ func (l *log) awaits(moment time.Time) {
 	}
 }
 
-// works records that ductor reported a working agent.
+// works records that ductor has shown that an agent works.
 func (l *log) works() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.typed = time.Now()
 }
 
-// quietFor returns how long nothing has happened. It is negative while an event is expected. Agents that wait for an
-// answer to a request count as working if waiting is true.
+// quietFor returns for how long nothing has happened. The result is negative if something is expected to happen. If
+// waiting is true, an agent that waits for a user's decision counts as activity.
 func (l *log) quietFor(waiting bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,14 +65,13 @@ func (l *log) quietFor(waiting bool) time.Duration {
 	return time.Since(l.last)
 }
 
-// all returns a copy of the lines.
 func (l *log) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.lines...)
 }
 
-// hash returns a value that is equal for runs with the same events at the same times.
+// hash returns a hash of all lines and their times.
 func (l *log) hash() string {
 	sum := sha256.New()
 	for _, line := range l.all() {

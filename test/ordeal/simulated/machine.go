@@ -17,15 +17,15 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// machine contains the agents, and their data in a runner. Both outlive ductor.
+// machine contains the running agents and their data in a runner. Both survive when ductor ends.
 type machine struct {
 	log       *log
-	home      string // directory of the scripted agents
+	home      string // directory in which the scripted agents store their sessions
 	orphan    time.Duration
 	age       time.Duration
 	installed []string
-	forgets   func() bool // reports whether a power failure made the disk lose a run
-	printed   func()      // called after output of an agent
+	forgets   func() bool // reports whether a power failure makes the machine lose a run
+	printed   func()      // called when an agent has printed something
 
 	mu     sync.Mutex
 	pid    int
@@ -37,10 +37,10 @@ type machine struct {
 
 const shellName = "sh"
 
-// binDir is the directory of the machine's programs.
+// binDir is the directory with the programs of the machine.
 const binDir = "/simulated/bin"
 
-// lookPath finds a program by name or path.
+// lookPath finds a program by its name or path.
 func (m *machine) lookPath(name string) (string, error) {
 	base := filepath.Base(name)
 	if base != shellName && !slices.Contains(m.installed, base) || name != base && name != filepath.Join(binDir, base) {
@@ -79,12 +79,12 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		Shell: func(ctx context.Context, dir, command string) (string, int) {
 			ctx, end := context.WithCancel(ctx)
 			defer end()
-			defer context.AfterFunc(r.life, end)() // the runner ends the program's children
+			defer context.AfterFunc(r.life, end)() // if the program ends, the runner ends its children
 			return m.shell(ctx, r, dir, command)
 		},
 	}
 	m.all.Go(func() {
-		if r.name == shellName { // ductor starts the shell to end children of agents, which a bubble does not have
+		if r.name == shellName { // ductor starts a shell to end children of agents; a bubble has none
 			r.end(cli.ExitStatus{})
 			return
 		}
@@ -100,7 +100,7 @@ func (m *machine) find(id cli.RunID) *run {
 	return m.runs[id]
 }
 
-// list returns the runs, sorted by process id.
+// list returns all runs, sorted by process ID.
 func (m *machine) list() []*run {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *machine) forget(id cli.RunID) {
 	delete(m.runs, id)
 }
 
-// close kills the remaining runs.
+// close kills all runs.
 func (m *machine) close() {
 	m.mu.Lock()
 	m.closed = true
@@ -129,7 +129,7 @@ func (m *machine) close() {
 	m.all.Wait()
 }
 
-// event records an action of an agent.
+// event records something that an agent has done.
 func (m *machine) event(r *run, token scenario.Token, what judge.What, name string) {
 	r.note("agent", "%s %s %s", token, what, name)
 	m.mu.Lock()
@@ -139,14 +139,14 @@ func (m *machine) event(r *run, token scenario.Token, what judge.What, name stri
 	})
 }
 
-// did returns the agents' actions.
+// did returns everything that agents have done.
 func (m *machine) did() []judge.AgentEvent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.events)
 }
 
-// powerOff ends all agents at once. Only their data on the disk remains, which may be none.
+// powerOff ends all agents at once. Only their data on the disk remains.
 func (m *machine) powerOff() {
 	for _, r := range m.list() {
 		r.end(cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen})

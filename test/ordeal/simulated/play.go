@@ -20,16 +20,16 @@ import (
 // Without returns the kinds of steps that this world does not support.
 func Without() []string {
 	return []string{
-		"clock", "suspend", // the clock of a bubble cannot be changed
+		"clock", "suspend", // a bubble's clock cannot be changed
 		"terminal", // a bubble has no sockets
 	}
 }
 
-// mostRest limits the time until all work of the world is done. It exceeds every ban.
+// mostRest limits how long a world may need to finish all work. It is longer than any ban.
 const mostRest = 12 * time.Hour
 
-// Play plays a scenario in a world below an empty directory. It returns the evidence and a log. It must run in a
-// bubble.
+// Play plays a scenario. It creates a world in an empty directory. It returns the evidence, the lines of the world's
+// log, and their hash. It must run in a bubble.
 func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []string, string) {
 	w := New(t, dir, s)
 	p := &player{World: w, evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: secret},
@@ -56,16 +56,16 @@ func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []stri
 	return p.evidence, w.Log(), w.log.hash()
 }
 
-// player performs the steps of a scenario.
+// player plays the steps of a scenario.
 type player struct {
 	*World
 	number   int // number of the current step
 	evidence judge.Evidence
-	sent     map[scenario.Token]telegram.Message // the message of each prompt
+	sent     map[scenario.Token]telegram.Message // message with each prompt
 	spoiled  *spoil.Telegram
-	release  map[int]func(int) // delayed updates, by the step that releases them
-	answered sync.WaitGroup    // presses and webhook deliveries that wait for an answer
-	notes    []func()          // add answers to the evidence; guarded by the world's mu
+	release  map[int]func(int) // functions that deliver delayed updates, by the step at which they must be called
+	answered sync.WaitGroup    // goroutines that wait for the answer to a button or a webhook
+	notes    []func()          // functions that add answers to the evidence; mu of the world guards it
 }
 
 func (p *player) trouble(what string, err error) {
@@ -122,7 +122,7 @@ func (p *player) perform(step scenario.Step) {
 
 func effect(name string) string { return "echo " + name + " >> effects.log" }
 
-// post sends a text. Mallory and viewers may send texts, too.
+// post sends a text. Users who may not use the bot can send texts, too.
 func (p *player) post(by scenario.Person, in scenario.Place, token, old scenario.Token, text string,
 	opts ...telegram.SendOption) telegram.Message {
 	c, topic, at := p.town.find(in, by)
@@ -228,7 +228,7 @@ func (p *player) schedule(s scenario.Schedule) {
 	p.post(s.By, s.In, s.Token, "", "/cron "+when+" "+s.Script(effect))
 }
 
-// inMinutes formats a duration for a schedule.
+// inMinutes formats a duration for a schedule, in minutes.
 func inMinutes(d time.Duration) string {
 	if d >= time.Hour && d%time.Hour == 0 {
 		return fmt.Sprintf("%d hours", d/time.Hour)
@@ -236,7 +236,7 @@ func inMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", d/time.Minute)
 }
 
-// kill kills agents, or the runner that would report their exit.
+// kill kills agents. If it kills the runner, it stays unknown how they ended.
 func (p *player) kill(s scenario.Kill) {
 	for _, r := range p.machine.list() {
 		r.mu.Lock()
@@ -251,7 +251,7 @@ func (p *player) kill(s scenario.Kill) {
 	}
 }
 
-// about returns the bot's newest message about a prompt for which wanted returns true.
+// about returns the bot's newest message about a prompt with which wanted returns true.
 func (p *player) about(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	prompt := p.sent[token]
 	for _, c := range p.town.chats {
@@ -267,7 +267,7 @@ func (p *player) about(token scenario.Token, wanted func(telegram.Message) bool)
 	return telegram.Message{}, false
 }
 
-// mentions reports whether a text contains a token, or one of its words or effects.
+// mentions reports whether a text contains a token, or a word or effect with the token.
 func mentions(text string, token scenario.Token) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, string(token))
@@ -282,7 +282,7 @@ func mentions(text string, token scenario.Token) bool {
 	}
 }
 
-// tap presses a button, and records the answer when it arrives.
+// tap presses a button. It records the answer when that arrives.
 func (p *player) tap(by scenario.Person, on telegram.Message, b telegram.Button) {
 	if b.Data == "" {
 		return
@@ -335,7 +335,7 @@ func (p *player) press(s scenario.Press) {
 	}
 }
 
-// pressAny presses a random button of a place.
+// pressAny presses one of the buttons in a chat.
 func (p *player) pressAny(s scenario.PressAny) {
 	type shown struct {
 		on telegram.Message

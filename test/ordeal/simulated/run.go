@@ -18,7 +18,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// run is a program from its start to its end, with its output.
+// run is a program that runs or has run, with its output.
 type run struct {
 	machine *machine
 	id      cli.RunID
@@ -28,26 +28,26 @@ type run struct {
 	signals chan os.Signal
 	life    context.Context
 	kill    context.CancelFunc
-	done    chan struct{} // closed at the end
+	done    chan struct{} // closed when the program has ended
 	in      input
 	stderr  tail
 
 	mu      sync.Mutex
-	deaf    bool // ignores SIGTERM
+	deaf    bool // the program ignores SIGTERM
 	by      cli.Terminator
 	ended   bool
 	exit    cli.ExitStatus
-	out     []byte // output after the offset freed
+	out     []byte // output from the position freed on
 	freed   int64
 	printed []stamp
 	changed signal
-	prompt  scenario.Token // token of the last prompt that the agent started
-	owner   *process       // the process of a living ductor; nil for none
+	prompt  scenario.Token // token of the newest prompt that the agent has started
+	owner   *process       // the process of the running ductor; nil if none is attached
 	orphan  *time.Timer
 	age     *time.Timer
 }
 
-// stamp is the time at which the output at an offset was printed.
+// stamp is when the output at a position was printed.
 type stamp struct {
 	offset int64
 	at     time.Time
@@ -55,7 +55,7 @@ type stamp struct {
 
 func (r *run) String() string { return fmt.Sprintf("%s %d", r.name, r.pid) }
 
-// outputOf is a program's standard output: a file to which it appends.
+// outputOf is the standard output of a program, which is a file.
 type outputOf struct{ *run }
 
 func (o outputOf) Write(p []byte) (int, error) {
@@ -68,7 +68,7 @@ func (o outputOf) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// append appends to the output. It returns false if the program has ended.
+// append adds output. It returns false if the program has ended.
 func (r *run) append(p []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *run) append(p []byte) bool {
 	return true
 }
 
-// note writes a log line. Lines of probes do not count as activity.
+// note adds a line to the log. If the program only checks an agent, the line does not count as activity.
 func (r *run) note(kind, format string, args ...any) {
 	note := r.machine.log.note
 	if r.purpose.Mode == "" {
@@ -90,7 +90,8 @@ func (r *run) note(kind, format string, args ...any) {
 	note(kind, "%s: %s", r, fmt.Sprintf(format, args...))
 }
 
-// heard records the prompts that the agent starts. Each prompt begins with its token. ductor may join several prompts.
+// heard records which prompts the agent starts. ductor may have joined several prompts. Each of them begins with its
+// token.
 func (r *run) heard(prompt string) {
 	for _, token := range tokensOf(prompt) {
 		r.mu.Lock()
@@ -100,7 +101,7 @@ func (r *run) heard(prompt string) {
 	}
 }
 
-// answered records the prompts whose answers are complete.
+// answered records for which prompts the agent has written the whole answer.
 func (r *run) answered(prompt string) {
 	for _, token := range tokensOf(prompt) {
 		r.machine.event(r, token, judge.Done, "")
@@ -116,10 +117,10 @@ func tokensOf(prompt string) (all []scenario.Token) {
 	return all
 }
 
-// wrote records the effect of a file.
+// wrote records an effect that consists of a file.
 func (r *run) wrote(_, text string) { r.effect(text) }
 
-// asked records the answer to a request for permission.
+// asked records whether a request for permission was allowed.
 func (r *run) asked(about string, allowed bool) {
 	what := judge.Denied
 	if allowed {
@@ -142,7 +143,7 @@ func (r *run) effect(name string) {
 
 var tokenPattern = regexp.MustCompile(`^p\d+$`)
 
-// end records how the program ended, and ends its children.
+// end records how the program has ended, and ends its children.
 func (r *run) end(how cli.ExitStatus) {
 	r.mu.Lock()
 	if !r.ended {
@@ -151,7 +152,7 @@ func (r *run) end(how cli.ExitStatus) {
 		if r.exit.By == "" {
 			r.exit.By = r.by
 		}
-		if r.by == cli.EndedUnseen { // the runner was killed
+		if r.by == cli.EndedUnseen { // the runner was killed, so it is unknown how the program ended
 			r.exit.Code, r.exit.Signal = cli.CodeUnknown, false
 		}
 		r.note("end", "%+v", r.exit)
@@ -168,7 +169,6 @@ func (r *run) end(how cli.ExitStatus) {
 	}
 }
 
-// stopTimers stops the run's timers. The caller holds mu.
 func (r *run) stopTimers() {
 	for _, t := range []*time.Timer{r.orphan, r.age} {
 		if t != nil {
@@ -187,7 +187,7 @@ func (r *run) ignoreTerm() {
 	r.deaf = true
 }
 
-// stop ends the program with SIGTERM, and with SIGKILL after the grace period.
+// stop ends the program with SIGTERM. If it still runs after the time grace, it uses SIGKILL.
 func (r *run) stop(ctx context.Context, grace time.Duration, by cli.Terminator) {
 	r.mu.Lock()
 	if r.by == "" {
@@ -216,7 +216,7 @@ func (r *run) signal(s os.Signal) {
 	}
 }
 
-// abandon lets the machine end the run if no ductor attaches for a while.
+// abandon ends the run if no ductor attaches to it for a time.
 func (r *run) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +231,7 @@ func (r *run) abandon() {
 	r.orphan = time.AfterFunc(after, func() { r.killBy(cli.EndedOrphaned) })
 }
 
-// limit starts to measure the age of the run.
+// limit ends the run when it has become too old.
 func (r *run) limit() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,7 +243,7 @@ func (r *run) limit() {
 	}
 }
 
-// left describes the run for the next ductor.
+// left returns the description of the run that the next ductor gets.
 func (r *run) left() cli.LeftRun {
 	read, closed := r.in.state()
 	r.mu.Lock()
@@ -254,7 +254,7 @@ func (r *run) left() cli.LeftRun {
 	}
 }
 
-// trim deletes the output before an offset.
+// trim deletes the output before a position.
 func (r *run) trim(before int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,7 +263,7 @@ func (r *run) trim(before int64) {
 	}
 }
 
-// readAt reads output from an offset. It waits for output until gone is closed.
+// readAt reads output from a position. It waits for output until gone is closed.
 func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	for {
 		r.mu.Lock()
@@ -293,7 +293,7 @@ func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	}
 }
 
-// when returns the time at which the output at an offset was printed.
+// when returns when the output at a position was printed.
 func (r *run) when(offset int64) (at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -306,7 +306,7 @@ func (r *run) when(offset int64) (at time.Time) {
 	return at
 }
 
-// input is a program's standard input: a pipe without a limit.
+// input is the standard input of a program: a pipe that never blocks the writer.
 type input struct {
 	mu      sync.Mutex
 	text    []byte
@@ -359,7 +359,7 @@ func (i *input) Read(p []byte) (int, error) {
 	}
 }
 
-// tail stores the end of standard error.
+// tail contains the end of the output on standard error.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

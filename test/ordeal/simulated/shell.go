@@ -12,10 +12,10 @@ import (
 
 var interrupt os.Signal = syscall.SIGINT
 
-// shell runs a small part of the shell's language: echo with > or >>, sleep, cat, true, false and exit, joined by ; or
-// &&. A real shell can run the same commands.
+// shell runs a command. It knows only a small part of a shell: echo with > or >>, sleep, cat, true, false and exit,
+// joined by ; or &&. A real shell does the same with such a command.
 func (m *machine) shell(ctx context.Context, r *run, dir, command string) (output string, code int) {
-	if r.life.Err() != nil { // an ended program starts nothing
+	if r.life.Err() != nil { // a program that has ended starts nothing
 		return "", 128 + int(syscall.SIGKILL)
 	}
 	r.note("command", "%s", command)
@@ -86,7 +86,7 @@ func echo(r *run, dir string, words []string) (output string, code int, exits bo
 		f, err := os.OpenFile(filepath.Join(dir, words[i+1]), how, 0o644)
 		if err == nil {
 			_, err = f.WriteString(strings.Join(words[:i], " ") + "\n")
-			_ = f.Close() // the data is written already
+			_ = f.Close() // the data is already written
 		}
 		if err != nil {
 			return err.Error() + "\n", 1, false

@@ -1,6 +1,6 @@
 package simulated
 
-// signal wakes all goroutines that wait for a change. The zero value is ready to use. The owner's lock guards it.
+// signal wakes goroutines that wait for a change. The zero value is ready to use. A mutex of the caller must guard it.
 type signal struct{ ch chan struct{} }
 
 // wait returns a channel that the next broadcast closes.

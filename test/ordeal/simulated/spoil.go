@@ -34,7 +34,7 @@ func (p *player) spoilUpdates(s scenario.Updates) {
 	}
 }
 
-// releaseUpdates releases the updates that are delayed until a step.
+// releaseUpdates delivers the updates that were delayed until this step.
 func (p *player) releaseUpdates(step int) {
 	if release := p.release[step]; release != nil {
 		release(0)
@@ -42,7 +42,7 @@ func (p *player) releaseUpdates(step int) {
 	}
 }
 
-// migratedID is the id of a supergroup that was a group.
+// migratedID is the ID of a group after it has become a supergroup.
 const migratedID telegram.ChatID = -1000000000901
 
 func (p *player) happen(s scenario.Happen) {

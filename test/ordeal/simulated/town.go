@@ -8,19 +8,18 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// town has the users of a world and their chats.
+// town contains the users of a world and their chats.
 type town struct {
 	people map[scenario.Person]*telegram.Person
 	chats  []*square
 }
 
-// square is a chat of the town.
 type square struct {
 	*telegram.Chat
 	name   scenario.Place
 	kind   scenario.ChatKind // empty for a private chat
 	topics map[scenario.Place]telegram.TopicID
-	before telegram.ChatID // the group's id before it became a supergroup
+	before telegram.ChatID // ID of a group before it became a supergroup
 	hurt   map[scenario.Place]bool
 }
 
@@ -37,7 +36,7 @@ func idOf(p scenario.Person) telegram.UserID {
 	return 0
 }
 
-// groupID returns the id of a group by its index in the options.
+// groupID returns the ID of group i in the options of the scenario.
 func groupID(kind scenario.ChatKind, i int) telegram.ChatID {
 	if kind == scenario.Group {
 		return telegram.ChatID(-501 - i)
@@ -79,7 +78,7 @@ func (t town) group(s *telegram.Server, c scenario.Chat, id telegram.ChatID) *sq
 	return q
 }
 
-// groups returns the ids of all groups, as TOML.
+// groups returns the IDs of all groups as a TOML array.
 func (t town) groups() string {
 	var ids []string
 	for _, c := range t.chats {
@@ -90,7 +89,7 @@ func (t town) groups() string {
 	return "[" + strings.Join(ids, ", ") + "]"
 }
 
-// find returns the chat and topic of a place. An empty place is the private chat of by.
+// find returns the chat and the topic of a place. If in is empty, it is the private chat of by.
 func (t town) find(in scenario.Place, by scenario.Person) (*square, telegram.TopicID, scenario.Place) {
 	if in == "" {
 		in = scenario.Place(by)

@@ -21,7 +21,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// World is ductor with its environment, in a bubble of synctest.
+// World is a ductor with everything around it: Telegram, agents and a disk. It lives in a bubble of synctest.
 type World struct {
 	Telegram *telegram.Server
 
@@ -35,20 +35,20 @@ type World struct {
 	town    town
 
 	lives   int
-	stops   []judge.Stop // owned by the goroutine that starts processes, until it has ended
-	failure error        // error of a start; owned by the same goroutine
+	stops   []judge.Stop // used only by the goroutine that starts ductor, until that goroutine has ended
+	failure error        // error of a start; used only by the same goroutine
 	ended   chan struct{}
 	living  sync.WaitGroup
 
 	mu   sync.Mutex
 	life *life
-	gone time.Time // end of Telegram's outage
+	gone time.Time // end of the time in which Telegram is unreachable
 }
 
-// secret is in the environment of ductor and its agents, and must not appear elsewhere.
+// secret is in the environment of ductor and of its agents. It must not appear anywhere else.
 const secret = "sk-ordeal-4f1c9b7e5d2a8c6037e1"
 
-// New creates a world below an empty directory. It does not start ductor.
+// New creates a world in an empty directory. It does not start ductor.
 func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	t.Helper()
 	o := s.Options
@@ -77,14 +77,14 @@ func (w *World) leave(until time.Time) {
 	w.gone = until
 }
 
-// away reports whether Telegram is unreachable.
+// away reports whether Telegram is unreachable now.
 func (w *World) away() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Now().Before(w.gone)
 }
 
-// called records a call to Telegram. Typing and polling do not count as activity.
+// called records a call to Telegram. Polling and typing do not count as activity.
 func (w *World) called(c telegram.Call) {
 	if c.RetryAfter > 0 {
 		w.log.awaits(c.At.Add(time.Duration(c.RetryAfter) * time.Second))
@@ -104,8 +104,9 @@ func (w *World) called(c telegram.Call) {
 
 func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
 
-// socketFiles returns the sockets in the state directory. A bubble does not support them. Directories with their
-// names prevent ductor from listening, which it tolerates.
+// socketFiles returns the names of the sockets in ductor's state directory. A bubble does not support sockets. The
+// world creates directories with these names, so that ductor cannot listen there; ductor then works without the
+// sockets.
 func socketFiles() []string { return []string{"attach.sock", "terminal.sock", "mcp.sock"} }
 
 func (w *World) makeDirs() {
@@ -135,7 +136,7 @@ func agentsOf(o scenario.Options) []string {
 	return o.Agents
 }
 
-// askTimeout returns how long users may take to answer requests. This is shorter than the default, to save time.
+// askTimeout returns how long users have to decide a request. It is shorter than the default, to save time.
 func askTimeout(o scenario.Options) string {
 	for _, s := range o.Settings {
 		if s.Key == "permissions.ask_timeout" {
@@ -145,7 +146,7 @@ func askTimeout(o scenario.Options) string {
 	return `"5m"`
 }
 
-// configure writes and reads the configuration. It includes the webhook if hook is true.
+// configure writes a configuration and reads it. If hook is true, the configuration contains a webhook.
 func (w *World) configure(o scenario.Options, hook bool) {
 	var b strings.Builder
 	set := func(key, value string) { fmt.Fprintf(&b, "%s = %s\n", key, value) }
@@ -183,7 +184,7 @@ func (w *World) configure(o scenario.Options, hook bool) {
 	w.cfg = cfg
 }
 
-// Start starts ductor, and restarts it whenever it ends, until Stop.
+// Start starts ductor. Until Stop is called, it starts ductor again whenever ductor has ended.
 func (w *World) Start() error {
 	err := w.open()
 	if err == nil {
@@ -204,7 +205,7 @@ func (w *World) current() *life {
 	return w.life
 }
 
-// startNext ends the current process as planned, waits for its end, and starts the next process.
+// startNext ends the current ductor as planned, waits until it has ended, and starts the next one.
 func (w *World) startNext() {
 	for {
 		l := w.current()
@@ -240,7 +241,7 @@ func (w *World) replace(l *life) error {
 	return nil
 }
 
-// openAgain starts the next process. systemd retries if ductor dies at the start or its disk fails.
+// openAgain starts the next ductor. If that dies while it starts or if its disk fails, it tries again, like systemd.
 func (w *World) openAgain() (err error) {
 	for range mostStarts {
 		if err = w.open(); err == nil {
@@ -248,7 +249,7 @@ func (w *World) openAgain() (err error) {
 		}
 		l := w.current()
 		w.log.note("failed", "start of life %d: %v", l.number, err)
-		time.Sleep(restartPause) // ductor may be killed again in the meantime
+		time.Sleep(restartPause) // ductor may die again in this time
 		switch {
 		case l.dead():
 			w.stops = append(w.stops, judge.Stop{How: l.ending().How, At: time.Now(), Up: time.Now()})
@@ -264,20 +265,20 @@ func (w *World) openAgain() (err error) {
 	return err
 }
 
-// isOfDisk reports whether ductor ended because of its disk. systemd starts it again.
+// isOfDisk reports whether ductor has ended because of an error of its disk. systemd then starts it again.
 func isOfDisk(err error) bool {
 	return errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDiskFull) ||
 		errors.Is(err, orchestrator.ErrDamaged)
 }
 
-// mostStarts is the maximum number of failed starts.
+// mostStarts limits how often openAgain tries.
 const mostStarts = 1000
 
-// quiet is how long there must be no activity before Settle returns.
+// quiet is how long nothing must have happened before Settle returns.
 const quiet = 90 * time.Second
 
-// Settle waits until there is no activity, at most for most. If waiting is true, it also waits until agents' requests
-// are answered.
+// Settle waits until nothing happens any more. It returns an error if that takes longer than most. If waiting is true,
+// it also waits until all requests of agents are decided.
 func (w *World) Settle(most time.Duration, waiting bool) error {
 	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting &&
 		w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
@@ -288,7 +289,7 @@ func (w *World) Settle(most time.Duration, waiting bool) error {
 	return nil
 }
 
-// Stop ends ductor in order, and then its agents. After it returns, nothing of the world runs.
+// Stop ends ductor normally, and then its agents. After that, nothing of the world runs.
 func (w *World) Stop() error {
 	close(w.ended)
 	w.living.Wait()
@@ -308,5 +309,5 @@ func (w *World) Stop() error {
 	return err
 }
 
-// Log returns the recorded events.
+// Log returns the lines of the world's log.
 func (w *World) Log() []string { return w.log.all() }

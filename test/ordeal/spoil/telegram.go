@@ -1,4 +1,4 @@
-// Package spoil applies the faults of scenarios to the simulated Telegram, for both worlds.
+// Package spoil makes the simulated Telegram fail as a scenario says. Both worlds use it.
 package spoil
 
 import (
@@ -9,7 +9,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Telegram is a simulated Telegram with the faults of a scenario.
+// Telegram is a simulated Telegram that can fail.
 type Telegram struct {
 	Server *telegram.Server
 
@@ -17,7 +17,7 @@ type Telegram struct {
 	injected []*telegram.Injected
 }
 
-// Calls makes calls fail. It ignores scenario.Away, because the world itself interrupts the connection.
+// Calls makes calls fail. It does nothing for scenario.Away: the world itself must interrupt the connection.
 func (t *Telegram) Calls(s scenario.Telegram) {
 	f := telegram.Fault{Method: s.Method, Skip: s.Skip, Times: s.Times, RetryAfter: max(1, int(s.For.Seconds()))}
 	switch s.Fault {
@@ -57,7 +57,7 @@ func (t *Telegram) inject(f telegram.Fault) {
 	t.injected = append(t.injected, t.Server.Inject(f))
 }
 
-// Updates disturbs the delivery of updates. If it delays updates, it returns the function that releases them, otherwise
+// Updates changes how updates are delivered. If it delays them, it returns a function that delivers them, otherwise
 // nil.
 func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	switch s.How {
@@ -71,7 +71,7 @@ func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	return nil
 }
 
-// Heal ends all faults except delayed updates.
+// Heal ends all faults, except that delayed updates stay delayed.
 func (t *Telegram) Heal() {
 	t.mu.Lock()
 	for _, f := range t.injected {

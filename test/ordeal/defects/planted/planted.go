@@ -1,11 +1,11 @@
-// Package planted reports to ductor which defect is active. Only the patches in this directory use it, so only the
-// program that tests the harness contains it.
+// Package planted tells ductor which of the planted bugs is active. Only patches of command defects import it, so
+// ductor itself does not contain it.
 package planted
 
 import "os"
 
-// name is the active defect of this process.
+// name is the bug that is active in this process, or "".
 var name = os.Getenv("ORDEAL_DEFECT")
 
-// On reports whether a defect is active.
+// On reports whether a planted bug is active.
 func On(defect string) bool { return name == defect }
