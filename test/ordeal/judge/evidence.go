@@ -21,12 +21,17 @@ type Evidence struct {
 	Calls     []telegram.Call
 	Documents map[string]string // contents of the bot's documents, by the FileID of their Media
 	Pending   int               // number of updates that the bot did not acknowledge
+	Cuts      []time.Time       // when connections broke, maybe during calls that did not arrive
 
 	// Actions of agents, in order of time.
 	Agents []AgentEvent
 
 	// Stops are the ends of ductor, in order.
 	Stops []Stop
+
+	// DiskFailures are the calls that the disk of the database did not carry out as usual, in order. It is nil if the
+	// world cannot observe them.
+	DiskFailures []DiskFailure
 
 	// Files are the project's files, by path.
 	Files map[string]string
@@ -115,6 +120,12 @@ type Stop struct {
 	How scenario.Ending
 	At  time.Time // time of death
 	Up  time.Time // start of the next process
+}
+
+// DiskFailure is a call that the disk failed or delayed because of a fault of the scenario.
+type DiskFailure struct {
+	Fault scenario.DiskFault
+	At    time.Time
 }
 
 // Violation is a violated rule.

@@ -9,12 +9,51 @@ import (
 
 // This file finds the writes that a power failure or a failing disk may have undone.
 
-// failedFlush reports whether a flush failed; then the same data may be lost as in a power failure.
-func (f *facts) failedFlush() bool {
-	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
-		d, ok := s.(scenario.Disk)
-		return ok && (d.Fault == scenario.DiskFsync || d.Fault == scenario.DiskEIO)
-	})
+// lazyWindow is how long an unflushed write may wait for the disk, with a margin.
+const lazyWindow = 3 * time.Second
+
+// sharedWindow is how long a write may wait for others to share their transaction, with a margin. An error of the disk
+// undoes the transaction.
+const sharedWindow = 100 * time.Millisecond
+
+// letGo is how long a ductor whose disk failed lets go of its work before it ends. It can store nothing during that
+// time.
+const letGo = 15 * time.Second
+
+// slowWindow replaces lazyWindow if the disk was slow or failed before the power did.
+const slowWindow = 2 * time.Minute
+
+// lostSince returns the time from which on ductor's writes before a stop may be lost. It returns false if the stop lost
+// none.
+func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
+	if s.How == scenario.Power {
+		return s.At.Add(-f.powerWindow(s)), true
+	}
+	failed, ok := f.failedBefore(s)
+	switch {
+	case !ok:
+		return time.Time{}, false
+	case failed.Fault == scenario.DiskFsync: // the disk forgets what the flush was to store
+		return failed.At.Add(-lazyWindow), true
+	}
+	return failed.At.Add(-sharedWindow), true
+}
+
+// failedBefore returns the first error of the disk after which ductor was ending when it stopped.
+func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
+	for _, d := range f.DiskFailures {
+		ends := d.Fault == scenario.DiskFsync || d.Fault == scenario.DiskEIO
+		if ends && !d.At.After(s.At) && s.At.Sub(d.At) < letGo {
+			return d, true
+		}
+	}
+	return DiskFailure{}, false
+}
+
+// wasLost reports whether a stop undid what ductor stored at a time before it.
+func (f *facts) wasLost(s Stop, at time.Time) bool {
+	since, lost := f.lostSince(s)
+	return lost && !at.Before(since) && !at.After(s.At)
 }
 
 // fullDisk returns the longest time for which the disk was full. During that time ductor cannot store the ids of its
@@ -30,43 +69,41 @@ func (f *facts) fullDisk() (most time.Duration) {
 
 // powerWindow returns the period before a power failure in which a turn may have started that runs again afterwards.
 // docs/invariants.md allows one second. A slow or failing disk extends it.
-func (f *facts) powerWindow() time.Duration {
-	if slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool { _, disk := s.(scenario.Disk); return disk }) {
-		return 2 * time.Minute
+func (f *facts) powerWindow(s Stop) time.Duration {
+	if f.diskFailedIn(s.At.Add(-slowWindow), s.At) {
+		return slowWindow
 	}
 	return lazyWindow
 }
 
-// tookBack reports whether a power failure or a failed flush before this time undid an event just before it, so that
-// the prompt waited again.
-func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
-	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		window := f.powerWindow()
-		switch {
-		case s.How == scenario.Power:
-		case f.failedFlush():
-			window = failedWindow
-		default:
-			return false
-		}
-		return !s.At.Before(e.At) && s.At.Sub(e.At) < window && !s.At.After(before)
+// diskFailedIn reports whether the disk failed or was slow in a period. If the world cannot observe its disk, every
+// fault of the scenario may have been in the period.
+func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) bool {
+	isOne := func(fault scenario.DiskFault) bool { return len(faults) == 0 || slices.Contains(faults, fault) }
+	if f.DiskFailures == nil {
+		return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
+			d, ok := s.(scenario.Disk)
+			return ok && isOne(d.Fault)
+		})
+	}
+	return slices.ContainsFunc(f.DiskFailures, func(d DiskFailure) bool {
+		return isOne(d.Fault) && !d.At.Before(from) && !d.At.After(to)
 	})
 }
 
-// lazyWindow is how long an unflushed write may wait for the disk, with a margin.
-const lazyWindow = 3 * time.Second
+// tookBack reports whether a power failure or a failed disk before this time undid an event just before it, so that the
+// prompt waited again.
+func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(before) && f.wasLost(s, e.At) })
+}
 
-// failedWindow is how long before the end of a ductor whose flush failed its data may be lost. It first lets go of its
-// work.
-const failedWindow = lazyWindow + 15*time.Second
-
-// beganJustBefore reports whether the last run of a prompt before a power failure began within window before it.
-func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.Duration) bool {
+// lostBegin reports whether a stop undid the begin of the last run of a prompt before it.
+func (f *facts) lostBegin(token scenario.Token, s Stop) bool {
 	var began time.Time
 	for _, e := range f.events[token] {
-		if !e.At.After(at) && (began.IsZero() || e.What == Got) {
+		if !e.At.After(s.At) && (began.IsZero() || e.What == Got) {
 			began = e.At
 		}
 	}
-	return !began.IsZero() && at.Sub(began) < window
+	return !began.IsZero() && f.wasLost(s, began)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"ductor/internal/sim/telegram"
 	"ductor/test/ordeal/scenario"
@@ -77,8 +78,49 @@ func ran(f *facts) (all []Violation) {
 		if (said || s.By == Webhook) && f.vanished(s) {
 			all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
 		}
+		if job && f.missed(s) {
+			all = append(all, Violation{Token: token, Detail: "its time came, and nothing of it ran"})
+		}
 	}
 	return all
+}
+
+// missed reports whether a job left no trace although its time came. ductor confirmed the job, and nobody stopped or
+// changed it.
+func (f *facts) missed(s Sent) bool {
+	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
+		return false
+	}
+	added, ok := f.added(s)
+	if !ok {
+		return false
+	}
+	c, _ := f.chat(s.In)
+	heard := func(m telegram.Message) bool {
+		return c.place(m) == s.In && m.ID > added.Message && (mentions(m.Text, s.Token) || strings.Contains(m.Text, "⚠️"))
+	}
+	due := added.At.Add(f.jobs[s.Token].After + f.jobs[s.Token].Every)
+	return due.Add(jobPatience).Before(f.Ended) && !f.diedBetween(f.Ended.Add(-jobPatience), f.Ended) &&
+		!f.waits(c)[s.In] && !slices.ContainsFunc(c.said(), heard)
+}
+
+// jobPatience is how long ductor may need to start a job that is due.
+const jobPatience = 5 * time.Minute
+
+// added returns the press that added a job. It returns false if there is none, if a stop may have undone it, or if a
+// later press in the conversation may have changed the job.
+func (f *facts) added(s Sent) (added Press, ok bool) {
+	for _, p := range f.Presses {
+		switch {
+		case !listed(p.By) || p.In != s.In:
+		case isOne(p.Label, scenario.AddJob) && f.pressed(p, s.Token) && says(p.Answer, "cron.added"):
+			added, ok = p, true
+		case !isOne(p.Label, scenario.AddJob, scenario.AllowOnce, scenario.Deny, scenario.AllowSession,
+			scenario.AllowRule, scenario.ShowAgain, scenario.RunAgain):
+			ok = false
+		}
+	}
+	return added, ok && !slices.ContainsFunc(f.Stops, func(stop Stop) bool { return f.wasLost(stop, added.At) })
 }
 
 // vanished reports whether a prompt that no user stopped left no trace.

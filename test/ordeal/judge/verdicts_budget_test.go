@@ -80,6 +80,30 @@ func verdictsOfBudgets() []verdict {
 			s.agent(Done, "p1", "")
 			s.agent(Got, "p2", "")
 		}},
+		{"a budget that another conversation spent before the prompt came", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.pass()
+			s.says("ann", annChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget that another conversation spent before the previous turn ended", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.says("ann", annChat, "p3")
+			s.agent(Done, "p1", "")
+			s.pass()
+			s.agent(Done, "p2", "")
+			s.agent(Got, "p3", "")
+		}},
+		{"a budget that another conversation spent when the previous turn ended", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.says("ann", annChat, "p3")
+			s.agent(Done, "p1", "")
+			s.agent(Done, "p2", "")
+			s.agent(Got, "p3", "")
+		}},
 		{"a budget that was spent in between", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("owner", ownerChat, "p2")

@@ -21,12 +21,37 @@ func verdictsOfCards() []verdict {
 		}},
 		{"a card whose number a failed flush lost", failedFlush, "", func(s *stage) {
 			running(s)
-			s.now = s.now.Add(time.Second)
+			s.diskFails(scenario.DiskFsync)
 			s.stops(scenario.Restart)
 		}},
-		{"a card whose number a failing disk did not take", "disk eio times 1\n" + plainPrompt, "", func(s *stage) {
+		{"a card that came long after a failed flush", failedFlush, "rest", func(s *stage) {
+			s.diskFails(scenario.DiskFsync)
+			s.now = s.now.Add(time.Minute)
+			running(s)
+			s.now = s.now.Add(5 * time.Second)
+			s.stops(scenario.Restart)
+		}},
+		{"a card whose number a failing disk did not take", failedDisk, "", func(s *stage) {
+			s.diskFails(scenario.DiskEIO)
+			running(s)
+			s.stops(scenario.Restart)
+		}},
+		{"a card whose number was taken before the disk failed", failedDisk, "rest", func(s *stage) {
 			running(s)
 			s.now = s.now.Add(time.Second)
+			s.diskFails(scenario.DiskEIO)
+			s.stops(scenario.Restart)
+		}},
+		{"a card that came just before the disk was full", fullDisk, "", func(s *stage) {
+			running(s)
+			s.diskFails(scenario.DiskFull)
+			s.stops(scenario.Restart)
+		}},
+		{"a card that came long after the disk was full", fullDisk, "rest", func(s *stage) {
+			s.diskFails(scenario.DiskFull)
+			s.now = s.now.Add(time.Minute)
+			running(s)
+			s.now = s.now.Add(5 * time.Second)
 			s.stops(scenario.Restart)
 		}},
 		{"a card whose number a full disk did not take", fullDisk, "", func(s *stage) {

@@ -30,7 +30,7 @@ func (o *ordeal) gather() {
 			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that the call succeeded
 		}
 	}
-	e.Pending = o.srv.PendingUpdates()
+	e.Pending, e.Cuts = o.srv.PendingUpdates(), o.line.breaks()
 	e.Agents = o.did()
 	e.Documents = map[string]string{}
 	for _, name := range o.places.order {

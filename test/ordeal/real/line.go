@@ -195,6 +195,13 @@ func (l *line) chance(one int) bool {
 // transit is the most time that a call or its response takes through a line.
 const transit = time.Second
 
+// breaks returns the times at which connections ended prematurely.
+func (l *line) breaks() []time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.cuts)
+}
+
 // mayHaveLost reports whether the response to a call may be lost: a connection ended before it was sent, or soon after.
 func (l *line) mayHaveLost(answered time.Time, late time.Duration) bool {
 	l.mu.Lock()

@@ -48,7 +48,7 @@ func (p *player) lookBehind() {
 	for _, note := range p.notes {
 		note()
 	}
-	e.Stops = p.stops
+	e.Stops, e.DiskFailures = p.stops, p.disk.failures()
 	e.Texts = p.files("state")
 	e.Texts["the log"] = strings.Join(p.logOfDuctor(), "\n")
 	if err := store.Check(context.Background(), filepath.Join(p.path("state"), app.DatabaseFile)); err != nil {
