@@ -16,7 +16,7 @@ import (
 func Rules() []Rule {
 	return []Rule{
 		{"once", "Nothing runs twice without being asked for", once},
-		{"ran", "Every accepted message runs, or the chat says that it did not", ran},
+		{"ran", "Every accepted message runs, and every job when its time comes, or the chat says that it did not", ran},
 		{"order", "A conversation's messages run in the order in which they came", inOrder},
 		{"edited", "A message that is edited while it waits runs as it is then, and not as it was", edited},
 		{"shown", "Every answer is shown completely, once and in order, or is marked as unknown with Show again",
@@ -24,7 +24,8 @@ func Rules() []Rule {
 		{"here", "No other chat is shown an answer", here},
 		{"approved", "What needs an approval happens only after a user who may allowed what was shown, and never " +
 			"after a denial", approved},
-		{"aborted", "After an abort nothing that came before it goes on or begins", aborted},
+		{"aborted", "After an abort nothing that came before it goes on or begins, and it ends nothing in other chats",
+			aborted},
 		{"stranger", "A user who is not listed gets nothing and causes nothing, and a viewer causes nothing",
 			strangers},
 		{"files", "Files are as agents left them", files},
@@ -105,7 +106,7 @@ func (f *facts) missed(s Sent) bool {
 }
 
 // jobPatience is how long ductor may need to start a job that is due.
-const jobPatience = 5 * time.Minute
+const jobPatience = 3 * time.Minute
 
 // added returns the press that added a job. It returns false if there is none, if a stop may have undone it, or if a
 // later press in the conversation may have changed the job.
