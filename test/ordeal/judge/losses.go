@@ -16,9 +16,9 @@ const lazyWindow = 3 * time.Second
 // undoes the transaction.
 const sharedWindow = 100 * time.Millisecond
 
-// letGo is how long a ductor whose disk failed lets go of its work before it ends. It can store nothing during that
-// time.
-const letGo = 15 * time.Second
+// letGo is how long a ductor whose disk failed may let go of its work before it ends, with a margin. It can store
+// nothing during that time.
+const letGo = 18 * time.Second
 
 // slowWindow replaces lazyWindow if the disk was slow or failed before the power did.
 const slowWindow = 2 * time.Minute
@@ -50,10 +50,10 @@ func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
 	return DiskFailure{}, false
 }
 
-// wasLost reports whether a stop undid what ductor stored at a time before it.
-func (f *facts) wasLost(s Stop, at time.Time) bool {
+// wasLost reports whether a stop undid what ductor stored at a time before it, or up to late afterwards.
+func (f *facts) wasLost(s Stop, at time.Time, late time.Duration) bool {
 	since, lost := f.lostSince(s)
-	return lost && !at.Before(since) && !at.After(s.At)
+	return lost && !at.Add(late).Before(since) && !at.After(s.At)
 }
 
 // fullDisk returns the longest time for which the disk was full. During that time ductor cannot store the ids of its
@@ -94,7 +94,7 @@ func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) b
 // tookBack reports whether a power failure or a failed disk before this time undid an event just before it, so that the
 // prompt waited again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
-	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(before) && f.wasLost(s, e.At) })
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(before) && f.wasLost(s, e.At, 0) })
 }
 
 // lostBegin reports whether a stop undid the begin of the last run of a prompt before it.
@@ -105,5 +105,5 @@ func (f *facts) lostBegin(token scenario.Token, s Stop) bool {
 			began = e.At
 		}
 	}
-	return !began.IsZero() && f.wasLost(s, began)
+	return !began.IsZero() && f.wasLost(s, began, 0)
 }

@@ -38,7 +38,7 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
 			return true
 		}
-		lost := func(s Stop) bool { return !s.At.Before(c.At) && f.wasLost(s, c.Done) }
+		lost := func(s Stop) bool { return f.wasLost(s, c.Done, f.Scenario.Latest()) }
 		return f.diedBetween(c.At, c.Done.Add(time.Second+f.Scenario.Latest())) || slices.ContainsFunc(f.Stops, lost) ||
 			f.diedWithFullDisk(c) || f.Scenario.Latest() >= 10*time.Second
 	})

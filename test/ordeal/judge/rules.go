@@ -121,7 +121,7 @@ func (f *facts) added(s Sent) (added Press, ok bool) {
 			ok = false
 		}
 	}
-	return added, ok && !slices.ContainsFunc(f.Stops, func(stop Stop) bool { return f.wasLost(stop, added.At) })
+	return added, ok && !slices.ContainsFunc(f.Stops, func(stop Stop) bool { return f.wasLost(stop, added.At, 0) })
 }
 
 // vanished reports whether a prompt that no user stopped left no trace.

@@ -84,7 +84,7 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, s := range f.Stops {
 		lost := func(m telegram.Message) bool {
-			return f.shows(m, token) && f.wasLost(s, m.Date) && s.At.Sub(m.Date) < lazyWindow
+			return f.shows(m, token) && f.wasLost(s, m.Date, f.Scenario.Latest()) && s.At.Sub(m.Date) < lazyWindow
 		}
 		if slices.ContainsFunc(c.said(), lost) {
 			n++

@@ -36,6 +36,13 @@ func verdictsOfCards() []verdict {
 			running(s)
 			s.stops(scenario.Restart)
 		}},
+		{"a card whose number came late to a failing disk", "telegram late for 5s\n" + failedDisk, "", func(s *stage) {
+			running(s)
+			s.now = s.now.Add(3 * time.Second)
+			s.diskFails(scenario.DiskEIO)
+			s.now = s.now.Add(10 * time.Second)
+			s.stops(scenario.Restart)
+		}},
 		{"a card whose number was taken before the disk failed", failedDisk, "rest", func(s *stage) {
 			running(s)
 			s.now = s.now.Add(time.Second)
