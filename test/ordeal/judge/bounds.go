@@ -70,7 +70,7 @@ func budget(f *facts) (all []Violation) {
 // starts the agent.
 const startTime = 5 * time.Second
 
-// learnTime is how long ductor may need to learn what a turn cost after the agent ended it.
+// learnTime is how long ductor may need to learn the cost of a turn after the agent ended it.
 const learnTime = time.Second
 
 // spentBefore adds the costs of prompts whose turns had ended at the i-th event. The turn of the event may have started

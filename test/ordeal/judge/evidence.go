@@ -21,17 +21,13 @@ type Evidence struct {
 	Calls     []telegram.Call
 	Documents map[string]string // contents of the bot's documents, by the FileID of their Media
 	Pending   int               // number of updates that the bot did not acknowledge
-	Cuts      []time.Time       // when connections broke, maybe during calls that did not arrive
+	Faults    Faults
 
 	// Actions of agents, in order of time.
 	Agents []AgentEvent
 
 	// Stops are the ends of ductor, in order.
 	Stops []Stop
-
-	// DiskFailures are the calls that the disk of the database did not carry out as usual, in order. It is nil if the
-	// world cannot observe them.
-	DiskFailures []DiskFailure
 
 	// Files are the project's files, by path.
 	Files map[string]string
@@ -41,9 +37,8 @@ type Evidence struct {
 	Secret string
 	Texts  map[string]string
 
-	// Database lists the findings of checks of the database. Left lists leftovers: processes, goroutines, descriptors,
-	// files and locks. Troubles lists other problems: a panic, a failed start, or work that never ends.
-	Database []string
+	// Left lists leftovers: processes, goroutines, descriptors, files and locks. Troubles lists other problems: a panic,
+	// a failed start, or work that never ends.
 	Left     []string
 	Troubles []string
 
@@ -120,6 +115,12 @@ type Stop struct {
 	How scenario.Ending
 	At  time.Time // time of death
 	Up  time.Time // start of the next process
+}
+
+// Faults are the moments at which faults of the scenario took effect.
+type Faults struct {
+	Disk []DiskFailure // in order; nil if the world does not observe its disk
+	Cuts []time.Time   // connections to Telegram broke, maybe during calls that did not arrive
 }
 
 // DiskFailure is a call that the disk failed or delayed because of a fault of the scenario.

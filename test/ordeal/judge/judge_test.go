@@ -102,7 +102,7 @@ func (s *stage) stops(how scenario.Ending) {
 }
 
 func (s *stage) diskFails(how scenario.DiskFault) {
-	s.DiskFailures = append(s.DiskFailures, DiskFailure{Fault: how, At: s.pass()})
+	s.Faults.Disk = append(s.Faults.Disk, DiskFailure{Fault: how, At: s.pass()})
 }
 
 func (s *stage) calls(chat telegram.ChatID, retryAfter int) {
@@ -172,9 +172,10 @@ func (v verdict) test(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, list := range [][]verdict{
-		verdictsOfTurns(), verdictsOfLostBegins(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfShowAgain(),
-		verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
-		verdictsOfCards(), verdictsOfLostPrompts(), verdictsOfStrangers(), verdictsOfBudgets(), verdictsOfTheRest(),
+		verdictsOfTurns(), verdictsOfJobs(), verdictsOfLostBegins(), verdictsOfEdits(), verdictsOfAnswers(),
+		verdictsOfShowAgain(), verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
+		verdictsOfCards(), verdictsOfCardsOnBadDisks(), verdictsOfLostPrompts(), verdictsOfStrangers(),
+		verdictsOfBudgets(), verdictsOfSharedBudgets(), verdictsOfTheRest(),
 	} {
 		for _, v := range list {
 			t.Run(strings.ReplaceAll(v.name, " ", "_"), v.test)

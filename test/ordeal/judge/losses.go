@@ -33,7 +33,7 @@ func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
 	switch {
 	case !ok:
 		return time.Time{}, false
-	case failed.Fault == scenario.DiskFsync: // the disk forgets what the flush was to store
+	case failed.Fault == scenario.DiskFsync: // the disk forgets earlier writes
 		return failed.At.Add(-lazyWindow), true
 	}
 	return failed.At.Add(-sharedWindow), true
@@ -41,7 +41,7 @@ func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
 
 // failedBefore returns the first error of the disk after which ductor was ending when it stopped.
 func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
-	for _, d := range f.DiskFailures {
+	for _, d := range f.Faults.Disk {
 		ends := d.Fault == scenario.DiskFsync || d.Fault == scenario.DiskEIO
 		if ends && !d.At.After(s.At) && s.At.Sub(d.At) < letGo {
 			return d, true
@@ -80,13 +80,13 @@ func (f *facts) powerWindow(s Stop) time.Duration {
 // fault of the scenario may have been in the period.
 func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) bool {
 	isOne := func(fault scenario.DiskFault) bool { return len(faults) == 0 || slices.Contains(faults, fault) }
-	if f.DiskFailures == nil {
+	if f.Faults.Disk == nil {
 		return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
 			d, ok := s.(scenario.Disk)
 			return ok && isOne(d.Fault)
 		})
 	}
-	return slices.ContainsFunc(f.DiskFailures, func(d DiskFailure) bool {
+	return slices.ContainsFunc(f.Faults.Disk, func(d DiskFailure) bool {
 		return isOne(d.Fault) && !d.At.Before(from) && !d.At.After(to)
 	})
 }

@@ -16,7 +16,8 @@ import (
 func Rules() []Rule {
 	return []Rule{
 		{"once", "Nothing runs twice without being asked for", once},
-		{"ran", "Every accepted message runs, and every job when its time comes, or the chat says that it did not", ran},
+		{"ran", "Every accepted message runs, and every job when its time comes, or the chat says that it did not",
+			ran},
 		{"order", "A conversation's messages run in the order in which they came", inOrder},
 		{"edited", "A message that is edited while it waits runs as it is then, and not as it was", edited},
 		{"shown", "Every answer is shown completely, once and in order, or is marked as unknown with Show again",
@@ -35,7 +36,7 @@ func Rules() []Rule {
 		{"owed", "Every message that a chat is owed is sent, and shows its end", owed},
 		{"acknowledged", "Every update is taken", acknowledged},
 		{"secret", "No secret is shown, logged or stored", secrets},
-		{"database", "The database passes its checks", func(f *facts) []Violation { return listOf(f.Database) }},
+		{"database", "The database passes its checks", func(f *facts) []Violation { return listOf(f.Stored.Damage) }},
 		{"left", "No process, goroutine, descriptor, file or lock is left", func(f *facts) []Violation {
 			return listOf(f.Left)
 		}},
@@ -86,7 +87,7 @@ func ran(f *facts) (all []Violation) {
 	return all
 }
 
-// missed reports whether a job left no trace although its time came. ductor confirmed the job, and nobody stopped or
+// missed reports whether a job left no trace although its time came. ductor confirmed the job, and no user stopped or
 // changed it.
 func (f *facts) missed(s Sent) bool {
 	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
@@ -98,7 +99,8 @@ func (f *facts) missed(s Sent) bool {
 	}
 	c, _ := f.chat(s.In)
 	heard := func(m telegram.Message) bool {
-		return c.place(m) == s.In && m.ID > added.Message && (mentions(m.Text, s.Token) || strings.Contains(m.Text, "⚠️"))
+		return c.place(m) == s.In && m.ID > added.Message &&
+			(mentions(m.Text, s.Token) || strings.Contains(m.Text, "⚠️"))
 	}
 	due := added.At.Add(f.jobs[s.Token].After + f.jobs[s.Token].Every)
 	return due.Add(jobPatience).Before(f.Ended) && !f.diedBetween(f.Ended.Add(-jobPatience), f.Ended) &&
@@ -108,7 +110,7 @@ func (f *facts) missed(s Sent) bool {
 // jobPatience is how long ductor may need to start a job that is due.
 const jobPatience = 3 * time.Minute
 
-// added returns the press that added a job. It returns false if there is none, if a stop may have undone it, or if a
+// added returns the press that added a job. It returns false if no press did, if a stop may have undone it, or if a
 // later press in the conversation may have changed the job.
 func (f *facts) added(s Sent) (added Press, ok bool) {
 	for _, p := range f.Presses {

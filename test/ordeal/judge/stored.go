@@ -11,6 +11,8 @@ import (
 type Stored struct {
 	Open map[telegram.ChatID]bool // chats with an open approval or question; nil if unknown
 	Owed []string                 // keys of messages that are still to be sent or changed
+	// Damage lists the findings of checks of the database.
+	Damage []string
 }
 
 // Read reads ductor's database.

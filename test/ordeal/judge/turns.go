@@ -93,8 +93,8 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// shownAgain returns how often Show again may have repeated an answer. A press repeats it if ductor may not know what
-// became of a call since the press that repeated it last.
+// shownAgain returns how often Show again may have repeated an answer. A press repeats it if ductor may not know the
+// effect of a call since the last press that repeated it.
 func (f *facts) shownAgain(token scenario.Token) (n int) {
 	var last time.Time
 	for _, p := range f.allPresses(token, scenario.ShowAgain) {
@@ -109,7 +109,7 @@ func (f *facts) shownAgain(token scenario.Token) (n int) {
 // ductor ended during a call.
 func (f *facts) mayMiss(p Press, since time.Time) bool {
 	cut := func(at time.Time) bool { return !at.Before(since) && !at.After(p.At) }
-	if f.Scenario.Latest() >= 10*time.Second || f.diedBetween(since, p.At) || slices.ContainsFunc(f.Cuts, cut) {
+	if f.Scenario.Latest() >= 10*time.Second || f.diedBetween(since, p.At) || slices.ContainsFunc(f.Faults.Cuts, cut) {
 		return true
 	}
 	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
@@ -334,7 +334,7 @@ func aborted(f *facts) (all []Violation) {
 	return all
 }
 
-// endsAborted reports whether the answer to a prompt says that the turn was aborted.
+// endsAborted reports whether the answer to a prompt shows that the turn was aborted.
 func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	s := f.sent[token]
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {

@@ -158,9 +158,9 @@ func verdictsOfShowAgain() []verdict {
 			s.presses("owner", ownerChat, again, "👁 Show again")
 			s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
 		}},
-		{"an answer is shown three times by two presses between which a connection broke", plainPrompt, "", func(s *stage) {
+		{"an answer is shown three times by two presses and a cut", plainPrompt, "", func(s *stage) {
 			again(s, true)
-			s.Cuts = append(s.Cuts, s.pass())
+			s.Faults.Cuts = append(s.Faults.Cuts, s.pass())
 			s.presses("owner", ownerChat, s.shows(ownerChat, 0, "⚠️", "👁 Show again"), "👁 Show again")
 			s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
 		}},
@@ -172,7 +172,7 @@ func verdictsOfShowAgain() []verdict {
 		{"an answer is shown twice by Show again although nothing is missing", plainPrompt, "shown", func(s *stage) {
 			again(s, false)
 		}},
-		{"an answer is shown twice by Show again after a call in another chat broke", plainPrompt, "shown", func(s *stage) {
+		{"an answer is shown twice after a call in another chat broke", plainPrompt, "shown", func(s *stage) {
 			s.breaks(annChat)
 			again(s, false)
 		}},

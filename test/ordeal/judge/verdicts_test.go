@@ -9,12 +9,6 @@ import (
 )
 
 func verdictsOfTurns() []verdict {
-	addJob := func(s *stage) telegram.MessageID {
-		id := s.shows(ownerChat, s.says("owner", ownerChat, "p1"), "⏰ New job: p1", "✅ Add")
-		s.presses("owner", ownerChat, id, "✅ Add")
-		s.Presses[0].Answer = "Added."
-		return id
-	}
 	return []verdict{
 		{"all is well", plainPrompt, "", func(s *stage) { s.whole() }},
 		{"an effect twice", plainPrompt, "once", func(s *stage) {
@@ -49,43 +43,6 @@ func verdictsOfTurns() []verdict {
 			s.stops(scenario.Power)
 			s.agent(Effect, "p1", "p1.1")
 		}},
-		{"a job that is due twice", "owner schedules p1 every 1h: run\n", "", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.agent(Effect, "p1", "p1.0")
-			s.now = s.now.Add(time.Hour)
-			s.agent(Effect, "p1", "p1.0")
-		}},
-		{"a job that runs too often", "owner schedules p1 after 1h: run\n", "once", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.agent(Effect, "p1", "p1.0")
-			s.agent(Effect, "p1", "p1.0")
-		}},
-		{"a job that does not run", "owner schedules p1 after 1h: run\n", "ran", func(s *stage) {
-			addJob(s)
-			s.now = s.now.Add(2 * time.Hour)
-			s.pass()
-		}},
-		{"a job whose time has not come", "owner schedules p1 after 1h: run\n", "", func(s *stage) {
-			addJob(s)
-			s.now = s.now.Add(time.Minute)
-			s.pass()
-		}},
-		{"a job that a user changes", "owner schedules p1 after 1h: run\n", "", func(s *stage) {
-			s.presses("owner", ownerChat, addJob(s), "🗑 Delete")
-			s.now = s.now.Add(2 * time.Hour)
-			s.pass()
-		}},
-		{"a job that a power failure takes back", "owner schedules p1 after 1h: run\n", "", func(s *stage) {
-			addJob(s)
-			s.stops(scenario.Power)
-			s.now = s.now.Add(2 * time.Hour)
-			s.pass()
-		}},
-		{"a job that is not added", "owner schedules p1 after 1h: run\n", "", func(s *stage) {
-			s.shows(ownerChat, s.says("owner", ownerChat, "p1"), "⏰ New job: p1", "✅ Add")
-			s.now = s.now.Add(2 * time.Hour)
-			s.pass()
-		}},
 		{"a prompt of which nothing is heard", plainPrompt, "ran", func(s *stage) { s.says("owner", ownerChat, "p1") }},
 		{"a prompt that became the reason of a denial", plainPrompt, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
@@ -117,6 +74,55 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p2", "p2.0")
 			s.agent(Effect, "p1", "p1.1")
 			s.shows(ownerChat, 0, "p1w0 p1w1")
+		}},
+	}
+}
+
+func verdictsOfJobs() []verdict {
+	const once = "owner schedules p1 after 1h: run\n"
+	addJob := func(s *stage) telegram.MessageID {
+		id := s.shows(ownerChat, s.says("owner", ownerChat, "p1"), "⏰ New job: p1", "✅ Add")
+		s.presses("owner", ownerChat, id, "✅ Add")
+		s.Presses[0].Answer = "Added."
+		return id
+	}
+	return []verdict{
+		{"a job that is due twice", "owner schedules p1 every 1h: run\n", "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+			s.now = s.now.Add(time.Hour)
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a job that runs too often", once, "once", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a job that does not run", once, "ran", func(s *stage) {
+			addJob(s)
+			s.now = s.now.Add(2 * time.Hour)
+			s.pass()
+		}},
+		{"a job whose time has not come", once, "", func(s *stage) {
+			addJob(s)
+			s.now = s.now.Add(time.Minute)
+			s.pass()
+		}},
+		{"a job that a user changes", once, "", func(s *stage) {
+			s.presses("owner", ownerChat, addJob(s), "🗑 Delete")
+			s.now = s.now.Add(2 * time.Hour)
+			s.pass()
+		}},
+		{"a job that a power failure takes back", once, "", func(s *stage) {
+			addJob(s)
+			s.stops(scenario.Power)
+			s.now = s.now.Add(2 * time.Hour)
+			s.pass()
+		}},
+		{"a job that is not added", once, "", func(s *stage) {
+			s.shows(ownerChat, s.says("owner", ownerChat, "p1"), "⏰ New job: p1", "✅ Add")
+			s.now = s.now.Add(2 * time.Hour)
+			s.pass()
 		}},
 	}
 }
@@ -292,7 +298,7 @@ func verdictsOfApprovals() []verdict {
 		return s.shows(ownerChat, id, "May Claude run this command?\necho p1.0", "✅ Allow once", "⛔ Deny")
 	}
 	rule := func(s *stage, command string) {
-		id := s.shows(ownerChat, 0, "For the rest of this session, this also allows:\n"+command, "✅ Allow with this rule")
+		id := s.shows(ownerChat, 0, "For this session, this also allows:\n"+command, "✅ Allow with this rule")
 		s.presses("owner", ownerChat, id, "✅ Allow with this rule")
 	}
 	happens := func(s *stage) {
@@ -500,7 +506,8 @@ func verdictsOfTheRest() []verdict {
 		}},
 		{"all that worlds find themselves", plainPrompt, "database left alive", func(s *stage) {
 			s.whole()
-			s.Database, s.Left, s.Troubles = []string{"page 3 is torn"}, []string{"a goroutine"}, []string{"panic: nil"}
+			s.Stored.Damage = []string{"page 3 is torn"}
+			s.Left, s.Troubles = []string{"a goroutine"}, []string{"panic: nil"}
 		}},
 	}
 }
