@@ -71,25 +71,42 @@ func budget(f *facts) (all []Violation) {
 // start.
 const startTime = 5 * time.Second
 
-// spentBefore adds up the costs of turns that had ended before event i. It leaves out turns of other conversations that
-// may have ended after ductor had checked the budget. If a turn ended while ductor was not running, it counts from the
-// next start.
+// learnTime is how long ductor may need to learn the cost of a turn after the agent ended it.
+const learnTime = time.Second
+
+// spentBefore adds the costs of prompts whose turns had ended at the i-th event. The turn of the event may have started
+// before another conversation's turn ended. ductor learns of an end during its downtime at its next start.
 func (f *facts) spentBefore(i int) (cents int) {
-	now := f.Agents[i]
+	now, ready := f.Agents[i], f.readyForTurn(i)
 	for j, e := range f.Agents[:i] {
 		if e.What != Done || !namesCosts(e) {
 			continue
 		}
 		end, ended := f.endOfTurn(j)
-		if f.sent[e.Token].In == f.sent[now.Token].In || ended && f.seen(end).Add(startTime).Before(now.At) {
+		known := f.seen(end)
+		if f.sent[e.Token].In == f.sent[now.Token].In ||
+			ended && (known.Add(startTime).Before(now.At) || known.Add(learnTime).Before(ready)) {
 			cents += costOf(f.prompts[e.Token])
 		}
 	}
 	return cents
 }
 
-// endOfTurn returns when the turn ended whose prompt was done at event i. If the agent then began a message that had
-// been added to the turn, the end is the end of the message.
+// readyForTurn returns the earliest time at which the turn of the i-th event can have started: when a user sent its
+// prompt and its conversation had ended the previous turn.
+func (f *facts) readyForTurn(i int) time.Time {
+	s := f.sent[f.Agents[i].Token]
+	ready := s.At
+	for _, e := range f.Agents[:i] {
+		if e.What == Done && f.sent[e.Token].In == s.In && e.Token != s.Token && e.At.After(ready) {
+			ready = e.At
+		}
+	}
+	return ready
+}
+
+// endOfTurn returns the end of the turn of a prompt that was done at the i-th event. The turn goes on if its agent
+// continues with a message that joined it.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {

@@ -19,8 +19,9 @@ type Evidence struct {
 	Sent      []Sent
 	Presses   []Press
 	Calls     []telegram.Call
-	Documents map[string]string // contents of the bot's documents, by FileID
-	Pending   int               // number of updates that the bot has not acknowledged
+	Documents map[string]string // contents of the bot's documents, by the FileID of their Media
+	Pending   int               // number of updates that the bot did not acknowledge
+	Faults    Faults
 
 	// Agents contains the actions of agents, in order of time.
 	Agents []AgentEvent
@@ -36,9 +37,8 @@ type Evidence struct {
 	Secret string
 	Texts  map[string]string
 
-	// Database lists problems of the database. Left lists leftovers: processes, goroutines, descriptors, files and
-	// locks. Troubles lists other problems, such as a panic, a failed start, or work that never ends.
-	Database []string
+	// Left lists leftovers: processes, goroutines, descriptors, files and locks. Troubles lists other problems: a panic,
+	// a failed start, or work that never ends.
 	Left     []string
 	Troubles []string
 
@@ -118,7 +118,19 @@ type Stop struct {
 	Up  time.Time // when the next process started
 }
 
-// Violation reports that ductor broke a rule.
+// Faults are the moments at which faults of the scenario took effect.
+type Faults struct {
+	Disk []DiskFailure // in order; nil if the world does not observe its disk
+	Cuts []time.Time   // connections to Telegram broke, maybe during calls that did not arrive
+}
+
+// DiskFailure is a call that the disk failed or delayed because of a fault of the scenario.
+type DiskFailure struct {
+	Fault scenario.DiskFault
+	At    time.Time
+}
+
+// Violation is a violated rule.
 type Violation struct {
 	Rule   string
 	Token  scenario.Token // the prompt; empty if the violation is not about a prompt

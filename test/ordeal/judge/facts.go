@@ -238,10 +238,8 @@ func (f *facts) runs(token scenario.Token) int {
 	if job, ok := f.jobs[token]; ok && job.Every > 0 {
 		n += int(f.elapsed()/job.Every) + 1
 	}
-	for _, e := range f.Stops {
-		switch {
-		case e.How == scenario.Power && f.beganJustBefore(token, e.At, f.powerWindow()), f.failedFlush() &&
-			f.beganJustBefore(token, e.At, failedWindow):
+	for _, s := range f.Stops {
+		if f.lostBegin(token, s) {
 			n++
 		}
 	}

@@ -101,6 +101,10 @@ func (s *stage) stops(how scenario.Ending) {
 	s.Stops = append(s.Stops, Stop{How: how, At: s.pass(), Up: s.pass()})
 }
 
+func (s *stage) diskFails(how scenario.DiskFault) {
+	s.Faults.Disk = append(s.Faults.Disk, DiskFailure{Fault: how, At: s.pass()})
+}
+
 func (s *stage) calls(chat telegram.ChatID, retryAfter int) {
 	at := s.pass()
 	s.Calls = append(s.Calls, telegram.Call{Seq: len(s.Calls) + 1, At: at, Done: at, Method: "sendMessage", Chat: chat,
@@ -110,8 +114,15 @@ func (s *stage) calls(chat telegram.ChatID, retryAfter int) {
 // sends adds the call that sent a message.
 func (s *stage) sends(chat telegram.ChatID, id telegram.MessageID) {
 	s.Calls = append(s.Calls, telegram.Call{
-		Seq: len(s.Calls) + 1, At: s.now, Done: s.now, Method: "sendMessage", Chat: chat, Message: id,
+		Seq: len(s.Calls) + 1, At: s.now, Done: s.now, Method: "sendMessage", Chat: chat, Message: id, OK: true,
 	})
+}
+
+// breaks adds a call whose response does not arrive.
+func (s *stage) breaks(chat telegram.ChatID) {
+	at := s.pass()
+	s.Calls = append(s.Calls, telegram.Call{Seq: len(s.Calls) + 1, At: at, Done: at, Method: "sendMessage", Chat: chat,
+		OK: true, Fault: telegram.DropAfter})
 }
 
 // whole adds a complete run of p1.
@@ -128,6 +139,8 @@ const (
 	plainPrompt = "owner says p1: text 2; run; text 1\n"
 	askPrompt   = "owner says p1: ask\n"
 	failedFlush = "disk fsync times 1\n" + plainPrompt
+	failedDisk  = "disk eio times 1\n" + plainPrompt
+	slowDisk    = "disk slow for 3s\n" + plainPrompt
 	failPrompt  = "owner says p1: text 1; run; text 1; fail 500 times 1; text 1\n"
 	// Only Claude runs commands in the background.
 	backgroundPrompt = "owner says p1: text 1; run; text 1; background 1s; fail 500 times 1; text 1\n"
@@ -159,9 +172,10 @@ func (v verdict) test(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, list := range [][]verdict{
-		verdictsOfTurns(), verdictsOfLostBegins(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfShowAgain(),
-		verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
-		verdictsOfCards(), verdictsOfLostPrompts(), verdictsOfStrangers(), verdictsOfBudgets(), verdictsOfTheRest(),
+		verdictsOfTurns(), verdictsOfJobs(), verdictsOfLostBegins(), verdictsOfEdits(), verdictsOfAnswers(),
+		verdictsOfShowAgain(), verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
+		verdictsOfCards(), verdictsOfCardsOnBadDisks(), verdictsOfLostPrompts(), verdictsOfStrangers(),
+		verdictsOfBudgets(), verdictsOfSharedBudgets(), verdictsOfTheRest(),
 	} {
 		for _, v := range list {
 			t.Run(strings.ReplaceAll(v.name, " ", "_"), v.test)

@@ -9,12 +9,51 @@ import (
 
 // This file finds out which writes to the disk may have been lost in a power failure or because of a failing disk.
 
-// failedFlush reports whether a flush to the disk failed. Then the same data may be lost as in a power failure.
-func (f *facts) failedFlush() bool {
-	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
-		d, ok := s.(scenario.Disk)
-		return ok && (d.Fault == scenario.DiskFsync || d.Fault == scenario.DiskEIO)
-	})
+// lazyWindow is how long an unflushed write may wait for the disk, with a margin.
+const lazyWindow = 3 * time.Second
+
+// sharedWindow is how long a write may wait for others to share their transaction, with a margin. An error of the disk
+// undoes the transaction.
+const sharedWindow = 100 * time.Millisecond
+
+// letGo is how long a ductor whose disk failed may let go of its work before it ends, with a margin. It can store
+// nothing during that time.
+const letGo = 18 * time.Second
+
+// slowWindow replaces lazyWindow if the disk was slow or failed before the power did.
+const slowWindow = 2 * time.Minute
+
+// lostSince returns the time from which on ductor's writes before a stop may be lost. It returns false if the stop lost
+// none.
+func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
+	if s.How == scenario.Power {
+		return s.At.Add(-f.powerWindow(s)), true
+	}
+	failed, ok := f.failedBefore(s)
+	switch {
+	case !ok:
+		return time.Time{}, false
+	case failed.Fault == scenario.DiskFsync: // the disk forgets earlier writes
+		return failed.At.Add(-lazyWindow), true
+	}
+	return failed.At.Add(-sharedWindow), true
+}
+
+// failedBefore returns the first error of the disk after which ductor was ending when it stopped.
+func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
+	for _, d := range f.Faults.Disk {
+		ends := d.Fault == scenario.DiskFsync || d.Fault == scenario.DiskEIO
+		if ends && !d.At.After(s.At) && s.At.Sub(d.At) < letGo {
+			return d, true
+		}
+	}
+	return DiskFailure{}, false
+}
+
+// wasLost reports whether a stop undid what ductor stored at a time before it, or up to late afterwards.
+func (f *facts) wasLost(s Stop, at time.Time, late time.Duration) bool {
+	since, lost := f.lostSince(s)
+	return lost && !at.Add(late).Before(since) && !at.After(s.At)
 }
 
 // fullDisk returns the longest time for which the disk was full. In this time ductor could not store the IDs of its
@@ -28,46 +67,43 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow returns a time before a power failure. If a turn started in it, the turn may run again.
-// docs/invariants.md allows one second, and more if the disk is slow or fails.
-func (f *facts) powerWindow() time.Duration {
-	if slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool { _, disk := s.(scenario.Disk); return disk }) {
-		return 2 * time.Minute
+// powerWindow returns the period before a power failure in which a turn may have started that runs again afterwards.
+// docs/invariants.md allows one second. A slow or failing disk extends it.
+func (f *facts) powerWindow(s Stop) time.Duration {
+	if f.diskFailedIn(s.At.Add(-slowWindow), s.At) {
+		return slowWindow
 	}
 	return lazyWindow
 }
 
-// tookBack reports whether an event may have been lost in a power failure or by a failed flush before this time, so
-// that the prompt was queued again.
-func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
-	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		window := f.powerWindow()
-		switch {
-		case s.How == scenario.Power:
-		case f.failedFlush():
-			window = failedWindow
-		default:
-			return false
-		}
-		return !s.At.Before(e.At) && s.At.Sub(e.At) < window && !s.At.After(before)
+// diskFailedIn reports whether the disk failed or was slow in a period. If the world cannot observe its disk, every
+// fault of the scenario may have been in the period.
+func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) bool {
+	isOne := func(fault scenario.DiskFault) bool { return len(faults) == 0 || slices.Contains(faults, fault) }
+	if f.Faults.Disk == nil {
+		return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
+			d, ok := s.(scenario.Disk)
+			return ok && isOne(d.Fault)
+		})
+	}
+	return slices.ContainsFunc(f.Faults.Disk, func(d DiskFailure) bool {
+		return isOne(d.Fault) && !d.At.Before(from) && !d.At.After(to)
 	})
 }
 
-// lazyWindow limits how long ductor may keep data in memory before it flushes the data to the disk. It includes a
-// margin.
-const lazyWindow = 3 * time.Second
+// tookBack reports whether a power failure or a failed disk before this time undid an event just before it, so that the
+// prompt waited again.
+func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(before) && f.wasLost(s, e.At, 0) })
+}
 
-// failedWindow is a time before the end of a ductor whose flush has failed. Data from this time may be lost, because
-// ductor takes some time to end.
-const failedWindow = lazyWindow + 15*time.Second
-
-// beganJustBefore reports whether the last run of a prompt began at most window before a power failure.
-func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.Duration) bool {
+// lostBegin reports whether a stop undid the begin of the last run of a prompt before it.
+func (f *facts) lostBegin(token scenario.Token, s Stop) bool {
 	var began time.Time
 	for _, e := range f.events[token] {
-		if !e.At.After(at) && (began.IsZero() || e.What == Got) {
+		if !e.At.After(s.At) && (began.IsZero() || e.What == Got) {
 			began = e.At
 		}
 	}
-	return !began.IsZero() && at.Sub(began) < window
+	return !began.IsZero() && f.wasLost(s, began, 0)
 }

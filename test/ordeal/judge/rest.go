@@ -38,15 +38,17 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
 			return true
 		}
-		died := func(within time.Duration) bool { return f.diedBetween(c.At, c.Done.Add(within)) }
-		return died(time.Second+f.Scenario.Latest()) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
-			f.failedFlush() && died(failedWindow) || died(f.fullDisk()) || f.Scenario.Latest() >= 10*time.Second
+		lost := func(s Stop) bool { return f.wasLost(s, c.Done, f.Scenario.Latest()) }
+		return f.diedBetween(c.At, c.Done.Add(time.Second+f.Scenario.Latest())) || slices.ContainsFunc(f.Stops, lost) ||
+			f.diedWithFullDisk(c) || f.Scenario.Latest() >= 10*time.Second
 	})
 }
 
-func (f *facts) powerFailedBetween(from, to time.Time) bool {
+// diedWithFullDisk reports whether ductor ended before there was room for the id of a message.
+func (f *facts) diedWithFullDisk(c telegram.Call) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return s.How == scenario.Power && !s.At.Before(from) && !s.At.After(to)
+		return !s.At.Before(c.At) && !s.At.After(c.Done.Add(f.fullDisk())) &&
+			f.diskFailedIn(c.Done, s.At, scenario.DiskFull)
 	})
 }
 

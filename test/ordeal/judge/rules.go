@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"ductor/internal/sim/telegram"
 	"ductor/test/ordeal/scenario"
@@ -15,7 +16,8 @@ import (
 func Rules() []Rule {
 	return []Rule{
 		{"once", "Nothing runs twice without being asked for", once},
-		{"ran", "Every accepted message runs, or the chat says that it did not", ran},
+		{"ran", "Every accepted message runs, and every job when its time comes, or the chat says that it did not",
+			ran},
 		{"order", "A conversation's messages run in the order in which they came", inOrder},
 		{"edited", "A message that is edited while it waits runs as it is then, and not as it was", edited},
 		{"shown", "Every answer is shown completely, once and in order, or is marked as unknown with Show again",
@@ -23,7 +25,8 @@ func Rules() []Rule {
 		{"here", "No other chat is shown an answer", here},
 		{"approved", "What needs an approval happens only after a user who may allowed what was shown, and never " +
 			"after a denial", approved},
-		{"aborted", "After an abort nothing that came before it goes on or begins", aborted},
+		{"aborted", "After an abort nothing that came before it goes on or begins, and it ends nothing in other chats",
+			aborted},
 		{"stranger", "A user who is not listed gets nothing and causes nothing, and a viewer causes nothing",
 			strangers},
 		{"files", "Files are as agents left them", files},
@@ -33,7 +36,7 @@ func Rules() []Rule {
 		{"owed", "Every message that a chat is owed is sent, and shows its end", owed},
 		{"acknowledged", "Every update is taken", acknowledged},
 		{"secret", "No secret is shown, logged or stored", secrets},
-		{"database", "The database passes its checks", func(f *facts) []Violation { return listOf(f.Database) }},
+		{"database", "The database passes its checks", func(f *facts) []Violation { return listOf(f.Stored.Damage) }},
 		{"left", "No process, goroutine, descriptor, file or lock is left", func(f *facts) []Violation {
 			return listOf(f.Left)
 		}},
@@ -77,11 +80,53 @@ func ran(f *facts) (all []Violation) {
 		if (said || s.By == Webhook) && f.vanished(s) {
 			all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
 		}
+		if job && f.missed(s) {
+			all = append(all, Violation{Token: token, Detail: "its time came, and nothing of it ran"})
+		}
 	}
 	return all
 }
 
-// vanished reports whether a prompt left no trace, although no user stopped it.
+// missed reports whether a job left no trace although its time came. ductor confirmed the job, and no user stopped or
+// changed it.
+func (f *facts) missed(s Sent) bool {
+	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
+		return false
+	}
+	added, ok := f.added(s)
+	if !ok {
+		return false
+	}
+	c, _ := f.chat(s.In)
+	heard := func(m telegram.Message) bool {
+		return c.place(m) == s.In && m.ID > added.Message &&
+			(mentions(m.Text, s.Token) || strings.Contains(m.Text, "⚠️"))
+	}
+	due := added.At.Add(f.jobs[s.Token].After + f.jobs[s.Token].Every)
+	return due.Add(jobPatience).Before(f.Ended) && !f.diedBetween(f.Ended.Add(-jobPatience), f.Ended) &&
+		!f.waits(c)[s.In] && !slices.ContainsFunc(c.said(), heard)
+}
+
+// jobPatience is how long ductor may need to start a job that is due.
+const jobPatience = 3 * time.Minute
+
+// added returns the press that added a job. It returns false if no press did, if a stop may have undone it, or if a
+// later press in the conversation may have changed the job.
+func (f *facts) added(s Sent) (added Press, ok bool) {
+	for _, p := range f.Presses {
+		switch {
+		case !listed(p.By) || p.In != s.In:
+		case isOne(p.Label, scenario.AddJob) && f.pressed(p, s.Token) && says(p.Answer, "cron.added"):
+			added, ok = p, true
+		case !isOne(p.Label, scenario.AddJob, scenario.AllowOnce, scenario.Deny, scenario.AllowSession,
+			scenario.AllowRule, scenario.ShowAgain, scenario.RunAgain):
+			ok = false
+		}
+	}
+	return added, ok && !slices.ContainsFunc(f.Stops, func(stop Stop) bool { return f.wasLost(stop, added.At, 0) })
+}
+
+// vanished reports whether a prompt that no user stopped left no trace.
 func (f *facts) vanished(s Sent) bool {
 	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
 		return false

@@ -9,8 +9,10 @@ import (
 
 // Stored contains facts from ductor's database, read when all work is done.
 type Stored struct {
-	Open map[telegram.ChatID]bool // chats with an open request or question; nil if unknown
-	Owed []string                 // keys of messages that ductor still has to send or edit
+	Open map[telegram.ChatID]bool // chats with an open approval or question; nil if unknown
+	Owed []string                 // keys of messages that are still to be sent or changed
+	// Damage lists the findings of checks of the database.
+	Damage []string
 }
 
 // Read reads a Stored from ductor's database.

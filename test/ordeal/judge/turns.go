@@ -82,21 +82,51 @@ func whole(numbers []int) []int {
 // power failure or by a failed flush.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
-	for _, e := range f.Stops {
+	for _, s := range f.Stops {
 		lost := func(m telegram.Message) bool {
-			return f.shows(m, token) && !m.Date.After(e.At) && e.At.Sub(m.Date) < lazyWindow
+			return f.shows(m, token) && f.wasLost(s, m.Date, f.Scenario.Latest()) && s.At.Sub(m.Date) < lazyWindow
 		}
-		if (e.How == scenario.Power || f.failedFlush()) && slices.ContainsFunc(c.said(), lost) {
+		if slices.ContainsFunc(c.said(), lost) {
 			n++
 		}
 	}
 	return n
 }
 
-// repeated finds a word that is shown twice or in the wrong order. Each further run and each press of Show again may
-// show all words once more.
+// shownAgain returns how often Show again may have repeated an answer. A press repeats it if ductor may not know the
+// effect of a call since the last press that repeated it.
+func (f *facts) shownAgain(token scenario.Token) (n int) {
+	var last time.Time
+	for _, p := range f.allPresses(token, scenario.ShowAgain) {
+		if f.mayMiss(p, last) {
+			n, last = n+1, p.At
+		}
+	}
+	return n
+}
+
+// mayMiss reports whether a message in the chat of a press may be missing because of a call since then, or because
+// ductor ended during a call.
+func (f *facts) mayMiss(p Press, since time.Time) bool {
+	cut := func(at time.Time) bool { return !at.Before(since) && !at.After(p.At) }
+	if f.Scenario.Latest() >= 10*time.Second || f.diedBetween(since, p.At) || slices.ContainsFunc(f.Faults.Cuts, cut) {
+		return true
+	}
+	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
+		return (c.Chat == p.Chat || f.hurt(p.In)) && telegram.Writes(c) && isUnsure(c) && !c.Done.Before(since) &&
+			!c.At.After(p.At)
+	})
+}
+
+// isUnsure reports whether ductor may not know the effect of a call, or could not carry it out.
+func isUnsure(c telegram.Call) bool {
+	return c.RetryAfter == 0 && (c.Fault != telegram.NoFault || !c.OK)
+}
+
+// repeated finds words that are repeated or in the wrong order. Each further run, and each Show again, may show all
+// words once more.
 func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) {
-	copies := len(f.allPresses(token, scenario.ShowAgain)) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
+	copies := f.shownAgain(token) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
 	begun, last := 1, -1
 	for _, n := range numbers {
 		if n <= last {
@@ -207,7 +237,7 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 func (f *facts) lostToPower(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		return s.How == scenario.Power && s.At.After(f.sent[token].At) &&
-			!f.doneBefore(token, s.At.Add(-f.powerWindow()))
+			!f.doneBefore(token, s.At.Add(-f.powerWindow(s)))
 	})
 }
 
@@ -249,14 +279,15 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 		if p.At.After(e.At) || !listed(p.By) || private(s.In) && string(p.By) != string(s.In) {
 			continue
 		}
-		if p.Chat == s.Chat && isOne(p.Label, scenario.AllowOnce) && strings.Contains(p.Text, e.Name) {
+		if p.Chat == s.Chat && isOne(p.Label, scenario.AllowOnce, scenario.AllowRule) &&
+			strings.Contains(p.Text, e.Name) {
 			return true
 		}
-		if isOne(p.Label, scenario.AllowSession, scenario.AllowRule, "approval.accept-edits", "approval.begin-and-edit",
-			"approval.allow-pattern") {
-			return true
+		if p.In != s.In {
+			continue
 		}
-		if strings.Contains(strings.ToLower(p.Label), "bypass") || strings.Contains(strings.ToLower(p.Text), "bypass") {
+		if isOne(p.Label, "approval.accept-edits", "approval.begin-and-edit") ||
+			strings.Contains(strings.ToLower(p.Label+p.Text), "bypass") {
 			return true
 		}
 	}
@@ -284,6 +315,11 @@ func decidedOnce(f *facts) (all []Violation) {
 // aborted finds effects that happened after an abort, when the chat had already reported the end of everything. The
 // prompt must be older than the abort.
 func aborted(f *facts) (all []Violation) {
+	for _, token := range f.tokens {
+		if c, ok := f.chat(f.sent[token].In); ok && f.endsAborted(c, token) && !f.stopped(token) {
+			all = append(all, Violation{Token: token, Detail: "ended as aborted, and no user stopped it"})
+		}
+	}
 	for _, c := range f.Chats {
 		for _, stop := range f.aborts(c.Name) {
 			all = append(all, f.goesOn(c, stop)...)
@@ -295,6 +331,14 @@ func aborted(f *facts) (all []Violation) {
 		}
 	}
 	return all
+}
+
+// endsAborted reports whether the answer to a prompt shows that the turn was aborted.
+func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
+	s := f.sent[token]
+	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
+		return s.ID != 0 && m.ReplyTo == s.ID && m.Chat == s.Chat && says(m.Text, "card.aborted")
+	})
 }
 
 func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {

@@ -132,25 +132,53 @@ func verdictsOfWithdrawnText() []verdict {
 }
 
 func verdictsOfShowAgain() []verdict {
+	// again presses the same button after each broken call.
+	again := func(s *stage, broken ...bool) {
+		s.whole()
+		on := s.shows(ownerChat, 0, "⚠️ The connection broke", "👁 Show again")
+		for _, breaks := range broken {
+			if breaks {
+				s.breaks(ownerChat)
+			}
+			s.presses("owner", ownerChat, on, "👁 Show again")
+			s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
+		}
+	}
 	return []verdict{
 		{"an answer is shown three times by two presses of one Show again", plainPrompt, "", func(s *stage) {
-			s.whole()
-			on := s.shows(ownerChat, 0, "⚠️ The connection broke", "👁 Show again")
-			for range 2 {
-				s.presses("owner", ownerChat, on, "👁 Show again")
-				s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
-			}
+			again(s, true, true)
 		}},
-		{"an answer is shown three times by one press of Show again", plainPrompt, "shown", func(s *stage) {
-			s.whole()
+		{"an answer is shown three times by two presses after one broken call", plainPrompt, "shown", func(s *stage) {
+			again(s, true, false)
+		}},
+		{"an answer is shown three times by two presses and a crash", plainPrompt, "", func(s *stage) {
+			again(s, true)
+			s.stops(scenario.Crash)
+			again := s.shows(ownerChat, 0, "⚠️ The connection broke", "👁 Show again")
+			s.presses("owner", ownerChat, again, "👁 Show again")
+			s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
+		}},
+		{"an answer is shown three times by two presses and a cut", plainPrompt, "", func(s *stage) {
+			again(s, true)
+			s.Faults.Cuts = append(s.Faults.Cuts, s.pass())
 			s.presses("owner", ownerChat, s.shows(ownerChat, 0, "⚠️", "👁 Show again"), "👁 Show again")
 			s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
+		}},
+		{"an answer is shown three times by one press of Show again", plainPrompt, "shown", func(s *stage) {
+			again(s, true)
 			s.shows(ownerChat, 0, "p1w0 p1w1 p1w2")
 		}},
-		{"an answer is shown twice by Show again", plainPrompt, "", func(s *stage) {
-			id := s.whole()
-			s.presses("owner", ownerChat, s.next, "👁 Show again")
-			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		{"an answer is shown twice by Show again", plainPrompt, "", func(s *stage) { again(s, true) }},
+		{"an answer is shown twice by Show again although nothing is missing", plainPrompt, "shown", func(s *stage) {
+			again(s, false)
+		}},
+		{"an answer is shown twice after a call in another chat broke", plainPrompt, "shown", func(s *stage) {
+			s.breaks(annChat)
+			again(s, false)
+		}},
+		{"an answer is shown twice by Show again after a limit", plainPrompt, "shown", func(s *stage) {
+			s.calls(ownerChat, 1)
+			again(s, false)
 		}},
 	}
 }

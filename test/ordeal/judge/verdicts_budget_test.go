@@ -6,8 +6,9 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
+const costly = "set budget.day \"0.05\"\nowner says p1: cost 5\nowner says p2: run\nann says p3: run\n"
+
 func verdictsOfBudgets() []verdict {
-	costly := "set budget.day \"0.05\"\nowner says p1: cost 5\nowner says p2: run\nann says p3: run\n"
 	return []verdict{
 		{"a budget that is spent", costly, "budget", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
@@ -36,23 +37,6 @@ func verdictsOfBudgets() []verdict {
 			s.agent(Got, "p2", "")
 			s.Agents[1].At = s.Agents[0].At
 		}},
-		{"a budget that another conversation spent while ductor was down", costly, "", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.says("ann", annChat, "p2")
-			s.stops(scenario.Restart)
-			s.agent(Done, "p1", "")
-			s.Agents[0].At = s.Stops[0].At
-			s.agent(Got, "p2", "")
-			s.Agents[1].At = s.Stops[0].Up
-		}},
-		{"a budget that another conversation spent before ductor was down", costly, "budget", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.says("ann", annChat, "p2")
-			s.agent(Done, "p1", "")
-			s.stops(scenario.Restart)
-			s.now = s.now.Add(10 * time.Second)
-			s.agent(Got, "p2", "")
-		}},
 		{"a budget and a message that joined the turn that spent it", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "/queue steer")
 			s.says("owner", ownerChat, "p1")
@@ -74,17 +58,63 @@ func verdictsOfBudgets() []verdict {
 			s.says("ann", annChat, "p3")
 			s.agent(Got, "p3", "")
 		}},
+		{"a budget that was spent in between", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+			s.agent(Done, "p1", "")
+		}},
+	}
+}
+
+func verdictsOfSharedBudgets() []verdict {
+	return []verdict{
+		{"a budget that another conversation spent while ductor was down", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.stops(scenario.Restart)
+			s.agent(Done, "p1", "")
+			s.Agents[0].At = s.Stops[0].At
+			s.agent(Got, "p2", "")
+			s.Agents[1].At = s.Stops[0].Up
+		}},
+		{"a budget that another conversation spent before ductor was down", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.agent(Done, "p1", "")
+			s.stops(scenario.Restart)
+			s.now = s.now.Add(10 * time.Second)
+			s.agent(Got, "p2", "")
+		}},
 		{"a budget that another conversation spent while the agent started", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("ann", annChat, "p2")
 			s.agent(Done, "p1", "")
 			s.agent(Got, "p2", "")
 		}},
-		{"a budget that was spent in between", costly, "", func(s *stage) {
+		{"a budget that another conversation spent before the prompt came", costly, "budget", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
-			s.says("owner", ownerChat, "p2")
-			s.agent(Got, "p2", "")
 			s.agent(Done, "p1", "")
+			s.pass()
+			s.says("ann", annChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget that another conversation spent before the previous turn ended", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.says("ann", annChat, "p3")
+			s.agent(Done, "p1", "")
+			s.pass()
+			s.agent(Done, "p2", "")
+			s.agent(Got, "p3", "")
+		}},
+		{"a budget that another conversation spent when the previous turn ended", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.says("ann", annChat, "p3")
+			s.agent(Done, "p1", "")
+			s.agent(Done, "p2", "")
+			s.agent(Got, "p3", "")
 		}},
 	}
 }

@@ -43,17 +43,6 @@ func verdictsOfTurns() []verdict {
 			s.stops(scenario.Power)
 			s.agent(Effect, "p1", "p1.1")
 		}},
-		{"a job that is due twice", "owner schedules p1 every 1h: run\n", "", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.agent(Effect, "p1", "p1.0")
-			s.now = s.now.Add(time.Hour)
-			s.agent(Effect, "p1", "p1.0")
-		}},
-		{"a job that runs too often", "owner schedules p1 after 1h: run\n", "once", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.agent(Effect, "p1", "p1.0")
-			s.agent(Effect, "p1", "p1.0")
-		}},
 		{"a prompt of which nothing is heard", plainPrompt, "ran", func(s *stage) { s.says("owner", ownerChat, "p1") }},
 		{"a prompt that became the reason of a denial", plainPrompt, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
@@ -89,6 +78,55 @@ func verdictsOfTurns() []verdict {
 	}
 }
 
+func verdictsOfJobs() []verdict {
+	const once = "owner schedules p1 after 1h: run\n"
+	addJob := func(s *stage) telegram.MessageID {
+		id := s.shows(ownerChat, s.says("owner", ownerChat, "p1"), "⏰ New job: p1", "✅ Add")
+		s.presses("owner", ownerChat, id, "✅ Add")
+		s.Presses[0].Answer = "Added."
+		return id
+	}
+	return []verdict{
+		{"a job that is due twice", "owner schedules p1 every 1h: run\n", "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+			s.now = s.now.Add(time.Hour)
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a job that runs too often", once, "once", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a job that does not run", once, "ran", func(s *stage) {
+			addJob(s)
+			s.now = s.now.Add(2 * time.Hour)
+			s.pass()
+		}},
+		{"a job whose time has not come", once, "", func(s *stage) {
+			addJob(s)
+			s.now = s.now.Add(time.Minute)
+			s.pass()
+		}},
+		{"a job that a user changes", once, "", func(s *stage) {
+			s.presses("owner", ownerChat, addJob(s), "🗑 Delete")
+			s.now = s.now.Add(2 * time.Hour)
+			s.pass()
+		}},
+		{"a job that a power failure takes back", once, "", func(s *stage) {
+			addJob(s)
+			s.stops(scenario.Power)
+			s.now = s.now.Add(2 * time.Hour)
+			s.pass()
+		}},
+		{"a job that is not added", once, "", func(s *stage) {
+			s.shows(ownerChat, s.says("owner", ownerChat, "p1"), "⏰ New job: p1", "✅ Add")
+			s.now = s.now.Add(2 * time.Hour)
+			s.pass()
+		}},
+	}
+}
+
 func verdictsOfLostBegins() []verdict {
 	return []verdict{
 		{"an effect three times by Run again and a power failure just behind that", plainPrompt, "", func(s *stage) {
@@ -103,19 +141,56 @@ func verdictsOfLostBegins() []verdict {
 		}},
 		{"an effect twice by a flush that failed just then", failedFlush, "", func(s *stage) {
 			s.agent(Effect, "p1", "p1.1")
+			s.diskFails(scenario.DiskFsync)
 			s.stops(scenario.Restart)
 			s.whole()
 		}},
 		{"an effect twice by a flush that failed while ductor let go of its work", failedFlush, "", func(s *stage) {
 			s.agent(Effect, "p1", "p1.1")
+			s.diskFails(scenario.DiskFsync)
 			s.now = s.now.Add(10 * time.Second)
 			s.stops(scenario.Restart)
 			s.whole()
 		}},
 		{"an effect twice by a flush that failed much later", failedFlush, "once", func(s *stage) {
 			s.agent(Effect, "p1", "p1.1")
-			s.now = s.now.Add(time.Minute)
+			s.now = s.now.Add(5 * time.Second)
+			s.diskFails(scenario.DiskFsync)
 			s.stops(scenario.Restart)
+			s.whole()
+		}},
+		{"an effect twice by a crash before a flush failed", failedFlush, "once", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.stops(scenario.Crash)
+			s.whole()
+			s.diskFails(scenario.DiskFsync)
+			s.stops(scenario.Restart)
+		}},
+		{"an effect twice by a disk that failed before it", failedDisk, "", func(s *stage) {
+			s.diskFails(scenario.DiskEIO)
+			s.agent(Effect, "p1", "p1.1")
+			s.stops(scenario.Restart)
+			s.whole()
+		}},
+		{"an effect twice by a disk that failed after the begin was stored", failedDisk, "once", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.diskFails(scenario.DiskEIO)
+			s.stops(scenario.Restart)
+			s.whole()
+		}},
+		{"an effect twice by a power failure behind a slow flush", slowDisk, "", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.diskFails(scenario.DiskSlow)
+			s.now = s.now.Add(time.Minute)
+			s.stops(scenario.Power)
+			s.whole()
+		}},
+		{"an effect twice by a power failure long behind a slow flush", slowDisk, "once", func(s *stage) {
+			s.diskFails(scenario.DiskSlow)
+			s.now = s.now.Add(5 * time.Minute)
+			s.agent(Effect, "p1", "p1.1")
+			s.now = s.now.Add(10 * time.Second)
+			s.stops(scenario.Power)
 			s.whole()
 		}},
 	}
@@ -222,6 +297,10 @@ func verdictsOfApprovals() []verdict {
 		s.agent(Got, "p1", "")
 		return s.shows(ownerChat, id, "May Claude run this command?\necho p1.0", "✅ Allow once", "⛔ Deny")
 	}
+	rule := func(s *stage, command string) {
+		id := s.shows(ownerChat, 0, "For this session, this also allows:\n"+command, "✅ Allow with this rule")
+		s.presses("owner", ownerChat, id, "✅ Allow with this rule")
+	}
 	happens := func(s *stage) {
 		s.agent(Allowed, "p1", "p1.0")
 		s.agent(Effect, "p1", "p1.0")
@@ -265,7 +344,27 @@ func verdictsOfApprovals() []verdict {
 			s.agent(Denied, "p1", "p1.0")
 		}},
 		{"a rule of the session", askPrompt, "", func(s *stage) {
+			ask(s)
+			rule(s, "echo p1.0")
+			happens(s)
+		}},
+		{"a rule for another command", askPrompt, "approved", func(s *stage) {
+			rule(s, "echo p2.0")
+			ask(s)
+			happens(s)
+		}},
+		{"a rule that a user only looks at", askPrompt, "approved", func(s *stage) {
 			s.presses("owner", ownerChat, ask(s), "Allow this session…")
+			happens(s)
+		}},
+		{"the mode of another conversation", askPrompt, "approved", func(s *stage) {
+			s.presses("owner", annChat, s.shows(annChat, 0, "Bypass?"), "Yes, bypass")
+			ask(s)
+			happens(s)
+		}},
+		{"the mode of the conversation", askPrompt, "", func(s *stage) {
+			s.presses("owner", ownerChat, s.shows(ownerChat, 0, "Bypass?"), "Yes, bypass")
+			ask(s)
 			happens(s)
 		}},
 	}
@@ -306,6 +405,18 @@ func verdictsOfAborts() []verdict {
 			c := s.chat(ownerChat)
 			m := &c.History[len(c.History)-1]
 			m.Versions = append(m.Versions, telegram.Version{At: s.pass(), Text: "Stopped."})
+		}},
+		{"an abort that reaches another conversation", both, "aborted", func(s *stage) {
+			id := s.says("ann", annChat, "p1")
+			s.agent(Got, "p1", "")
+			s.shows(ownerChat, s.says("owner", ownerChat, "/abort"), "Stopped.")
+			s.shows(annChat, id, "⏹ Aborted.")
+		}},
+		{"an abort that the card shows", both, "", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.agent(Got, "p1", "")
+			s.shows(ownerChat, s.says("owner", ownerChat, "/abort"), "Stopped.")
+			s.shows(ownerChat, id, "⏹ Aborted.")
 		}},
 		{"an abort before which the turn ended", both, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
@@ -395,7 +506,8 @@ func verdictsOfTheRest() []verdict {
 		}},
 		{"all that worlds find themselves", plainPrompt, "database left alive", func(s *stage) {
 			s.whole()
-			s.Database, s.Left, s.Troubles = []string{"page 3 is torn"}, []string{"a goroutine"}, []string{"panic: nil"}
+			s.Stored.Damage = []string{"page 3 is torn"}
+			s.Left, s.Troubles = []string{"a goroutine"}, []string{"panic: nil"}
 		}},
 	}
 }

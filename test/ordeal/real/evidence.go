@@ -30,7 +30,7 @@ func (o *ordeal) gather() {
 			e.Calls[i].Fault = telegram.DropAfter // ductor may not know that the call took effect
 		}
 	}
-	e.Pending = o.srv.PendingUpdates()
+	e.Pending, e.Faults.Cuts = o.srv.PendingUpdates(), o.line.breaks()
 	e.Agents = o.did()
 	e.Documents = map[string]string{}
 	for _, name := range o.places.order {
@@ -93,7 +93,7 @@ func (o *ordeal) gatherLeftovers() {
 			e.Left = append(e.Left, p.String())
 		}
 	}
-	e.Database = o.checkDatabase()
+	e.Stored.Damage = o.checkDatabase() // sets the other fields of Stored
 	e.Left = append(e.Left, o.leftFiles()...)
 	e.Texts = o.texts()
 	log, _ := os.ReadFile(o.log())

@@ -194,8 +194,14 @@ func (l *line) chance(one int) bool {
 // transit limits how long a call or its response is on its way.
 const transit = time.Second
 
-// mayHaveLost reports whether the response to a call may not have arrived, because the line ended a connection before
-// the response was sent or soon after that.
+// breaks returns the times at which connections ended prematurely.
+func (l *line) breaks() []time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.cuts)
+}
+
+// mayHaveLost reports whether the response to a call may be lost: a connection ended before it was sent, or soon after.
 func (l *line) mayHaveLost(answered time.Time, late time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"ductor/internal/sim/disk"
 	"ductor/internal/store"
 	"ductor/internal/store/sqlite"
+	"ductor/test/ordeal/judge"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -27,8 +28,9 @@ type storage struct {
 
 	mu      sync.Mutex
 	faults  []*diskFault
-	left    []func() error // functions that close files which ductor left open when its disk failed
-	changed time.Time      // when the database was last changed
+	failed  []judge.DiskFailure
+	left    []func() error // closes files that ductor left open on a failed disk
+	changed time.Time      // time of the last change of the database
 }
 
 // diskFault is a fault of the disk that the scenario has caused.
@@ -121,6 +123,13 @@ func (d *storage) inject(s scenario.Disk) {
 	d.faults = append(d.faults, f)
 }
 
+// failures returns the calls that failed or were slow. It never returns nil.
+func (d *storage) failures() []judge.DiskFailure {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]judge.DiskFailure{}, d.failed...)
+}
+
 func (d *storage) heal() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,6 +148,7 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 	}
 	for _, f := range d.faults {
 		if found := f.strike(c); found != (disk.Fault{}) {
+			d.failed = append(d.failed, judge.DiskFailure{Fault: f.Fault, At: time.Now()})
 			return found
 		}
 	}

@@ -48,16 +48,17 @@ func (p *player) lookBehind() {
 	for _, note := range p.notes {
 		note()
 	}
-	e.Stops = p.stops
+	e.Stops, e.Faults.Disk = p.stops, p.disk.failures()
 	e.Texts = p.files("state")
 	e.Texts["the log"] = strings.Join(p.logOfDuctor(), "\n")
-	if err := store.Check(context.Background(), filepath.Join(p.path("state"), app.DatabaseFile)); err != nil {
-		e.Database = append(e.Database, err.Error())
-	}
+	checked := store.Check(context.Background(), filepath.Join(p.path("state"), app.DatabaseFile))
 	stored, err := stored(p.path("state"))
-	if e.Stored = stored; err != nil {
-		e.Database = append(e.Database, err.Error())
+	for _, err := range []error{checked, err} {
+		if err != nil {
+			stored.Damage = append(stored.Damage, err.Error())
+		}
 	}
+	e.Stored = stored
 	for name := range p.files("tmp") {
 		if strings.HasPrefix(name, "claude-tasks/") { // files of the scripted agent
 			continue
