@@ -68,10 +68,14 @@ func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 	e.Started(cli.SessionStarted{AgentSessionID: id, Model: model})
 }
 
-// Started is like Session, with more details.
+// Started is like Session, with more details. It emits nothing before the session has an ID, and an empty ID does not
+// replace one.
 func (e *Emitter) Started(next cli.SessionStarted) {
 	next.Model = named(next.Model)
-	if e.done || e.session != nil && *e.session == next {
+	if e.session != nil {
+		next.AgentSessionID = cmp.Or(next.AgentSessionID, e.session.AgentSessionID)
+	}
+	if e.done || next.AgentSessionID == "" || e.session != nil && *e.session == next {
 		return
 	}
 	first := e.session == nil

@@ -245,6 +245,10 @@ func TestAPromptIsAcceptedAfterItsSessionHasAName(t *testing.T) {
 		{"before the name", func(e *Emitter) { e.Accepted(); e.Session("s", ""); e.Accepted() },
 			[]cli.Event{named, accepted}},
 		{"without a name", func(e *Emitter) { e.Accepted() }, nil},
+		{"before the ID", func(e *Emitter) { e.Session("", "m"); e.Accepted(); e.Session("s", "") },
+			[]cli.Event{named, accepted}},
+		{"with the name once", func(e *Emitter) { e.Session("s", ""); e.Session("", "m"); e.Accepted() },
+			[]cli.Event{named, cli.SessionStarted{AgentSessionID: "s", Model: "m"}, accepted}},
 	} {
 		e, events := recorded(time.Now)
 		tc.play(e)
