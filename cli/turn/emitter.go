@@ -23,6 +23,7 @@ type Emitter struct {
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
 	again     int             // length of the answer before the text that was given up; see GiveUp
 	tools     []openTool
+	begun     map[cli.ToolID]bool // tools that have started, including ended ones
 	done      bool
 	replaying bool // the events are from before ductor attached
 }
@@ -40,7 +41,7 @@ type openTool struct {
 
 // NewEmitter creates an Emitter that passes events to emit. now returns the time for durations.
 func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
-	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1}
+	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1, begun: map[cli.ToolID]bool{}}
 }
 
 // replay gives the following events the time that timestamp returns, until CaughtUp. A zero time is ignored. The first
@@ -193,11 +194,12 @@ func (e *Emitter) Thinking(text string) {
 	}
 }
 
-// ToolStart emits t, once for each ID.
+// ToolStart emits t, once for each ID. It ignores a tool without an ID.
 func (e *Emitter) ToolStart(t cli.ToolStarted) {
-	if e.done || e.toolOpen(t.ID) >= 0 {
+	if e.done || t.ID == "" || e.begun[t.ID] {
 		return
 	}
+	e.begun[t.ID] = true
 	e.forget()
 	now := e.now()
 	if e.replaying {

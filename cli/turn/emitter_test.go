@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +91,8 @@ func TestEmitterSessionAndTools(t *testing.T) {
 	now = now.Add(3 * time.Second)
 	e.ToolEnd(cli.ToolEnded{ID: "1", Output: "ok"})
 	e.ToolEnd(cli.ToolEnded{ID: "1", Output: "again"})
+	e.ToolStart(cli.ToolStarted{ID: "1", Name: "Bash"})
+	e.ToolStart(cli.ToolStarted{Name: "Bash"})
 	e.ToolEnd(cli.ToolEnded{ID: "9"})
 	e.Pass(cli.Status{Kind: cli.StatusCompacting})
 	e.Finish(cli.Result{Err: cli.Failf(cli.Crashed, "", "gone")})
@@ -132,7 +136,8 @@ func TestEmitterLeavesToolsOfADetachedTurnOpen(t *testing.T) {
 func TestEmitterLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var answer cli.Answer
-		results, open := 0, map[cli.ToolID]bool{}
+		results, accepted, open := 0, 0, map[cli.ToolID]bool{} // false for a tool that has ended
+		var session cli.AgentSessionID
 		var last cli.Result
 		e := NewEmitter("fake", time.Now, func(ev cli.Event) {
 			if results > 0 {
@@ -143,7 +148,19 @@ func TestEmitterLaw(t *testing.T) {
 				if have := len(answer.String()); ev.Bytes <= 0 || ev.Bytes > have {
 					t.Fatalf("%d of %d bytes retracted", ev.Bytes, have)
 				}
+			case cli.SessionStarted:
+				session = ev.AgentSessionID
+				if session == "" {
+					t.Fatal("a session has no ID")
+				}
+			case cli.PromptAccepted:
+				if accepted++; accepted > 1 || session == "" {
+					t.Fatalf("accepted %d times, in session %q", accepted, session)
+				}
 			case cli.ToolStarted:
+				if _, known := open[ev.ID]; known || ev.ID == "" {
+					t.Fatalf("tool %q started twice, or has no ID", ev.ID)
+				}
 				open[ev.ID] = true
 			case cli.ToolChanged:
 				if !open[ev.ID] {
@@ -153,7 +170,7 @@ func TestEmitterLaw(t *testing.T) {
 				if !open[ev.ID] {
 					t.Fatalf("tool %q ended and was not open", ev.ID)
 				}
-				delete(open, ev.ID)
+				open[ev.ID] = false
 			case cli.Result:
 				results++
 				last = ev
@@ -164,7 +181,8 @@ func TestEmitterLaw(t *testing.T) {
 			}
 		})
 		text := rapid.StringOf(rapid.SampledFrom([]rune("ab é日è\n🎉🎊")))
-		key, tool := rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]cli.ToolID{"1", "2"})
+		key, tool := rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]cli.ToolID{"", "1", "2"})
+		id := rapid.SampledFrom([]cli.AgentSessionID{"", "s", "t"})
 		t.Repeat(map[string]func(*rapid.T){
 			"text":   func(t *rapid.T) { e.Text(key.Draw(t, "key"), text.Draw(t, "text")) },
 			"full":   func(t *rapid.T) { e.FullText(key.Draw(t, "key"), text.Draw(t, "text")) },
@@ -172,6 +190,8 @@ func TestEmitterLaw(t *testing.T) {
 			"start":  func(t *rapid.T) { e.ToolStart(cli.ToolStarted{ID: tool.Draw(t, "tool")}) },
 			"change": func(t *rapid.T) { e.ToolChange(cli.ToolStarted{ID: tool.Draw(t, "tool")}) },
 			"end":    func(t *rapid.T) { e.ToolEnd(cli.ToolEnded{ID: tool.Draw(t, "tool")}) },
+			"name":   func(t *rapid.T) { e.Session(id.Draw(t, "id"), "m") },
+			"accept": func(*rapid.T) { e.Accepted() },
 			"think":  func(t *rapid.T) { e.Thinking(text.Draw(t, "text")) },
 			"finish": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "rarely") == 0 {
@@ -186,8 +206,9 @@ func TestEmitterLaw(t *testing.T) {
 			},
 		})
 		e.Finish(cli.Result{})
-		if results != 1 || last.Text != answer.String() || len(open) > 0 {
-			t.Fatalf("%d results, text %q of %q, open %v", results, last.Text, answer.String(), open)
+		running := slices.Contains(slices.Collect(maps.Values(open)), true)
+		if results != 1 || last.Text != answer.String() || running || last.AgentSessionID != session {
+			t.Fatalf("%d results of %q, text %q of %q, open %v", results, last.AgentSessionID, last.Text, answer.String(), open)
 		}
 	})
 }
