@@ -2,6 +2,7 @@ package turn
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ type Emitter struct {
 	blocks    []textBlock
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
 	again     int             // length of the answer without the text that GiveUp gave up; -1 if there is none
-	tools     []openTool
+	tools     tools
 	done      bool
 	replaying bool // the events are from the time before ductor attached
 }
@@ -33,6 +34,12 @@ type textBlock struct {
 	sep   int    // length of that separator
 }
 
+// tools are the tool calls of a turn.
+type tools struct {
+	open  []openTool
+	begun map[cli.ToolID]bool // calls that have started, including ended ones
+}
+
 type openTool struct {
 	id      cli.ToolID
 	started time.Time
@@ -40,7 +47,8 @@ type openTool struct {
 
 // NewEmitter creates an Emitter that passes events to emit. It measures durations with now.
 func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
-	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1}
+	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1,
+		tools: tools{begun: map[cli.ToolID]bool{}}}
 }
 
 // replay starts the replay of old output. Until CaughtUp, events have the time that timestamp returns, or the current
@@ -68,10 +76,14 @@ func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 	e.Started(cli.SessionStarted{AgentSessionID: id, Model: model})
 }
 
-// Started is like Session, with more details.
+// Started is like Session, with more details. It emits nothing before the session has an ID, and an empty ID does not
+// replace one.
 func (e *Emitter) Started(next cli.SessionStarted) {
 	next.Model = named(next.Model)
-	if e.done || e.session != nil && *e.session == next {
+	if e.session != nil {
+		next.AgentSessionID = cmp.Or(next.AgentSessionID, e.session.AgentSessionID)
+	}
+	if e.done || next.AgentSessionID == "" || e.session != nil && *e.session == next {
 		return
 	}
 	first := e.session == nil
@@ -190,9 +202,9 @@ func (e *Emitter) Thinking(text string) {
 	}
 }
 
-// ToolStart emits t, unless the tool with this ID is open.
+// ToolStart emits t, once for each ID. It ignores a tool without an ID.
 func (e *Emitter) ToolStart(t cli.ToolStarted) {
-	if e.done || e.toolOpen(t.ID) >= 0 {
+	if e.done || t.ID == "" || e.tools.begun[t.ID] {
 		return
 	}
 	e.forget()
@@ -203,13 +215,13 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	if cli.OwnTool(t.Name) != "" {
 		t.Title = cli.OwnTitle(t.Input)
 	}
-	e.tools = append(e.tools, openTool{t.ID, now})
+	e.tools.start(t.ID, now)
 	e.emit(t)
 }
 
 // ToolChange emits t as the new description of an open tool.
 func (e *Emitter) ToolChange(t cli.ToolStarted) {
-	if e.done || e.toolOpen(t.ID) < 0 {
+	if e.done || e.tools.index(t.ID) < 0 {
 		return
 	}
 	if cli.OwnTool(t.Name) != "" {
@@ -220,14 +232,14 @@ func (e *Emitter) ToolChange(t cli.ToolStarted) {
 
 // ToolEnd emits t if the tool is open. It sets a missing duration.
 func (e *Emitter) ToolEnd(t cli.ToolEnded) {
-	i := e.toolOpen(t.ID)
+	i := e.tools.index(t.ID)
 	if e.done || i < 0 {
 		return
 	}
 	if t.Duration == 0 {
-		t.Duration = e.now().Sub(e.tools[i].started)
+		t.Duration = e.now().Sub(e.tools.open[i].started)
 	}
-	e.tools = append(e.tools[:i], e.tools[i+1:]...)
+	e.tools.open = slices.Delete(e.tools.open, i, i+1)
 	e.emit(t)
 }
 
@@ -242,7 +254,7 @@ func (e *Emitter) Pass(ev cli.Event) {
 }
 
 // OpenTools returns the number of tools that have not ended.
-func (e *Emitter) OpenTools() int { return len(e.tools) }
+func (e *Emitter) OpenTools() int { return len(e.tools.open) }
 
 // Answer returns the answer so far, without text that GiveUp gave up.
 func (e *Emitter) Answer() string { return e.text.String()[:e.length()] }
@@ -272,8 +284,8 @@ func (e *Emitter) Finish(r cli.Result) {
 	if e.done {
 		return
 	}
-	for len(e.tools) > 0 && !r.Detached {
-		e.ToolEnd(cli.ToolEnded{ID: e.tools[0].id, Err: cli.ToolCutShort})
+	for len(e.tools.open) > 0 && !r.Detached {
+		e.ToolEnd(cli.ToolEnded{ID: e.tools.open[0].id, Err: cli.ToolCutShort})
 	}
 	if r.Err == nil && !r.Aborted && !r.Detached {
 		e.forget()
@@ -350,13 +362,14 @@ func (e *Emitter) retract(n int) {
 	e.emit(cli.TextRetracted{Bytes: n})
 }
 
-func (e *Emitter) toolOpen(id cli.ToolID) int {
-	for i, t := range e.tools {
-		if t.id == id {
-			return i
-		}
-	}
-	return -1
+func (t *tools) start(id cli.ToolID, at time.Time) {
+	t.begun[id] = true
+	t.open = append(t.open, openTool{id, at})
+}
+
+// index returns the position of an open tool, or -1.
+func (t *tools) index(id cli.ToolID) int {
+	return slices.IndexFunc(t.open, func(one openTool) bool { return one.id == id })
 }
 
 // commonPrefix returns the length of the longest common prefix of a and b that ends at a character boundary.

@@ -18,7 +18,12 @@ func newMemoryGroup(name string, megabytes int) *memoryGroup {
 		if os.Mkdir(dir, 0o700) != nil {
 			continue
 		}
-		if os.WriteFile(filepath.Join(dir, limit), []byte(strconv.Itoa(megabytes<<20)), 0o600) == nil {
+		// With version 1, the root of version 2 can be an ordinary directory, in which any file can be created.
+		_, err := os.Stat(filepath.Join(dir, "cgroup.procs"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, limit), []byte(strconv.Itoa(megabytes<<20)), 0o600)
+		}
+		if err == nil {
 			return &memoryGroup{dir}
 		}
 		_ = os.Remove(dir)
