@@ -347,37 +347,25 @@ func TestReopenedCardInterruptedAfterAll(t *testing.T) {
 // while it was sent.
 func TestTheNewsOfAnInterruptionArrives(t *testing.T) {
 	const news = "⚠️ Interrupted by a restart.\n[Run again]"
-	for fate, want := range map[bottest.Mishap]string{bottest.LostBefore: news, bottest.LostAfter: news + "\n----\n" + news} {
-		t.Run(string(fate), func(t *testing.T) {
+	for fate, want := range map[bottest.Mishap]string{
+		bottest.LostBefore: news, bottest.LostAfter: news + "\n----\n" + news,
+	} {
+		for _, dies := range []bool{false, true} {
 			withRig(t, func(s *rig) {
-				fates := []bottest.Mishap{fate}
 				s.chat.Mishaps = func(string) bottest.Mishap {
-					if len(fates) == 0 {
-						return bottest.GoesWell
+					s.chat.Mishaps = nil
+					if dies {
+						s.journal.DiesAt = 1
 					}
-					fate := fates[0]
-					fates = fates[1:]
 					return fate
 				}
+				s.turn.State = orchestrator.TurnInterrupted
+				_ = s.cards.Redeliver(s.Context(), s.turn) // an error means that ductor died
 				s.restart(orchestrator.TurnInterrupted, "")
 				s.wantText(want)
 			})
-		})
-	}
-	withRig(t, func(s *rig) {
-		s.chat.Mishaps = func(string) bottest.Mishap { // ductor dies in the call
-			s.journal.Mu.Lock()
-			defer s.journal.Mu.Unlock()
-			s.journal.DiesAt = 1
-			return bottest.LostBefore
 		}
-		s.turn.State, s.turn.Outcome.State = orchestrator.TurnInterrupted, orchestrator.TurnInterrupted
-		_ = s.cards.Redeliver(s.Context(), s.turn) // ductor died
-		s.restartAfterDeath()
-		s.chat.Mishaps = nil
-		s.restart(orchestrator.TurnInterrupted, "")
-		s.wantText(news)
-	})
+	}
 }
 
 func TestLeftCardShowsWhatIsPendingAndThenNothing(t *testing.T) {
