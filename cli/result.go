@@ -24,7 +24,7 @@ type Told struct {
 	Turns int  // model calls; 0 if the agent does not report them
 	Fill  Fill // how full the session's context is after the turn
 	// Unread lists messages that ductor steered into the turn, but that the model did not read. The agent returned them
-	// when the turn was cut short.
+	// when the turn was cut short, or its process ended before.
 	Unread []TurnID
 }
 

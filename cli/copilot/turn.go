@@ -141,6 +141,11 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	if end == turn.EndExit && r.Err == nil { // a steered message got no answer
 		r.Err = exitFailure(t.s.server.Failure())
 	}
+	if end == turn.EndExit {
+		t.heard()
+		t.added.ProcessEnded()
+		r.Unread = t.added.Unread()
+	}
 	return r
 }
 

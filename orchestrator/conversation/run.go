@@ -59,8 +59,12 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	r.promptSent = promptSent
 	r.turn = r.running.Turn()
 	now.helpers.end()
-	if cli.Replaced(ctx) && len(result.Unread) > 0 {
-		c.do(func() { c.requeueUnread(r.record, result.Unread) })
+	switch replaced := cli.Replaced(ctx); {
+	case len(result.Unread) == 0:
+	case replaced: // by the first turn in the queue
+		c.do(func() { c.requeueUnread(r.record, result.Unread, 1) })
+	case !result.Aborted && !result.Detached:
+		c.do(func() { c.requeueUnread(r.record, result.Unread, 0) })
 	}
 	if result.Detached {
 		r.leave()

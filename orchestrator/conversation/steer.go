@@ -171,9 +171,8 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return nil
 }
 
-// requeueUnread moves steered messages back to the queue if the agent did not read them before another message replaced
-// the turn. It inserts them after that message.
-func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID) {
+// requeueUnread moves steered messages that the agent did not read back to the queue, behind the first turns there.
+func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, behind int) {
 	if c.running.Load().cleared != c.cleared {
 		return
 	}
@@ -190,8 +189,11 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID) {
 			c.e.log.Error("requeue a message", "turn", id, "err", err)
 			continue
 		}
-		c.queue = slices.Insert(c.queue, min(1+i, len(c.queue)), waiting{turn: t, shown: true})
-		c.e.opts.Chat.Queued(t, 1+i)
+		at := min(behind+i, len(c.queue))
+		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: at > 0})
+		if at > 0 { // the first one starts now
+			c.e.opts.Chat.Queued(t, at)
+		}
 	}
 }
 

@@ -148,10 +148,11 @@ func (f *facts) saidWords(token scenario.Token) int {
 
 // owed returns the words of an answer that its chat must show: all words that the agent certainly wrote and that are
 // part of the answer. codex exec prints whole messages, so its text before a tool is not part of the answer. Copilot
-// repeats its text after the model failed.
+// repeats its text after the model failed. An agent that ignores SIGTERM may go on after ductor ended its turn because
+// the model failed.
 func (f *facts) owed(token scenario.Token) (numbers []int) {
 	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
-	said, next, behindTool := f.saidWords(token), 0, 0
+	said, next, behindTool, stubborn := f.saidWords(token), 0, 0, false
 	for _, act := range f.prompts[token].Acts {
 		switch act := act.(type) {
 		case scenario.Text:
@@ -166,9 +167,14 @@ func (f *facts) owed(token scenario.Token) (numbers []int) {
 				numbers = nil
 			}
 			behindTool = len(numbers)
+		case scenario.Break:
+			stubborn = stubborn || act.How == scenario.Stubborn
 		case scenario.Fail:
 			if f.ranIn(token, "copilot") {
 				numbers = numbers[:behindTool]
+			}
+			if stubborn {
+				return numbers
 			}
 		}
 	}

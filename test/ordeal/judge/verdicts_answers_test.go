@@ -118,6 +118,14 @@ func verdictsOfWithdrawnText() []verdict {
 			s.Agents[0].Agent = "copilot"
 			s.agent(Done, "p1", "")
 		}},
+		{"what an agent says that goes on after its turn failed is missing", stubbornPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.agent(Done, "p1", "")
+		}},
+		{"what an agent says before its turn failed is missing", stubbornPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w1")
+			s.agent(Done, "p1", "")
+		}},
 		{"what Copilot says before it has nothing run in the background is missing", backgroundPrompt, "", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w0 p1w2")
 			s.Agents[0].Agent = "copilot"
