@@ -41,7 +41,7 @@ func TestATurnWaitsForWhatWasAddedToIt(t *testing.T) {
 	}
 }
 
-// An agent that ended did not read what waits, unless it is unknown whether a message reached it.
+// An agent that ended did not read the messages that wait. It may have read a message whose arrival is unknown.
 func TestAnAgentThatEndedReadsNothing(t *testing.T) {
 	var a Added
 	for _, id := range []string{"1", "2", "3"} {

@@ -59,12 +59,8 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	r.promptSent = promptSent
 	r.turn = r.running.Turn()
 	now.helpers.end()
-	switch replaced := cli.Replaced(ctx); {
-	case len(result.Unread) == 0:
-	case replaced: // by the first turn in the queue
-		c.do(func() { c.requeueUnread(r.record, result.Unread, 1) })
-	case !result.Aborted && !result.Detached:
-		c.do(func() { c.requeueUnread(r.record, result.Unread, 0) })
+	if replaced := cli.Replaced(ctx); len(result.Unread) > 0 && (replaced || !result.Aborted) {
+		c.do(func() { c.requeueUnread(r.record, result.Unread, replaced) })
 	}
 	if result.Detached {
 		r.leave()

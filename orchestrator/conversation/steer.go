@@ -171,10 +171,15 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return nil
 }
 
-// requeueUnread moves steered messages that the agent did not read back to the queue, behind the first turns there.
-func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, behind int) {
+// requeueUnread moves steered messages that the agent did not read back to the front of the queue, or, if another
+// message replaced the turn, behind that message.
+func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, replaced bool) {
 	if c.running.Load().cleared != c.cleared {
 		return
+	}
+	front := 0
+	if replaced {
+		front = 1
 	}
 	for i, id := range unread {
 		ok, err := c.e.opts.Store.UnsteerTurn(ctx, id)
@@ -189,7 +194,7 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, b
 			c.e.log.Error("requeue a message", "turn", id, "err", err)
 			continue
 		}
-		at := min(behind+i, len(c.queue))
+		at := min(front+i, len(c.queue))
 		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: at > 0})
 		if at > 0 { // the first one starts now
 			c.e.opts.Chat.Queued(t, at)
