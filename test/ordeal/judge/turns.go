@@ -213,7 +213,7 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 // lostToPower reports whether the power failed while a prompt ran, or so soon afterwards that its data was not flushed.
 func (f *facts) lostToPower(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return s.How == scenario.Power && s.At.After(f.sent[token].At) &&
+		return s.How == scenario.Power && !s.At.Before(f.sent[token].At) &&
 			!f.doneBefore(token, s.At.Add(-f.powerWindow()))
 	})
 }
