@@ -39,12 +39,6 @@ func verdictsOfAnswers() []verdict {
 			s.shows(ownerChat, begin(s), "p1w0")
 			s.stops(scenario.Power)
 		}},
-		{"a word is missing after a power failure at the moment of the prompt", plainPrompt, "", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0")
-			s.agent(Done, "p1", "")
-			s.stops(scenario.Power)
-			s.Stops[0].At = s.Sent[0].At
-		}},
 		{"a word is missing after a crash", plainPrompt, "shown", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w0")
 			s.stops(scenario.Crash)
@@ -123,6 +117,12 @@ func verdictsOfWithdrawnText() []verdict {
 			s.shows(ownerChat, begin(s), "p1w0 p1w2")
 			s.Agents[0].Agent = "copilot"
 			s.agent(Done, "p1", "")
+		}},
+		{"a word is missing after a power failure at the moment of the prompt", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.agent(Done, "p1", "")
+			s.stops(scenario.Power)
+			s.Stops[0].At = s.Sent[0].At
 		}},
 		{"what an agent says that goes on after its turn failed is missing", stubbornPrompt, "", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w0")
