@@ -41,16 +41,20 @@ func (f *facts) powerWindow() time.Duration {
 // the prompt waited again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		window := f.powerWindow()
-		switch {
-		case s.How == scenario.Power:
-		case f.failedFlush():
-			window = failedWindow
-		default:
-			return false
-		}
+		window := f.lossWindow(s)
 		return !s.At.Before(e.At) && s.At.Sub(e.At) < window && !s.At.After(before)
 	})
+}
+
+// lossWindow returns the period before an end of ductor whose writes may be lost. It is zero if none may be lost.
+func (f *facts) lossWindow(s Stop) time.Duration {
+	switch {
+	case s.How == scenario.Power:
+		return f.powerWindow()
+	case f.failedFlush():
+		return failedWindow
+	}
+	return 0
 }
 
 // lazyWindow is how long an unflushed write may wait for the disk, with a margin.

@@ -43,7 +43,7 @@ func shown(f *facts) (all []Violation) {
 		if v, bad := f.repeated(token, numbers); bad {
 			all = append(all, v)
 		}
-		if f.hurt(s.In) || f.stopped(token) || f.unknown(c, token) || f.lostToPower(token) {
+		if f.hurt(s.In) || f.stopped(token) || f.unknown(c, token) || f.lostEnd(token) {
 			continue
 		}
 		for _, n := range f.owed(token) {
@@ -210,11 +210,12 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	})
 }
 
-// lostToPower reports whether the power failed while a prompt ran, or so soon afterwards that its data was not flushed.
-func (f *facts) lostToPower(token scenario.Token) bool {
+// lostEnd reports whether the power or a flush failed while a prompt ran, or so soon afterwards that its end was not
+// flushed.
+func (f *facts) lostEnd(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return s.How == scenario.Power && !s.At.Before(f.sent[token].At) &&
-			!f.doneBefore(token, s.At.Add(-f.powerWindow()))
+		window := f.lossWindow(s)
+		return window > 0 && !s.At.Before(f.sent[token].At) && !f.doneBefore(token, s.At.Add(-window))
 	})
 }
 

@@ -124,6 +124,17 @@ func verdictsOfWithdrawnText() []verdict {
 			s.stops(scenario.Power)
 			s.Stops[0].At = s.Sent[0].At
 		}},
+		{"a word is missing after a restart because of a failed flush", failedFlush, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.agent(Done, "p1", "")
+			s.stops(scenario.Restart)
+		}},
+		{"a word is missing long after a failed flush", failedFlush, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.agent(Done, "p1", "")
+			s.now = s.now.Add(time.Minute)
+			s.stops(scenario.Restart)
+		}},
 		{"what an agent says that goes on after its turn failed is missing", stubbornPrompt, "", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w0")
 			s.agent(Done, "p1", "")
