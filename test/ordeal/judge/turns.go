@@ -249,15 +249,15 @@ func approved(f *facts) (all []Violation) {
 }
 
 // allowedBefore finds the press that allowed an effect. The press must be on a message that showed the effect, by a
-// user who may decide. An earlier press that allowed more than one request, or a mode that allows everything, also
-// counts.
+// user who may decide. A delivery to the webhook has a place, but no chat. An earlier press that allowed more than one
+// request, or a mode that allows everything, also counts.
 func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	s := f.sent[token]
 	for _, p := range f.Presses {
 		if p.At.After(e.At) || !listed(p.By) || private(s.In) && string(p.By) != string(s.In) {
 			continue
 		}
-		if p.Chat == s.Chat && isOne(p.Label, scenario.AllowOnce) && strings.Contains(p.Text, e.Name) {
+		if (p.Chat == s.Chat || p.In == s.In) && isOne(p.Label, scenario.AllowOnce) && strings.Contains(p.Text, e.Name) {
 			return true
 		}
 		if isOne(p.Label, scenario.AllowSession, scenario.AllowRule, "approval.accept-edits", "approval.begin-and-edit",
