@@ -257,7 +257,8 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 		if p.At.After(e.At) || !listed(p.By) || private(s.In) && string(p.By) != string(s.In) {
 			continue
 		}
-		if (p.Chat == s.Chat || p.In == s.In) && isOne(p.Label, scenario.AllowOnce) && strings.Contains(p.Text, e.Name) {
+		here := p.Chat == s.Chat || p.In == s.In
+		if here && isOne(p.Label, scenario.AllowOnce) && strings.Contains(p.Text, e.Name) {
 			return true
 		}
 		if isOne(p.Label, scenario.AllowSession, scenario.AllowRule, "approval.accept-edits", "approval.begin-and-edit",

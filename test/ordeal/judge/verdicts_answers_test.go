@@ -135,6 +135,12 @@ func verdictsOfWithdrawnText() []verdict {
 			s.now = s.now.Add(time.Minute)
 			s.stops(scenario.Restart)
 		}},
+		{"an approval of a delivery by the owner", "webhook delivers p1: ask\n", "", func(s *stage) {
+			s.Sent = append(s.Sent, Sent{By: Webhook, In: "owner", Token: "p1", At: s.pass()})
+			s.presses("owner", ownerChat, s.shows(ownerChat, 0, "echo p1.0", "✅ Allow once"), "✅ Allow once")
+			s.agent(Effect, "p1", "p1.0")
+			s.chat(ownerChat).History[0].Keyboard = nil
+		}},
 		{"what an agent says that goes on after its turn failed is missing", stubbornPrompt, "", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w0")
 			s.agent(Done, "p1", "")
