@@ -224,6 +224,9 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 		s.lost = quietLoss // no notice about missing text, because the turn has no answer that users wait for
 	}
 	content := c.resume(t, s, saved)
+	if interrupted(t) && !s.isSent(content.first) { // but they must learn of the interruption
+		content.lifecycle = message.ResendIfUnknown
+	}
 	if saved.Final && t.Outcome.Changed != (orchestrator.Changed{}) && saved.Remark == "" {
 		content = c.addReceipt(t, s, content)
 	}

@@ -198,6 +198,13 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
+// isSent reports whether part i is in the chat, so that its content can be edited.
+func (s *messages) isSent(i int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return i < len(s.parts) && s.parts[i].State() == orchestrator.Sent
+}
+
 // shows reports whether the chat shows the wanted contents from message first on. It checks for unfinished requests
 // first, because a request may finish during the check.
 func (s *messages) shows(first int, wants []message.Content) bool {

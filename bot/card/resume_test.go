@@ -343,6 +343,31 @@ func TestReopenedCardInterruptedAfterAll(t *testing.T) {
 	})
 }
 
+// The chat shows that a turn was interrupted even if Telegram's response to that message was lost, or ductor ended
+// while it was sent.
+func TestTheNewsOfAnInterruptionArrives(t *testing.T) {
+	const news = "⚠️ Interrupted by a restart.\n[Run again]"
+	for fate, want := range map[bottest.Mishap]string{
+		bottest.LostBefore: news, bottest.LostAfter: news + "\n----\n" + news,
+	} {
+		for _, dies := range []bool{false, true} {
+			withRig(t, func(s *rig) {
+				s.chat.Mishaps = func(string) bottest.Mishap {
+					s.chat.Mishaps = nil
+					if dies {
+						s.journal.DiesAt = 1
+					}
+					return fate
+				}
+				s.turn.State = orchestrator.TurnInterrupted
+				_ = s.cards.Redeliver(s.Context(), s.turn) // an error means that ductor died
+				s.restart(orchestrator.TurnInterrupted, "")
+				s.wantText(want)
+			})
+		}
+	}
+}
+
 func TestLeftCardShowsWhatIsPendingAndThenNothing(t *testing.T) {
 	inLife(t, func(l *life) {
 		l.show(cli.TextDelta{Text: "One"})

@@ -89,6 +89,7 @@ func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line [
 	if err := t.deliver(ctx, line); err != nil {
 		return fmt.Errorf("steer claude: %w", err)
 	}
+	t.p.steers.Sent(id, id)
 	return nil
 }
 

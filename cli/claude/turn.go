@@ -189,6 +189,9 @@ func (t *liveTurn) finish(end turn.End) {
 	mustStop := t.p.steers.Close() || t.p.phase == abandoned // otherwise Claude would work on messages that were added
 	close(t.gone)
 	result := t.result(end)
+	if end == turn.EndExit {
+		t.p.steers.ProcessEnded()
+	}
 	result.Unread = t.p.steers.Unread()
 	if mustStop && !detached {
 		if err := t.run.stream.Close(context.WithoutCancel(t.ctx)); err != nil {

@@ -154,6 +154,8 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	err := t.s.server.Peer().Call(ctx, "turn/steer", params, nil)
 	if err != nil {
 		t.added.Sent(string(req.Turn), "")
+	} else {
+		t.added.Sent(string(req.Turn), string(req.Turn))
 	}
 	var refused *rpc.Error
 	if errors.As(err, &refused) && refused.Code == rpc.CodeInvalidRequest {
@@ -175,7 +177,10 @@ func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 		r = t.Loop.Outcome(end, Agent, t.s.server.exit)
 	}
 	r.Usage, r.Fill, r.Denials = t.parser.used(), t.parser.fill(), append(r.Denials, t.parser.denials...)
-	if end != turn.EndDetached && t.Loop.Cut() {
+	if end == turn.EndExit {
+		t.added.ProcessEnded()
+	}
+	if end != turn.EndDetached && (end == turn.EndExit || t.Loop.Cut()) {
 		r.Unread = t.added.Unread()
 	}
 	return r

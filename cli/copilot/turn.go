@@ -142,6 +142,11 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	if end == turn.EndExit && r.Err == nil { // a message that was added to the turn got no answer
 		r.Err = exitFailure(t.s.server.Failure())
 	}
+	if end == turn.EndExit {
+		t.heard()
+		t.added.ProcessEnded()
+		r.Unread = t.added.Unread()
+	}
 	return r
 }
 

@@ -32,8 +32,9 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 		if a.lent != nil {
 			s.pool.discardInBackground(a.lent)
 		}
+		unread := a.result.Unread
 		a = s.attempt(ctx, entry, cli.OneShot, req, emit)
-		a.result.Fallback = true
+		a.result.Fallback, a.result.Unread = true, append(unread, a.result.Unread...)
 	}
 	a.result.Err = cli.Sharpened(a.result.Err)
 	if f := a.result.Err; f != nil && f.Kind == cli.LimitReached && f.ResetAt.IsZero() {

@@ -18,6 +18,7 @@ type Added struct {
 type added struct {
 	id    string
 	turn  cli.TurnID // ID that the message would have as a turn of its own; empty if unknown
+	sent  bool       // whether the message has reached the agent
 	state addedState
 }
 
@@ -46,8 +47,8 @@ func (a *Added) index(id string) int {
 	return slices.IndexFunc(a.all, func(m added) bool { return m.id == id })
 }
 
-// Sent replaces the ID of a message by the agent's name for it. If name is empty, the agent did not receive the
-// message, and Sent removes it.
+// Sent records that a message reached the agent, and replaces its ID by the agent's name for it. If name is empty, the
+// agent did not receive the message, and Sent removes it.
 func (a *Added) Sent(id, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +57,7 @@ func (a *Added) Sent(id, name string) {
 	case name == "":
 		a.all = slices.Delete(a.all, i, i+1)
 	default:
-		a.all[i].id = name
+		a.all[i].id, a.all[i].sent = name, true
 	}
 }
 
@@ -65,6 +66,18 @@ func (a *Added) Taken(id string) { a.become(id, takenUp) }
 
 // GiveBack records that the model will never read a message.
 func (a *Added) GiveBack(id string) { a.become(id, givenBack) }
+
+// ProcessEnded records that the agent will never read the messages that wait. It leaves out messages of which it is
+// unknown whether they reached the agent.
+func (a *Added) ProcessEnded() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, m := range a.all {
+		if m.state == waits && m.sent {
+			a.all[i].state = givenBack
+		}
+	}
+}
 
 func (a *Added) become(id string, state addedState) {
 	a.mu.Lock()

@@ -41,6 +41,21 @@ func TestATurnWaitsForWhatWasAddedToIt(t *testing.T) {
 	}
 }
 
+// An agent that ended did not read the messages that wait. It may have read a message whose arrival is unknown.
+func TestAnAgentThatEndedReadsNothing(t *testing.T) {
+	var a Added
+	for _, id := range []string{"1", "2", "3"} {
+		a.Add(id, cli.TurnID(id))
+	}
+	a.Sent("1", "1")
+	a.Sent("2", "2")
+	a.Taken("1")
+	a.ProcessEnded()
+	if got := a.Unread(); !slices.Equal(got, []cli.TurnID{"2"}) {
+		t.Errorf("%q were not read", got)
+	}
+}
+
 func TestATurnThatIsCutLeavesWhatWaits(t *testing.T) {
 	var a Added
 	a.Add("1", "one")

@@ -59,8 +59,8 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	r.promptSent = promptSent
 	r.turn = r.running.Turn()
 	now.helpers.end()
-	if cli.Replaced(ctx) && len(result.Unread) > 0 {
-		c.do(func() { c.requeueUnread(r.record, result.Unread) })
+	if replaced := cli.Replaced(ctx); len(result.Unread) > 0 && (replaced || !result.Aborted) {
+		c.do(func() { c.requeueUnread(r.record, result.Unread, replaced) })
 	}
 	if result.Detached {
 		r.leave()

@@ -172,11 +172,15 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return nil
 }
 
-// requeueUnread moves messages that were sent to the running turn back to the queue, because its agent did not read
-// them before another message replaced the turn. They come after that message in the queue.
-func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID) {
+// requeueUnread moves steered messages that the agent did not read back to the front of the queue, or, if another
+// message replaced the turn, behind that message.
+func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, replaced bool) {
 	if c.running.Load().cleared != c.cleared {
 		return
+	}
+	front := 0
+	if replaced {
+		front = 1
 	}
 	for i, id := range unread {
 		ok, err := c.e.opts.Store.UnsteerTurn(ctx, id)
@@ -191,8 +195,11 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID) {
 			c.e.log.Error("requeue a message", "turn", id, "err", err)
 			continue
 		}
-		c.queue = slices.Insert(c.queue, min(1+i, len(c.queue)), waiting{turn: t, shown: true})
-		c.e.opts.Chat.Queued(t, 1+i)
+		at := min(front+i, len(c.queue))
+		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: at > 0})
+		if at > 0 { // the first one starts now
+			c.e.opts.Chat.Queued(t, at)
+		}
 	}
 }
 

@@ -142,6 +142,8 @@ const (
 	failedDisk  = "disk eio times 1\n" + plainPrompt
 	slowDisk    = "disk slow for 3s\n" + plainPrompt
 	failPrompt  = "owner says p1: text 1; run; text 1; fail 500 times 1; text 1\n"
+	// The agent ignores SIGTERM.
+	stubbornPrompt = "owner says p1: text 1; run; break stubborn; fail 401 times 1; text 1\n"
 	// Only Claude runs commands in the background.
 	backgroundPrompt = "owner says p1: text 1; run; text 1; background 1s; fail 500 times 1; text 1\n"
 	oneShot          = "set agents.codex.mode \"one-shot\"\n"

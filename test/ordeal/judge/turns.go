@@ -43,7 +43,7 @@ func shown(f *facts) (all []Violation) {
 		if v, bad := f.repeated(token, numbers); bad {
 			all = append(all, v)
 		}
-		if f.hurt(s.In) || f.stopped(token) || f.unknown(c, token) || f.lostToPower(token) {
+		if f.hurt(s.In) || f.stopped(token) || f.unknown(c, token) || f.lostEnd(token) {
 			continue
 		}
 		for _, n := range f.owed(token) {
@@ -178,10 +178,11 @@ func (f *facts) saidWords(token scenario.Token) int {
 
 // owed returns the words of an answer that the chat must show. These are the words that the agent has certainly
 // written. For codex exec, text before a tool does not count, because it prints whole messages. Copilot writes its text
-// again if the model has failed.
+// again if the model has failed. An agent that ignores SIGTERM may go on after ductor ended its turn because the model
+// failed.
 func (f *facts) owed(token scenario.Token) (numbers []int) {
 	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
-	said, next, behindTool := f.saidWords(token), 0, 0
+	said, next, behindTool, stubborn := f.saidWords(token), 0, 0, false
 	for _, act := range f.prompts[token].Acts {
 		switch act := act.(type) {
 		case scenario.Text:
@@ -196,9 +197,14 @@ func (f *facts) owed(token scenario.Token) (numbers []int) {
 				numbers = nil
 			}
 			behindTool = len(numbers)
+		case scenario.Break:
+			stubborn = stubborn || act.How == scenario.Stubborn
 		case scenario.Fail:
 			if f.ranIn(token, "copilot") {
 				numbers = numbers[:behindTool]
+			}
+			if stubborn {
+				return numbers
 			}
 		}
 	}
@@ -233,11 +239,11 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	})
 }
 
-// lostToPower reports whether the power failed while a prompt ran, or so soon after it that data may be lost.
-func (f *facts) lostToPower(token scenario.Token) bool {
+// lostEnd reports whether the power or the disk failed while a prompt ran, or so soon after it that its end may be lost.
+func (f *facts) lostEnd(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return s.How == scenario.Power && s.At.After(f.sent[token].At) &&
-			!f.doneBefore(token, s.At.Add(-f.powerWindow(s)))
+		since, lost := f.lostSince(s)
+		return lost && !s.At.Before(f.sent[token].At) && !f.doneBefore(token, since)
 	})
 }
 
@@ -272,15 +278,15 @@ func approved(f *facts) (all []Violation) {
 
 // allowedBefore reports whether a user had allowed an effect before it happened. The user must be allowed to decide,
 // and must have pressed a button on a message that showed the effect. An earlier press that created a rule, or a
-// permission mode that allows everything, is enough, too.
+// permission mode that allows everything, is enough, too. A delivery to the webhook has a place, but no chat.
 func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	s := f.sent[token]
 	for _, p := range f.Presses {
 		if p.At.After(e.At) || !listed(p.By) || private(s.In) && string(p.By) != string(s.In) {
 			continue
 		}
-		if p.Chat == s.Chat && isOne(p.Label, scenario.AllowOnce, scenario.AllowRule) &&
-			strings.Contains(p.Text, e.Name) {
+		here := p.Chat == s.Chat || p.In == s.In
+		if here && isOne(p.Label, scenario.AllowOnce, scenario.AllowRule) && strings.Contains(p.Text, e.Name) {
 			return true
 		}
 		if p.In != s.In {

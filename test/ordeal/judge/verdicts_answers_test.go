@@ -118,6 +118,39 @@ func verdictsOfWithdrawnText() []verdict {
 			s.Agents[0].Agent = "copilot"
 			s.agent(Done, "p1", "")
 		}},
+		{"a word is missing after a power failure at the moment of the prompt", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.agent(Done, "p1", "")
+			s.stops(scenario.Power)
+			s.Stops[0].At = s.Sent[0].At
+		}},
+		{"a word is missing after a restart because of a failed flush", failedFlush, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.agent(Done, "p1", "")
+			s.diskFails(scenario.DiskFsync)
+			s.stops(scenario.Restart)
+		}},
+		{"a word is missing long after a failed flush", failedFlush, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.agent(Done, "p1", "")
+			s.now = s.now.Add(time.Minute)
+			s.diskFails(scenario.DiskFsync)
+			s.stops(scenario.Restart)
+		}},
+		{"an approval of a delivery by the owner", "webhook delivers p1: ask\n", "", func(s *stage) {
+			s.Sent = append(s.Sent, Sent{By: Webhook, In: "owner", Token: "p1", At: s.pass()})
+			s.presses("owner", ownerChat, s.shows(ownerChat, 0, "echo p1.0", "✅ Allow once"), "✅ Allow once")
+			s.agent(Effect, "p1", "p1.0")
+			s.chat(ownerChat).History[0].Keyboard = nil
+		}},
+		{"what an agent says that goes on after its turn failed is missing", stubbornPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.agent(Done, "p1", "")
+		}},
+		{"what an agent says before its turn failed is missing", stubbornPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w1")
+			s.agent(Done, "p1", "")
+		}},
 		{"what Copilot says before it has nothing run in the background is missing", backgroundPrompt, "", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w0 p1w2")
 			s.Agents[0].Agent = "copilot"
