@@ -28,7 +28,8 @@ func TestCommandLine(t *testing.T) {
 		{"bypass", cli.Request{Permission: cli.Bypass}, head + "--dangerously-bypass-approvals-and-sandbox -- -"},
 		{"tool servers, without values of variables", cli.Request{Servers: []cli.ToolServer{{Name: "own", Path: "/own", Args: []string{"mcp"}, Env: map[string]string{"TOKEN": "secret"}, Trusted: true, Timeout: time.Minute}}},
 			head + `-s read-only -c mcp_servers.own.args=["mcp"] -c mcp_servers.own.command="/own" -c mcp_servers.own.default_tools_approval_mode="approve"` +
-				` -c mcp_servers.own.env_vars=["TOKEN"] -c mcp_servers.own.tool_timeout_sec=60 -- -`},
+				` -c mcp_servers.own.env_vars=["TOKEN"] -c mcp_servers.own.startup_timeout_sec=60` +
+				` -c mcp_servers.own.tool_timeout_sec=60 -- -`},
 		{"a server with a url", cli.Request{Servers: []cli.ToolServer{{
 			Name: "web", URL: "https://mcp.invalid", Headers: map[string]string{"X-Key": "VAR"},
 			Env: map[string]string{"VAR": "secret"},

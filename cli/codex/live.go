@@ -151,6 +151,10 @@ func bindingOf(req cli.Request) binding {
 	return b
 }
 
+// toolStart is how long ductor's own tool server may take to start, in seconds. After Codex's default of 10, a turn on a
+// busy machine would have no tools of ductor.
+const toolStart = 60
+
 // serverTable returns Codex's configuration of a tool server. It never uses the approval mode "auto": Codex would then
 // run a tool without asking if the server declares that the tool only reads.
 func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
@@ -161,6 +165,9 @@ func serverTable(s cli.ToolServer, mode cli.PermissionMode) map[string]any {
 	table["default_tools_approval_mode"] = "prompt"
 	if s.Trusted || mode == cli.Bypass {
 		table["default_tools_approval_mode"] = "approve"
+	}
+	if s.Trusted {
+		table["startup_timeout_sec"] = toolStart
 	}
 	if s.Timeout > 0 {
 		table["tool_timeout_sec"] = int(s.Timeout.Seconds())
