@@ -118,6 +118,35 @@ func TestADamagedFileAndItsLogStayUnchanged(t *testing.T) {
 	same(t, "the files", listing(t, filepath.Dir(left)), before)
 }
 
+// TestCopyRowsNoticesLostReferences tests that rows do not count as complete if one refers to a row that is gone.
+func TestCopyRowsNoticesLostReferences(t *testing.T) {
+	withParts := func(path string) *DB {
+		db := openAt(t, path, Options{})
+		must(t, db.Write(t.Context(), func(t *Tx) error {
+			_, err := t.Exec("CREATE TABLE parts (item TEXT REFERENCES items (name))")
+			return err
+		}))
+		return db
+	}
+	for rename, want := range map[string]bool{"SELECT 1": true, "UPDATE items SET name = 'junk'": false} {
+		path := filepath.Join(t.TempDir(), "items.db")
+		db := withParts(path)
+		must(t, put(t.Context(), db, "one", nil))
+		must(t, db.Write(t.Context(), func(t *Tx) error {
+			_, err := t.Exec("INSERT INTO parts VALUES ('one')")
+			return err
+		}))
+		must(t, db.writer.withToken(t.Context(), func(*Tx) error {
+			_, err := db.writer.conn.ExecContext(t.Context(), "PRAGMA foreign_keys = OFF; "+rename)
+			return err
+		}))
+		whole, err := withParts(filepath.Join(t.TempDir(), "items.db")).CopyRows(t.Context(), copyFilesOf(t, path))
+		if whole != want || err != nil {
+			t.Errorf("after %s CopyRows returns %v, %v", rename, whole, err)
+		}
+	}
+}
+
 // TestCopyRowsRebuildsDamagedIndexes tests that CopyRows copies all rows if pages of an index are garbage, or if an
 // index lacks a row, which PRAGMA quick_check does not find.
 func TestCopyRowsRebuildsDamagedIndexes(t *testing.T) {
