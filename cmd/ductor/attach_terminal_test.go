@@ -151,10 +151,10 @@ func TestAttachInANarrowTerminalWithoutUTF8(t *testing.T) {
 	o := surroundings(t, nil).ordeal(36)
 	desk := o.attachAt(20, 60, "LANG=C", "LC_ALL=C")
 	resize := func(columns int) {
+		desk.screen.Resize(columns, 60) // like a terminal, which tells the program afterwards
 		if err := pty.Setsize(desk.tty, &pty.Winsize{Rows: 60, Cols: uint16(columns)}); err != nil {
 			t.Fatal(err)
 		}
-		desk.screen.Resize(columns, 60)
 	}
 	var words []string
 	for n := range 60 {
