@@ -26,7 +26,7 @@ const (
 	pollExitEvery = 100 * time.Millisecond
 )
 
-// phase is the stage of a run, from a running agent to no process at all.
+// phase is the stage of a run.
 type phase int
 
 const (
@@ -56,16 +56,17 @@ type agent struct {
 type agentState struct {
 	phase    phase
 	status   Status
-	by       string // why the runner is ending the agent (a By constant); empty if it is not
+	by       string // why the runner is ending the agent (a By constant); "" unless the runner is ending it
 	flow     flow
 	ageFrom  time.Duration
 	idleFrom time.Duration // when the last client that owned the run left
 	exitedAt time.Duration
 	retryAt  time.Duration // the runner does not try again to end the agent before this time
-	freed    int64         // output before this offset is freed, according to the log
+	freed    int64         // the log records that output before this offset is freed
 }
 
-// flow is whether the runner has stopped the agent with SIGSTOP, because the agent writes faster than its client reads.
+// flow tells whether an agent runs or is stopped. The runner stops an agent with SIGSTOP if it writes faster than its
+// client reads.
 type flow int
 
 const (
@@ -200,12 +201,12 @@ func (a *agent) awaitOutputEnd() {
 	a.s.wake()
 }
 
-// terminate ends the agent and all its descendants. by is the reason, a By constant.
-func (a *agent) terminate(by string, grace time.Duration) error {
+// terminate ends the agent and all its descendants. The reason is a By constant.
+func (a *agent) terminate(reason string, grace time.Duration) error {
 	a.mu.Lock()
 	if a.state.phase == running && a.state.by == "" {
-		a.state.by = by
-		a.appendLog(lineBy, by)
+		a.state.by = reason
+		a.appendLog(lineBy, reason)
 	}
 	a.mu.Unlock()
 	if err := a.terminator.End(grace); err != nil {
@@ -225,7 +226,7 @@ func (a *agent) terminate(by string, grace time.Duration) error {
 
 // kill sends a signal to the agent's process group.
 func (a *agent) kill(sig syscall.Signal) error {
-	a.s.reaping.Lock() // the PID cannot be reused before it is reaped
+	a.s.reaping.Lock() // until the unlock, reap cannot free the PID for another process
 	defer a.s.reaping.Unlock()
 	select {
 	case <-a.dead:
@@ -283,13 +284,13 @@ func (a *agent) logFreed() {
 	}
 }
 
-// setOwner makes owner the client that owns the run; nil means that no client does. If old is not nil, setOwner has an
-// effect only while old is the owner.
-func (a *agent) setOwner(old, owner *conn) {
+// setOwner changes the client that owns the run. If newOwner is nil, no client owns the run any more. If old is not nil
+// and not the current owner, setOwner does nothing.
+func (a *agent) setOwner(old, newOwner *conn) {
 	a.mu.Lock()
 	changed := old == nil || a.owner == old
 	if changed {
-		a.owner, a.state.idleFrom = owner, sinceBoot()
+		a.owner, a.state.idleFrom = newOwner, sinceBoot()
 	}
 	a.mu.Unlock()
 	if changed {

@@ -26,13 +26,13 @@ type Options struct {
 	// appends root=DIR. The default is this process's own program with the argument "runner", even if the program's
 	// file was replaced in the meantime.
 	Command []string
-	// Program is a file that identifies this build. If the connected runner reports another identity, it comes from
-	// another build. The default is the program of Command.
+	// Program is the path of this build's program file. The client derives the identity of this build from the file. A
+	// runner with another identity comes from another build. The default is the program of Command.
 	Program string
 	// Upgrade makes the client replace a runner of another build with this build. Runs continue during the upgrade.
 	Upgrade bool
 
-	file *os.File // keeps the program of Small open
+	file *os.File // the open program file, if the function Small returned these options
 }
 
 const (
@@ -92,7 +92,7 @@ func (s *scope) over() bool { return s.ctx.Err() != nil }
 // ownRuns are the runs that a client owns or follows.
 type ownRuns struct {
 	runs map[*Run]bool
-	ends map[string]reply // by run ID: ends that the runner reported before the client had a Run
+	ends map[string]reply // by run ID: reports of ends that arrived before the client had created the Run
 }
 
 // Open returns a client of the runs in dir. It creates dir if necessary, accessible only to this user. It does not
@@ -194,8 +194,8 @@ func (c *Client) handleEnd(r reply) {
 	}
 }
 
-// expectEnd makes the client remember the end of a run that is reported before the client has created the Run. The
-// caller must call done when it has created the Run.
+// expectEnd makes the client store the end of a run that the runner may report before the client has created the Run.
+// The caller must call done after it has created the Run.
 func (c *Client) expectEnd(id string) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -323,7 +323,7 @@ func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, 
 // Collect ends the remaining processes of a run, and deletes the run and its output. The client need not be attached.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
-// ownGrace as the grace period of a request selects the period in the run's Limits.
+// ownGrace in a request means the grace period from the run's Limits.
 const ownGrace = -1
 
 func (c *Client) end(ctx context.Context, id string, op op) error {
@@ -338,7 +338,7 @@ func (c *Client) end(ctx context.Context, id string, op op) error {
 }
 
 const (
-	// versionVerb is the argument with which Inside prints the protocol version.
+	// versionVerb is the argument that makes the function Inside print the protocol version.
 	versionVerb = "version"
 	versionWait = 5 * time.Second
 )

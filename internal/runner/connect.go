@@ -25,8 +25,8 @@ type link struct {
 	cause   error         // why the connection broke; valid once lost is closed
 }
 
-// connect returns the client's connection to the runner, and connects if necessary. effort limits the steps that it may
-// take. With AsIs, it returns errNoRunner if no runner is running on this machine.
+// connect returns the client's connection to the runner, and connects if necessary. The parameter effort limits what
+// connect may start for that. If effort is AsIs and no runner runs on this machine, connect returns errNoRunner.
 func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	if l := c.currentLink(); l != nil {
 		return l, nil

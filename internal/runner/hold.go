@@ -111,8 +111,8 @@ func hold(args []string) error {
 	}
 }
 
-// startHeld starts a runner and connects it to inputs. The runner gets the descriptors of the previous runner from
-// there, and stores its own.
+// startHeld starts a runner. It passes a connection to inputs to the runner: through it, the runner gets the
+// descriptors that the previous runner stored, and stores its own.
 func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -157,7 +157,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if adj := expendable(); adj != nil {
-		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel protects this process as much as the runner
+		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel may kill the runner rather than this process
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectFor)
 	defer cancel()
@@ -228,7 +228,6 @@ func (a *writeWatch) close() {
 	}
 }
 
-// memoryFile returns an executable file in memory with the given content.
 func memoryFile(program []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("ductor-runner", unix.MFD_CLOEXEC|unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // kernels before 6.3 do not support MFD_EXEC

@@ -43,7 +43,7 @@ const (
 	wholeInput = 1 << 20
 )
 
-// runPhase is how much a client knows about the end of a run.
+// runPhase is the phase of a run that its client knows.
 type runPhase int
 
 const (
@@ -150,7 +150,8 @@ func (e *runEnd) hasEnded() bool {
 // outputEnd returns the offset of the end of the output. It is valid only in phase runEnded.
 func (r *Run) outputEnd() int64 { return r.Status().OutputEnd }
 
-// finish records the end of the run. The runner reports it twice: the first status may lack the end of the output.
+// finish records the end of the run. The runner sends two statuses: when the agent has exited, and when the output has
+// ended. The first may lack the end of the output.
 func (e *runEnd) finish(status Status, stderr string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -167,9 +168,8 @@ func (e *runEnd) finish(status Status, stderr string) {
 	}
 }
 
-// When returns the time at which the output at an offset was printed. It is accurate to about 100 ms, or to a
-// thousandth of the duration of a long run. It returns the zero time for output that was printed after this client
-// attached.
+// When returns the time at which the output at an offset was printed. The error is about 100 ms, or a thousandth of the
+// duration of a long run. When returns the zero time for output that was printed after this client attached.
 func (r *Run) When(offset int64) time.Time {
 	t := r.info.Times
 	if offset < 0 || offset >= r.info.OutputEnd {
@@ -205,8 +205,7 @@ func (r *Run) ask(ctx context.Context, q request) (reply, error) {
 	return r.c.ask(ctx, q, AsIs)
 }
 
-// Limit replaces the limits of the run. MaxAge counts again from now. Limit returns once the runner has stored the
-// limits.
+// Limit replaces the limits of the run, and returns when the runner has stored them. The new MaxAge counts from now.
 func (r *Run) Limit(ctx context.Context, l Limits) error {
 	if _, err := r.ask(ctx, request{Op: opLimits, Limits: &l}); err != nil {
 		return fmt.Errorf("limit run %s: %w", r.ID(), err)
