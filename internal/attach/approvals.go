@@ -69,8 +69,9 @@ func asksOf(req cli.ApprovalAsked, links []orchestrator.Link) *wire.Asks {
 	return asks
 }
 
-// mostRequest limits the size of a request that a user can allow in a terminal, because the terminal must show all of
-// it. For a larger request, the terminal shows only leanTitle bytes of its title, and offers only Deny.
+// mostRequest is the size of the largest request that a user can allow in a terminal, because the terminal must show
+// the whole request. If a request is larger, the terminal shows only leanTitle bytes of its title, and offers only
+// Deny.
 const (
 	mostRequest = wire.MaxLine / 8
 	leanTitle   = 1000

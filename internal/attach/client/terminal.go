@@ -21,8 +21,7 @@ type session struct {
 
 func newSession(o Options) *session { return &session{screen: screen.New(o.Conversation, rand.Text)} }
 
-// happened handles an event of the connection.
-func (s *session) happened(e event) {
+func (s *session) handleEvent(e event) {
 	switch {
 	case e.up != nil:
 		s.link = e.up
@@ -66,7 +65,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, tea.Quit
 		}
 	case event:
-		m.happened(msg)
+		m.handleEvent(msg)
 	}
 	return m, nil
 }
@@ -82,7 +81,8 @@ func (m model) View() tea.View {
 	return v
 }
 
-// fillTerminal shows a conversation in the whole terminal until the user leaves, ctx ends, or ductor refuses.
+// fillTerminal shows a conversation in the whole terminal until the user leaves, ctx ends, or ductor refuses the
+// connection.
 func fillTerminal(ctx context.Context, o Options) error {
 	following, leave := context.WithCancel(ctx)
 	defer leave()

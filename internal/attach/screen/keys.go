@@ -94,7 +94,8 @@ func (s *Screen) enter() []wire.Request {
 	return s.decide(k, words)
 }
 
-// decide applies the option under the cursor of an approval.
+// decide applies the option under the cursor. It returns the decision as a request, or nil if the user must choose
+// more.
 func (s *Screen) decide(k *ask, words string) []wire.Request {
 	s.focus = onAsk
 	d := k.choose(words)
@@ -133,7 +134,7 @@ func (s *Screen) askKey(name string) []wire.Request {
 	return nil
 }
 
-// turnTo shows the next or the previous conversation.
+// turnTo switches to the next conversation (step 1) or to the previous one (step -1).
 func (s *Screen) turnTo(step int) []wire.Request {
 	if len(s.all) == 0 {
 		return nil
