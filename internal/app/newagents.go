@@ -31,7 +31,7 @@ type machineAgents struct {
 	// addable caches the result of toAdd, which searches for many programs and can be slow.
 	mu      sync.Mutex
 	addable []acp.Entry
-	without *settings // settings for which addable was computed
+	without *settings // the settings from which addable was computed
 	at      time.Time // when addable was computed
 }
 
@@ -49,7 +49,8 @@ func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
 // offeredFile contains the agents that ductor has already offered in chats, one per line.
 const offeredFile = "offered-agents"
 
-// nextAgents implements menu.Offers.Next. It returns no agents if it cannot record that ductor has offered them.
+// nextAgents implements menu.Offers.Next. ductor offers each agent only once. So nextAgents returns no agents if it
+// cannot record the offer.
 func (a *App) nextAgents() (agents []menu.NewAgent) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return nil
@@ -97,7 +98,7 @@ func (a *App) writeAgent(id string) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	return config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
-		if name == config.TokenVariable { // ductor has removed it from its environment
+		if name == config.TokenVariable { // at its start, ductor removed the token from the environment
 			return a.cfg.Telegram.Token.Reveal()
 		}
 		return os.Getenv(name)

@@ -30,8 +30,8 @@ type agentSeeds struct {
 	seeds []cli.HomeSeed
 }
 
-// homeSeeds returns the files that new home directories need: the log-ins of the user who runs ductor, and settings
-// that prevent questions when an agent starts.
+// homeSeeds returns the files that a new home directory needs: copies of the log-ins of the user who runs ductor, and
+// settings because of which an agent asks no questions at its start.
 func homeSeeds(agents config.Agents) []agentSeeds {
 	home, env := OwnerHome(), os.Environ()
 	if home == "" {
