@@ -15,16 +15,16 @@ import (
 
 // Process is the process of one hook.
 type Process struct {
-	Args        []string // agent, StateFlag, state directory, and further arguments from the CLI's settings
+	Args        []string // agent, StateFlag, state directory, then more from the settings of the CLI
 	In          io.Reader
 	Out         io.Writer
-	Within      bool          // whether ductor itself runs the agent; it then receives the events without the hook
+	Within      bool          // whether ductor itself runs the agent, and therefore does not need the hook
 	RestartWait time.Duration // how long to wait for a restart of ductor, if ductor had promised an answer
-	// StateFlag and ThenFlag are the constants of package terminal.
+	// StateFlag and ThenFlag are copies of the constants in package terminal.
 	StateFlag, ThenFlag string
 }
 
-// ductorTimeout limits how long ductor may take to decide whether to promise an answer.
+// ductorTimeout is how long ductor may take for its first reply, in which it can promise an answer.
 const ductorTimeout = time.Second
 
 // Main runs the hook and returns its exit code. That is always 0, so that ductor never causes a failure of the CLI.
@@ -49,8 +49,8 @@ func Main(p Process) int {
 	return 0
 }
 
-// splitArgs splits the arguments. then is the user's own program, if any. payload is the event, if the CLI passes it as
-// an argument and not on standard input.
+// splitArgs splits the arguments. The result then is the user's own program, or nil. The result payload is the event,
+// if the CLI passes the event as an argument. Most CLIs use standard input instead.
 func (p Process) splitArgs() (agent, state string, then []string, payload string) {
 	if len(p.Args) < 3 || p.Args[1] != p.StateFlag {
 		return "", "", nil, ""
@@ -103,7 +103,7 @@ type outcome int
 
 const (
 	noPromise outcome = iota // ductor does not run, or did not promise an answer
-	lost                     // ductor promised an answer, but exited before
+	lost                     // ductor promised an answer, but exited before it sent the answer
 	answered                 // the answer is final; it may be empty
 )
 
@@ -136,7 +136,7 @@ func sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	if err != nil {
 		return nil, lost
 	}
-	return second.Output, answered // if empty, the CLI asks in its terminal
+	return second.Output, answered
 }
 
 func readAnswer(in *bufio.Reader) (a Answer, err error) {
