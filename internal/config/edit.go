@@ -16,7 +16,7 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Change is a change of one key in a file.
+// Change sets one key in a file to a new value.
 type Change struct {
 	Table, Key string // such as "telegram" and "token"
 	Value      any    // a string, a number, or a list of them
@@ -82,10 +82,10 @@ func literal(value any) (string, error) {
 	return strings.TrimSpace(strings.TrimPrefix(string(out), "v = ")), nil
 }
 
-// place is the position of a key in a text, in bytes.
+// place describes where a key is in a text. Positions are in bytes.
 type place struct {
 	start, end int // start and end of the value; 0 if the key is missing
-	table      int // position for a new key of the table; -1 if the table has no header
+	table      int // where to insert the key if the table lacks it; -1 if the file does not contain the table
 }
 
 func find(text []byte, c Change) (place, error) {
@@ -167,7 +167,7 @@ func stringEnd(text []byte, at int) int {
 			i++
 		} else if bytes.HasPrefix(text[i:], quote) {
 			end := i + len(quote) - 1
-			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // the string may end with quotes
+			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // these quotes belong to the string
 				end++
 			}
 			return end
@@ -178,7 +178,7 @@ func stringEnd(text []byte, at int) int {
 
 var errUneditable = errors.New("the file has it in a form that cannot be changed; set it by hand")
 
-// checkEdit returns an error unless next differs from old only by the change c.
+// checkEdit compares the old text with the next one. It returns an error unless c is the only difference.
 func checkEdit(old, next []byte, c Change) error {
 	var before, after, changed map[string]any
 	if err := toml.Unmarshal(old, &before); err != nil {
@@ -250,8 +250,8 @@ func AgentChange(e acp.Entry) Change {
 		Comment: e.Name + ". ductor agents lists it, and docs/agents.md has what can be set besides."}
 }
 
-// Draft reads a file that may be missing or incomplete; for example, it may lack a token. The settings that it contains
-// must be valid. text is the content of the file.
+// Draft reads a configuration that need not be complete; for example, the token may be missing. The file may be
+// missing, too. All settings in the file must be valid. The result text is the content of the file.
 func Draft(path string, env Environment) (c Config, text []byte, err error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {

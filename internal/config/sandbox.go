@@ -73,7 +73,7 @@ func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 		return
 	}
 	projects := reflect.ValueOf(&out.Projects).Elem()
-	d.named(append(slices.Clip(path), "projects"), all, projects, func(project reflect.Value, in any) {
+	d.namedTables(append(slices.Clip(path), "projects"), all, projects, func(project reflect.Value, in any) {
 		project.Addr().Interface().(*SandboxProject).Settings = out.inherited(in)
 	})
 }
@@ -94,8 +94,8 @@ func (s *Sandbox) inherited(project any) docker.Settings {
 	return one
 }
 
-// completeSeeds completes seeds (files that are copied into a sandbox) that have no target path. A file in this
-// machine's home gets the same path in the sandbox's home.
+// completeSeeds adds the missing target paths of seeds. A seed is a file that ductor copies into a sandbox. If the file
+// is in the home directory of this machine, it gets the same path in the home directory of the sandbox.
 func completeSeeds(c *Config, home string) {
 	complete := func(s *docker.Settings) {
 		s.Seeds = slices.Clone(s.Seeds)
@@ -113,7 +113,8 @@ func completeSeeds(c *Config, home string) {
 	}
 }
 
-// withoutInherited removes problems of projects that [sandbox] has, too, because the projects have inherited them.
+// withoutInherited removes the problems that projects have inherited. The table [sandbox] has the same problem, and one
+// report is enough.
 func (p problems) withoutInherited() problems {
 	return slices.DeleteFunc(p, func(q Problem) bool {
 		rest, ok := strings.CutPrefix(q.Key, "sandbox.projects.")

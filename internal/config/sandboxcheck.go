@@ -30,7 +30,7 @@ func (c *Config) checkSandbox(p *problems) {
 	}
 }
 
-// checkProject checks the settings that only a project has.
+// checkProject checks a project's own settings. The table [sandbox] does not have these settings.
 func (c *Config) checkProject(p *problems, key string, project SandboxProject) {
 	switch dir := project.Dir; {
 	case dir == "":

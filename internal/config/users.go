@@ -18,8 +18,8 @@ const (
 	UserViewer = "viewer"
 )
 
-// RoleOfUser returns the role of a user in telegram.allowed_users. The default for the first user in the list is owner,
-// and for all others user.
+// RoleOfUser returns the role of a user in telegram.allowed_users. If no role is configured, the first user in the list
+// is owner, and every other one is user.
 func (c *Config) RoleOfUser(id int64) string {
 	if u, ok := c.Users[strconv.FormatInt(id, 10)]; ok {
 		return u.Role
