@@ -134,7 +134,7 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 		}
 		switch e.State {
 		case wire.StateRunning:
-			e.Replayed = e.Replayed || !has(running, e.Turn) // the agent's runner sends the turn's events again
+			e.Replayed = e.Replayed || !has(running, e.Turn) // the Hub will get all events of this turn
 		case wire.StateQueued:
 			e.Ahead = ahead
 		default:

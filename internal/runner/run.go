@@ -168,8 +168,9 @@ func (e *runEnd) finish(status Status, stderr string) {
 	}
 }
 
-// When returns the time at which the output at an offset was printed. The error is about 100 ms, or a thousandth of the
-// duration of a long run. When returns the zero time for output that was printed after this client attached.
+// When returns the time at which the output at an offset was printed. The time is accurate to about 100 ms, or, for a
+// long run, to a thousandth of the run's duration. When returns the zero time for output that was printed after this
+// client attached.
 func (r *Run) When(offset int64) time.Time {
 	t := r.info.Times
 	if offset < 0 || offset >= r.info.OutputEnd {

@@ -156,8 +156,8 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 			`UPDATE turns SET state = 'running', started = queued, run = 'unknown' WHERE state = 'queued'
 				AND delivered = 0`,
 			`UPDATE turns SET delivered = 1 WHERE state <> 'running' AND delivered = 0`,
-			// The chat may contain messages of these turns that the database lacks, so their cards are wrong. Do not
-			// delete the stored messages: ductor must still remove their buttons.
+			// Delete the cards, because the chat may contain newer messages of these turns. Do not delete the stored
+			// messages, because ductor must still remove their buttons.
 			`DELETE FROM cards WHERE turn IN (SELECT id FROM turns WHERE state = 'running' AND run = 'unknown')`,
 			`UPDATE messages SET content = NULL,
 				state = CASE WHEN state IN ('pending', 'sending') THEN 'unknown' ELSE state END`,
