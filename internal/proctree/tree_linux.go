@@ -17,8 +17,8 @@ type Tree struct {
 	known  map[ID]bool // all members found so far
 }
 
-// New returns the tree of the process root. If mark is not empty, it is an environment entry ("NAME=value"), and processes
-// with this entry are members, too.
+// New returns the tree of the process root. If mark is not empty, it is an environment entry ("NAME=value"), and
+// processes with this entry are members, too.
 func New(root ID, mark string) *Tree {
 	return &Tree{root: root, entry: mark, self: os.Getpid(), known: map[ID]bool{root: true}}
 }

@@ -66,9 +66,9 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	return b.small(ctx)
 }
 
-// matters reports whether ductor should prepare the sandbox, and warn if it does not work. It returns true if agents use
-// the sandbox by default, or if the sandbox already has a container. All other sandboxes exist only for jobs that require
-// one.
+// matters reports whether ductor should prepare the sandbox, and warn if it does not work. It returns true if agents
+// use the sandbox by default, or if the sandbox already has a container. All other sandboxes exist only for jobs that
+// require one.
 func (b *Sandbox) matters() bool {
 	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
