@@ -194,7 +194,7 @@ func (a agents) accountVars(name string) cli.AccountVars {
 }
 
 // secretVariables returns the names of ductor's environment variables that probably contain secrets. ductor does not
-// know which variables an ACP agent reads, so it may read any of these.
+// know which variables an ACP agent reads. The caller must assume that the agent reads all of these.
 func secretVariables() (names []string) {
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); secrets.IsName(name) {

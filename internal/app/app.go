@@ -51,10 +51,10 @@ const (
 
 // Time limits for the stages of a shutdown.
 const (
-	drainTurns   = 20 * time.Second // for running turns to finish
-	drainAgents  = 10 * time.Second // for the processes of agents to end
-	drainNotices = 10 * time.Second // for messages to be sent that must not be lost
-	drainCards   = 5 * time.Second  // for the cards of turns that continue to show their latest output
+	drainTurns   = 20 * time.Second // to wait for running turns
+	drainAgents  = 10 * time.Second // to end the processes of agents
+	drainNotices = 10 * time.Second // to send messages that must not be lost
+	drainCards   = 5 * time.Second  // to show the latest output of turns that continue
 )
 
 const (

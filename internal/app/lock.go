@@ -62,9 +62,9 @@ func StorageUser(storage string) (pid int, runs bool) {
 // if two of them contain the same token.
 func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
-// lockFile locks a file until the file is closed. If another process holds the lock, the error contains the texts use
-// and advice. The parameter use describes what the other process does. The parameter advice describes how both
-// processes can run.
+// lockFile locks a file until the file is closed. If another process holds the lock, the error contains two texts of
+// the caller. The parameter use describes what that process does. The parameter advice describes how both processes can
+// run.
 func lockFile(path, use, advice string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)

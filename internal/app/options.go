@@ -87,8 +87,8 @@ func Transport(cfg config.Config) (http.RoundTripper, error) {
 	return t, nil
 }
 
-// window converts a configured duration to an option of the bot. Zero in the configuration means that there is no such
-// time window. In the option, -1 means that, and zero means the default.
+// window converts a configured time window to an option of the bot. In the configuration, zero means that there is no
+// window. The option is then -1, because zero would mean the default.
 func window(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1

@@ -11,7 +11,7 @@ import (
 
 // Limits of an entry, in bytes.
 const (
-	mostOutput = 64 << 10 // of one tool or diff
+	mostOutput = 64 << 10 // for one tool or diff
 	mostOfTurn = 1 << 20  // for all tools and diffs of a turn
 	mostAnswer = 2 << 20  // for an answer in an entry
 )

@@ -92,7 +92,7 @@ type Stream struct {
 type Notify struct {
 	Mode    orchestrator.NotifyMode `toml:"mode" default:"long" check:"always|long|never"`
 	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // minimum duration of a long turn
-	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // silence of an agent before a message
+	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // how long an agent may be silent
 	// Alerts are messages to the owner about problems of the machine.
 	Alerts             bool `toml:"alerts" default:"true" applies:"after a restart"`
 	orchestrator.Hours      // quiet hours

@@ -178,7 +178,8 @@ func stringEnd(text []byte, at int) int {
 
 var errUneditable = errors.New("the file has it in a form that cannot be changed; set it by hand")
 
-// checkEdit compares the old text with the next one. It returns an error unless c is the only difference.
+// checkEdit compares the texts before and after an edit. It returns an error unless the change c is the only
+// difference.
 func checkEdit(old, next []byte, c Change) error {
 	var before, after, changed map[string]any
 	if err := toml.Unmarshal(old, &before); err != nil {

@@ -106,8 +106,8 @@ func (s setting) differences(newValue reflect.Value, changes *[]Changed) {
 
 const mostShown = 80
 
-// shown returns a value of the setting s as text for users. The result is "" if the text may contain a password. All
-// texts in settings of ACP agents may, and all texts in settings that apply after a restart.
+// shown returns a value of the setting s as text for users. The result is "" if the text may contain a password. That
+// is the case for all texts in settings of ACP agents, and in settings that apply after a restart.
 func (s setting) shown(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case secrets.Value:

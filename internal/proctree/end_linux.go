@@ -26,9 +26,9 @@ const (
 	freezeRounds  = 20
 )
 
-// End ends all members of the tree. It sends SIGTERM. After the time grace, or when ctx ends, it sends SIGKILL. A
-// process may fork during a scan. So End scans again until it finds no member and, if the tree has a control group, the
-// kernel reports this group as empty. End returns an error if a process survives SIGKILL for KillPatience.
+// End ends all members of the tree. It sends SIGTERM. When the grace period is over, or when ctx ends, it sends
+// SIGKILL. A process may fork during a scan. So End scans again until it finds no member and, if the tree has a control
+// group, the kernel reports this group as empty. End returns an error if a process survives SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	signaled := map[ID]bool{}

@@ -148,7 +148,7 @@ func IsGroup(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && int64(st.Type) == unix.CGROUP2_SUPER_MAGIC
 }
 
-// cgroupDirs returns directories. One of them is the version 2 control group of a process. There are several if version
+// cgroupDirs returns the directories that may be the version 2 control group of a process. There are several if version
 // 2 is mounted beside version 1. The parameter mounts is the content of /proc/self/mountinfo; see
 // proc_pid_mountinfo(5). The parameter groups is the content of the process's cgroup file; see cgroups(7).
 func cgroupDirs(mounts, groups string) (dirs []string) {

@@ -81,22 +81,22 @@ func (t *Tree) members() (live []procStat, unsure int, err error) {
 	return live, unsure, nil
 }
 
-// addKnown adds processes to the set in: members of earlier scans, and processes in the root's process group or
+// addKnown adds processes to the set of members: those from earlier scans, and those in the root's process group or
 // session.
-func (t *Tree) addKnown(in map[int]bool, procs []procStat, byID map[int]procStat) {
+func (t *Tree) addKnown(members map[int]bool, procs []procStat, byID map[int]procStat) {
 	leader, there := byID[t.root.PID]
 	reused := there && leader.Start != t.root.Start
 	for _, p := range procs {
 		grouped := t.root.PID > 0 && !reused && (p.session == t.root.PID || p.group == t.root.PID)
 		if t.known[p.ID] || grouped && t.mayDescend(p) {
-			in[p.PID] = true
+			members[p.PID] = true
 		}
 	}
 }
 
-// addGrouped adds processes to the set in: those in the control group that this scan has read into byID. The next scan
-// finds later processes of the group.
-func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
+// addGrouped adds the processes of the control group to the set of members, if this scan has read them into byID. The
+// next scan finds later processes of the group.
+func (t *Tree) addGrouped(members map[int]bool, byID map[int]procStat) {
 	t.inside = false
 	for _, pid := range t.cg.PIDs() {
 		if pid == t.self {
@@ -105,7 +105,7 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 		}
 		was, listed := byID[pid]
 		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // otherwise the PID was reused
-			in[pid] = true
+			members[pid] = true
 		}
 	}
 }
@@ -146,14 +146,14 @@ func (t *Tree) marked(p procStat) (yes, known bool) {
 // mayDescend reports whether p may be a descendant of the root. A descendant is never older than the root.
 func (t *Tree) mayDescend(p procStat) bool { return p.Start >= t.root.Start && p.PID != t.self }
 
-// addDescendants adds the descendants of the processes in the set in to this set.
-func (t *Tree) addDescendants(in map[int]bool, procs []procStat, byID map[int]procStat) {
+// addDescendants adds all descendants of the members to the set of members.
+func (t *Tree) addDescendants(members map[int]bool, procs []procStat, byID map[int]procStat) {
 	for changed := true; changed; {
 		changed = false
 		for _, p := range procs {
 			parent, ok := byID[p.parent]
-			if ok && in[parent.PID] && !in[p.PID] && t.mayDescend(p) {
-				in[p.PID], changed = true, true
+			if ok && members[parent.PID] && !members[p.PID] && t.mayDescend(p) {
+				members[p.PID], changed = true, true
 			}
 		}
 	}

@@ -26,7 +26,8 @@ type link struct {
 }
 
 // connect returns the client's connection to the runner, and connects if necessary. The parameter effort limits what
-// connect may start for that. If effort is AsIs and no runner runs on this machine, connect returns errNoRunner.
+// connect may start in order to reach the runner. If effort is AsIs and no runner runs on this machine, connect returns
+// errNoRunner.
 func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	if l := c.currentLink(); l != nil {
 		return l, nil

@@ -111,8 +111,8 @@ func hold(args []string) error {
 	}
 }
 
-// startHeld starts a runner. It passes a connection to inputs to the runner: through it, the runner gets the
-// descriptors that the previous runner stored, and stores its own.
+// startHeld starts a runner and connects it to the Store inputs. The runner gets the descriptors of the previous runner
+// from this Store. It also stores its own descriptors there.
 func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -240,10 +240,10 @@ func programID(path string) (string, error) {
 // quiesce is how long an upgrade waits for a write to an agent that is in progress.
 const quiesce = 2 * time.Second
 
-// upgrade replaces the program of this process. The new program inherits the children and descriptors. The parameter
-// program is the content of its file, for an empty path. Clients lose their connections, and reconnect through the same
-// socket. First, upgrade waits until no write to an agent is in progress. If that takes too long, upgrade returns an
-// error and changes nothing.
+// upgrade replaces the program of this process. The new program inherits the children and descriptors. If path is
+// empty, the parameter program contains the file of the new program. Clients lose their connections, and reconnect
+// through the same socket. First, upgrade waits until no write to an agent is in progress. If that takes too long,
+// upgrade returns an error and changes nothing.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)

@@ -249,8 +249,8 @@ func (a *agent) restorePhase(h history) {
 	}
 }
 
-// parentOf reports whether an agent is a child of this process. After an upgrade, the agents of the previous program
-// still are. If so, the method reap collects the agent's exit.
+// parentOf reports whether an agent is a child of this process. The agents from before an upgrade are children, because
+// an upgrade only changes the program of the process. For a child, the method reap collects the exit.
 func (c *children) parentOf(a *agent) bool {
 	c.reaping.Lock()
 	defer c.reaping.Unlock()

@@ -183,8 +183,8 @@ func (p *pulled) post(l *link, at int64) {
 	p.next = &next
 }
 
-// askToEnd sends a request that ends agents. The environment may have too many processes to reach the runner. Then
-// askToEnd restarts the environment, which also ends the agents, and sends the request again.
+// askToEnd sends a request that ends agents. If the environment has reached its limit of processes, the runner may be
+// unreachable. Then askToEnd restarts the environment, which also ends the agents, and sends the request again.
 func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	r, err := c.ask(ctx, q, Revive)
 	if errors.Is(err, ErrNoRoom) && ctx.Err() == nil {

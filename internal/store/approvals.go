@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// The table asks stores approvals, and the table ask_requests stores the agents' requests.
+// Approvals are in the table "asks". The agents' requests are in the table "ask_requests".
 //
 // The last column of approvalColumns is a JSON array of the request IDs. One statement can then read an approval with
 // all its requests from the same snapshot.

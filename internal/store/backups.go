@@ -35,9 +35,8 @@ func Backups(dir string) (all []Backup) {
 }
 
 // BackUp copies the database at path into the directory dir and checks the copy. Other processes can use the database
-// meanwhile. BackUp then deletes backups that are older than the parameter age. While the total size of the backups
-// exceeds maxBytes, it also deletes the oldest one. BackUp returns ErrDiskFull if the copy would leave less free space
-// than its own size.
+// meanwhile. BackUp then deletes old backups: all whose age exceeds the parameter age, and the oldest ones while the
+// total size exceeds maxBytes. It returns ErrDiskFull if the copy would leave less free space than its own size.
 func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, maxBytes int64) error {
 	s, err := schema()
 	if err == nil {

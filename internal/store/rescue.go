@@ -62,7 +62,7 @@ func (r *Rescue) Run(ctx context.Context) error {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil, info.Size() == 0, info.ModTime().Before(r.LastWrite):
-		// The loop includes the directory for the case that a file is missing. Otherwise, ignore its modification time.
+		// The modification time of the directory matters only if a file is missing.
 		case info.IsDir() && !r.LostWrites && !r.LastWrite.IsZero():
 		default:
 			r.LastWrite = info.ModTime()
@@ -186,7 +186,8 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 	})
 }
 
-// rescueAlert is the key of an alert that never shows. It stores the time of the last rescue that lost data.
+// rescueAlert is a key in the table of alerts. Its row is not an alert, but stores the time of the last rescue that
+// lost data.
 const rescueAlert = "rescued"
 
 // LastRescue returns the time of the last write before a rescue that lost data. ductor may have handled messages up to

@@ -14,7 +14,7 @@ type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals int64 }
 // pruneBatch limits the rows that one transaction deletes, so that other writers do not wait long.
 const pruneBatch = 500
 
-// Prune deletes old rows that ductor no longer needs. The time before is the limit. Prune deletes:
+// Prune deletes rows that are older than the given time and that ductor no longer needs:
 //   - handled updates
 //   - messages without content left to send
 //   - closed approvals

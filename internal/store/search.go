@@ -128,7 +128,8 @@ func searchStatement(q orchestrator.SessionQuery, words string, small bool) (str
 		` ESCAPE '\')` + listedOrder + args.page(q), args
 }
 
-// quote adds excerpts to the found sessions. One full-text query serves all sessions, because it is slow.
+// quote adds excerpts to the found sessions. It runs only one full-text query for all sessions, because such a query is
+// slow.
 func (db *DB) quote(ctx context.Context, words string, found []listedSession) error {
 	var hits []int64
 	for _, s := range found {

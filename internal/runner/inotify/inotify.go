@@ -30,9 +30,9 @@ func New() (*Watcher, error) {
 	return &Watcher{file: os.NewFile(uintptr(fd), "inotify"), armed: map[int32]map[any]func(){}}, nil
 }
 
-// Arm calls f once, after the next write to the file at path. The key tells apart several functions for the same path:
-// Arm replaces an earlier function with the same path and key. If the file system does not report writes, f is never
-// called.
+// Arm calls f once, after the next write to the file at path. Several functions can wait for the same path if their
+// keys differ. Arm replaces an earlier function with the same path and key. If the file system does not report writes,
+// f is never called.
 func (w *Watcher) Arm(path string, key any, f func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

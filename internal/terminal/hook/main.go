@@ -29,9 +29,9 @@ const ductorTimeout = time.Second
 
 // Main runs the hook and returns its exit code. That is always 0, so that ductor never causes a failure of the CLI.
 func Main(p Process) int {
-	agent, state, then, payload := p.splitArgs()
-	if then != nil {
-		runFormer(then, payload)
+	agent, state, former, payload := p.splitArgs()
+	if former != nil {
+		runFormer(former, payload)
 	}
 	if p.Within || state == "" {
 		return 0
@@ -49,9 +49,9 @@ func Main(p Process) int {
 	return 0
 }
 
-// splitArgs splits the arguments. The result then is the user's own program, or nil. The result payload is the event,
+// splitArgs splits the arguments. The result former is the user's own program, or nil. The result payload is the event,
 // if the CLI passes the event as an argument. Most CLIs use standard input instead.
-func (p Process) splitArgs() (agent, state string, then []string, payload string) {
+func (p Process) splitArgs() (agent, state string, former []string, payload string) {
 	if len(p.Args) < 3 || p.Args[1] != p.StateFlag {
 		return "", "", nil, ""
 	}
@@ -61,9 +61,9 @@ func (p Process) splitArgs() (agent, state string, then []string, payload string
 		payload, rest = rest[i], rest[:i]
 	}
 	if i := slices.Index(rest, p.ThenFlag); i >= 0 && i+1 < len(rest) {
-		then = rest[i+1:]
+		former = rest[i+1:]
 	}
-	return agent, state, then, payload
+	return agent, state, former, payload
 }
 
 // runFormer starts the user's own program, which was configured before ductor's hook. It does not wait for the program.
