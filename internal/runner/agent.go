@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	drainIdle     = 500 * time.Millisecond // silence after the agent's exit that means no more output follows
+	drainIdle     = 500 * time.Millisecond // if an exited agent is silent for this long, no more output follows
 	drainMax      = 3 * time.Second        // upper limit of the wait for output after the agent's exit
 	drainInterval = 5 * time.Millisecond
 	exitWait      = 5 * time.Second // how long a killed agent's exit may take to be recorded
@@ -61,7 +61,7 @@ type agentState struct {
 	ageFrom  time.Duration
 	idleFrom time.Duration // when the last client that owned the run left
 	exitedAt time.Duration
-	retryAt  time.Duration // the runner does not try again to end the agent before this time
+	retryAt  time.Duration // after a failed attempt: when to try again to end the agent
 	freed    int64         // the log records that output before this offset is freed
 }
 
@@ -132,7 +132,7 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	return a, nil
 }
 
-// fork starts the program and registers it, so that reap collects its exit.
+// fork starts the program and registers it as a child, so that the method reap collects its exit.
 func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
 	out, stderr := int(a.out.out.Fd()), int(a.out.err.Fd())
 	a.s.reaping.Lock()

@@ -246,13 +246,14 @@ func (c *Client) joinOnce(ctx context.Context, q request) (*Run, error) {
 	return c.newHeldRun(l, r, q.Offset)
 }
 
-// checkExists returns an error if the run has no directory. The caller then need not start a runner to find that out.
+// checkExists returns an error if the run has no directory. It avoids the start of a runner for a run that does not
+// exist.
 func (c *Client) checkExists(id string) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
 	}
 	if c.remote != nil {
-		return nil // only the runner there knows the runs
+		return nil // the directory is in the remote environment
 	}
 	_, err := os.Lstat(c.pathOf(id))
 	return err
@@ -262,8 +263,8 @@ func (c *Client) pathOf(id string, name ...string) string {
 	return filepath.Join(append([]string{c.dir, id}, name...)...)
 }
 
-// newHeldRun creates a Run from the runner's reply and registers it with the client. It returns ErrGone if the
-// connection has broken in the meantime, because the runner then no longer regards this client as the owner.
+// newHeldRun creates a Run from the runner's reply and registers it with the client. If the connection has broken in
+// the meantime, the runner no longer regards this client as the owner, and newHeldRun returns ErrGone.
 func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	r, err := newRun(c, *answer.Info, offset)
 	if err != nil {
@@ -293,7 +294,7 @@ func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	}
 }
 
-// List returns all runs, including ended runs that were not collected.
+// List returns all runs, including ended runs until Collect deletes them.
 func (c *Client) List(ctx context.Context) ([]Info, error) {
 	var r reply
 	none, err := c.isEmpty()
@@ -343,9 +344,9 @@ const (
 	versionWait = 5 * time.Second
 )
 
-// Small returns options that use the program at path as the runner on this machine, instead of ductor itself. That
-// small program needs a quarter of ductor's memory. Small opens the file, so that a replacement on disk has no effect.
-// It returns an error if the file is missing or its protocol version differs.
+// Small returns options for a small runner program at path, which replaces ductor as the runner on this machine. It
+// needs a quarter of ductor's memory. Small opens the program's file, so that a later replacement of the file has no
+// effect. Small returns an error if the file is missing or its protocol version differs.
 func Small(ctx context.Context, path string) (Options, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -376,7 +377,7 @@ func CheckVersion(ctx context.Context, program string) error {
 	return err
 }
 
-// SmallProgram returns the path with which Small was called, or "" for other options.
+// SmallProgram returns the path that was passed to the function Small, or "" for other options.
 func (o Options) SmallProgram() string {
 	if o.file == nil {
 		return ""

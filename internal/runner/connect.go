@@ -34,7 +34,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	}
 	var conn net.Conn
 	var err error
-	if c.remote != nil { // this may create an environment and take minutes, so linking is not locked yet
+	if c.remote != nil { // Dial may create an environment and take minutes, so do not lock linking yet
 		if conn, err = c.remote.Dial(ctx, effort); err != nil {
 			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}
@@ -200,7 +200,7 @@ func (c *Client) spawn(ctx context.Context) error {
 	c.pids = append(c.pids, pid)
 	c.mu.Unlock()
 	defer context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) })()
-	_, _ = ready.Read(make([]byte, 1)) // a runner that exits closes the pipe
+	_, _ = ready.Read(make([]byte, 1)) // returns when the runner is ready or has exited
 	return nil
 }
 

@@ -49,8 +49,9 @@ const (
 	run     = "run" // runs Main
 )
 
-// Inside is the main function of the small runner program, which runs in containers and, with Small, on this machine.
-// args are a command and root=DIR. Hold also accepts program=ID; see Main. Inside returns the exit code.
+// Inside is the main function of the small runner program. This program runs in containers and, with the function
+// Small, on this machine. The parameter args consists of a command and root=DIR. The command Hold also accepts
+// program=ID; see Main. Inside returns the exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	reduceMemory()
 	err := fmt.Errorf("%q is not a verb", args[0])

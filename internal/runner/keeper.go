@@ -169,7 +169,7 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 // endAll ends every agent, because a signal ends the runner. When it returns, the clients have been notified.
 func (s *server) endAll() {
 	s.mu.Lock()
-	s.starting = nil // forbid new starts; the next runner ends a run that is starting now
+	s.starting = nil // nil forbids new starts; the next runner ends a run that is starting now
 	s.mu.Unlock()
 	var ending sync.WaitGroup
 	for _, a := range s.all() {

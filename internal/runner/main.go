@@ -55,7 +55,7 @@ const (
 	softMemory = 24 << 20 // GOMEMLIMIT in bytes
 	socketFile = "sock"
 	lockFile   = "lock"
-	readyFD    = 3 // pipe to which the runner writes once the socket exists
+	readyFD    = 3 // number of a pipe; the runner writes to it when the socket exists
 )
 
 // Main runs a runner for the directory in args (root=DIR), and returns the exit code. The runner exits when no agent
@@ -139,7 +139,7 @@ func serve(args []string) error {
 			return err
 		}
 	}
-	s.group, _ = proctree.GroupParent("self") // on failure, the runner finds an agent's processes in other ways
+	s.group, _ = proctree.GroupParent("self") // on failure, agents get no control groups
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}

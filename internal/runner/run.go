@@ -73,7 +73,7 @@ type runEnd struct {
 	mu     sync.Mutex
 	phase  runPhase
 	status Status
-	stderr string // end of standard error, which the runner sent with the status
+	stderr string // last bytes of standard error; the runner sent them with the status
 	lost   error  // set if the client cannot learn how the run ended
 }
 
@@ -93,7 +93,7 @@ func (r *Run) ID() string { return r.info.ID }
 // PID returns the agent's process ID.
 func (r *Run) PID() int { return r.info.PID }
 
-// Info returns the state of the run when this client attached.
+// Info returns the state that the run had when this client attached.
 func (r *Run) Info() Info { return r.info }
 
 // Stdin writes to the agent. A Write returns when the kernel has received all of it for the agent. If this client dies

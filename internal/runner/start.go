@@ -224,7 +224,7 @@ func (s Spec) check() error {
 	return nil
 }
 
-// environment returns the environment of the agent: Env without RunVar, and with the mark of this run.
+// environment returns the environment of the agent: the field Env, and the value of RunVar for this run.
 func (s Spec) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(s.Env),
 		func(entry string) bool { return strings.HasPrefix(entry, RunVar+"=") })
