@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// approvalOf converts an approval to the protocol. If a user decided it, approvalOf assumes that this happened in the
-// chat. Hub.decide corrects that for a decision in a terminal.
+// approvalOf converts an approval to the protocol. If a user has decided the approval, the result contains that this
+// happened in the chat. For a decision in a terminal, Hub.decide corrects the result.
 func approvalOf(a orchestrator.Approval, now time.Time) wire.Approval {
 	shown := wire.Approval{
 		ID: string(a.ID), Turn: string(a.Turn), Agent: string(a.Agent), Dir: a.Dir, Sandbox: string(a.Sandbox),

@@ -115,7 +115,7 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 	if err != nil {
 		return nil, fmt.Errorf("load open turns: %w", err)
 	}
-	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // read after OpenTurns, so that no turn is missing
+	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // read after the open turns, so that none is missing
 	if err != nil {
 		return nil, fmt.Errorf("load the last turns: %w", err)
 	}

@@ -29,7 +29,7 @@ func newTurn(t orchestrator.Turn, replayed bool) *turn {
 	return &turn{entry: e}
 }
 
-// shown returns a copy of the entry.
+// shown returns a copy of the entry, including the answer.
 func (t *turn) shown() *wire.Entry {
 	e := t.entry
 	e.Answer = string(t.answer)

@@ -34,7 +34,7 @@ func (s *session) handleEvent(e event) {
 	}
 }
 
-// send sends requests. If that fails, the screen repeats them when the client has reconnected.
+// send sends requests. If it fails, the screen sends the requests again after a reconnect.
 func (s *session) send(requests []wire.Request) {
 	if s.link != nil && len(requests) > 0 && s.link.send(requests...) != nil {
 		_ = s.link.Close() // the reading goroutine then gets an error and reconnects

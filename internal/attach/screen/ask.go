@@ -49,8 +49,8 @@ func (k *ask) question() *wire.Question {
 	return &k.Questions[len(k.answers)]
 }
 
-// describe returns the complete text of the request. Only names of fields begin in the first column, so that a value
-// cannot look like another field.
+// describe returns the complete text of the request. All values are indented, so that a line of a value cannot look
+// like the name of another field.
 func (k *ask) describe() []row {
 	var rows []row
 	part := func(s style, name, value string, of func(line string) style) {

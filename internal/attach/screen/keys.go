@@ -63,7 +63,7 @@ func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 		s.shown().scrolled += max(s.shown().page-1, 1)
 	case "pgdown":
 		s.shown().scrolled -= max(s.shown().page-1, 1)
-	case "up": // many terminals send this for the mouse wheel
+	case "up": // many terminals send this key for the mouse wheel
 		s.shown().scrolled++
 	case "down":
 		s.shown().scrolled--

@@ -72,7 +72,7 @@ func (p *Printer) print(prefix, text string) {
 	}
 }
 
-// once reports whether this is the first call for id.
+// once reports whether the Printer has not printed the object with this ID yet. It records the object as printed.
 func (p *Printer) once(id string) bool {
 	if p.done[id] {
 		return false

@@ -114,7 +114,7 @@ func (l Look) reveal(text string) string {
 // one cleans a text and makes it a single line of at most width columns.
 func (l Look) one(text string, width int) string {
 	if limit := 1<<10 + 4*max(width, 0); len(text) > limit {
-		text = text[:limit] // the rest costs time and would not be shown
+		text = text[:limit] // a longer text would cost time, but not be visible
 	}
 	text = strings.Join(strings.Fields(l.clean(text)), " ")
 	return ansi.Truncate(text, max(width, 0), l.mark("…", "~"))

@@ -24,8 +24,8 @@ type Choice string
 // The choices.
 const (
 	AllowOnce    Choice = "once"
-	AllowSession Choice = "session" // allow requests that the rule covers, in this session
-	AllowPattern Choice = "pattern" // allow requests that the rule covers, until a user revokes the rule
+	AllowSession Choice = "session" // in this session, allow all requests that the rule covers
+	AllowPattern Choice = "pattern" // allow all requests that the rule covers, until a user revokes the rule
 	AllowEdits   Choice = "edits"   // allow the request and all later edits in the working directory
 	Deny         Choice = "deny"
 	Answer       Choice = "answer" // answer the questions
