@@ -333,7 +333,7 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 	}
 	if row.Approval != nil {
 		a.Edits, a.Links, a.Request = row.Approval.Edits, row.Approval.Links, &row.Approval.ApprovalAsked
-		if a.Request.Fields == nil { // an old version did not store the fields, so show the whole input
+		if a.Request.Fields == nil { // an old version of ductor stored no fields, so show the whole input
 			a.Request.Fields = cli.Reading{}.Fields(a.Request.Input)
 		}
 	}

@@ -85,8 +85,7 @@ func (db *DB) finishUpdates(ids []int64, notices []orchestrator.Message) func(tx
 	}
 }
 
-// markHandled marks updates as handled and deletes their text, which is no longer needed. It does not change updates
-// that are already handled.
+// markHandled marks updates as handled and deletes their text. It does not change updates that are already handled.
 func (t tx) markHandled(ids []int64, now int64) error {
 	if len(ids) == 0 {
 		return nil

@@ -35,10 +35,10 @@ type Rescue struct {
 // Rescued describes the result of a Rescue.
 type Rescued struct {
 	Dir        string    // directory with the files of the damaged database
-	LastWrite  time.Time // the last write to the damaged database was at this time or before
+	LastWrite  time.Time // the damaged database was not written after this time
 	Copied     bool      // the new database contains all rows of the damaged file
 	LostWrites bool      // the damaged file lacks the last writes, because its log was lost
-	BackupTime time.Time // time of the backup that was copied; zero if none was
+	BackupTime time.Time // time of the backup in the new database; zero without a backup
 }
 
 // Complete reports whether no data was lost.
@@ -131,9 +131,9 @@ func (r *Rescue) prepare(ctx context.Context, db *DB) error {
 	return err
 }
 
-// invalidate changes a database that may lack the last writes. Turns and job runs that wait in it may have run already,
-// so it stops them. Users may have revoked permissions, so it removes them. A running turn continues only if the whole
-// output of its agent can be read.
+// invalidate changes a database that may lack the last writes. It stops waiting turns and job runs, because they may
+// have run already. It removes permissions, because users may have revoked them. A running turn continues only if the
+// whole output of its agent can be read.
 func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 	open, err := db.RunningTurns(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 			}
 		}
 		for _, statement := range []string{
-			// Telegram may send the updates of these turns again. Mark them as handled.
+			// Mark the updates of these turns as handled, because Telegram may send them again.
 			`INSERT OR IGNORE INTO inbox (id, raw, received, handled)
 				SELECT u.value, x'', t.queued, t.queued
 				FROM turns t, json_each(iif(json_valid(t.updates), t.updates, '[]')) u`,

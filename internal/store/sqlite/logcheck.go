@@ -47,7 +47,7 @@ func checkLeftLog(path string) error {
 		return ErrLogLost
 	}
 	if len(boot) == 0 || string(boot) != bootID() {
-		return nil // the machine restarted, so the log may lack unflushed writes
+		return nil // after a restart of the machine, unflushed writes may be missing
 	}
 	return readUnlessOpen(path, func() error {
 		shm, err := os.Open(path + "-shm")

@@ -41,8 +41,8 @@ func (s Schema) steps() ([]step, error) {
 	return steps, nil
 }
 
-// migrate runs the missing migrations, each in a transaction that also increments the database's version. It reads the
-// version inside of the transaction, so that two processes that start at the same time do not run a migration twice.
+// migrate runs the missing migrations, each in its own transaction. The transaction first reads the database's version,
+// and later increments it. So a migration does not run twice if two processes start at the same time.
 func (s Schema) migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 	for {
 		done, err := s.migrateOne(ctx, conn, steps)
