@@ -107,8 +107,8 @@ func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	return a.agents(a.now().Config).runEnvOf(b), true
 }
 
-// program returns the path of an agent's program. A sandbox has its own PATH, so there it returns only the program's
-// name.
+// program returns the path of an agent's program. For a sandbox, it returns only the name of the program, because the
+// sandbox has its own PATH.
 func (g runEnv) program(path string) string {
 	if g.inside && path != "" {
 		return filepath.Base(path)

@@ -43,7 +43,7 @@ import (
 
 // Names in the storage directory.
 const (
-	DatabaseFile = "ductor.db" // other files of SQLite have this prefix
+	DatabaseFile = "ductor.db" // names of SQLite's other files begin with this name
 	spoolDir     = "outgoing"  // files that ductor still has to send to chats
 	runsDir      = "runner"    // runs of agents, until the outcomes of their turns are stored
 	oldRunsDir   = "runs"      // runsDir of old versions; see endSupervised
@@ -60,7 +60,7 @@ const (
 const (
 	sweepEvery = time.Minute
 	pruneEvery = 24 * time.Hour
-	promptsAge = 24 * time.Hour // age at which system prompts are deleted; agents read them when they start
+	promptsAge = 24 * time.Hour // age at which ductor deletes system prompts; agents read them only at their start
 )
 
 // App is a running ductor. It connects all packages.

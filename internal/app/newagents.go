@@ -23,8 +23,7 @@ import (
 // This file finds agents that are installed but not configured, offers them in chats, and adds them to the
 // configuration.
 
-// machineAgents are the agents of this machine: those in use, and installed ones that the configuration does not
-// contain.
+// machineAgents contains the agents of this machine: those in use, and those that are installed but not configured.
 type machineAgents struct {
 	used []cli.Provider
 

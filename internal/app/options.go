@@ -129,8 +129,8 @@ func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 	return modes
 }
 
-// onBackground passes the result of a background task to the orchestrator. The orchestrator is created after the
-// agents, so they cannot call it directly.
+// onBackground passes the result of a background task to the orchestrator. The agents cannot call the orchestrator
+// directly, because they exist before it.
 func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult) {
 	a.orchestrator.Background(conversation, r)
 }

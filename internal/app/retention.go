@@ -96,7 +96,7 @@ func (a *App) prune(ctx context.Context) {
 	}
 }
 
-// prunePrompts removes system prompts that were not used since before.
+// prunePrompts removes system prompts that no agent has used since the given time.
 func prunePrompts(dir string, before time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -67,8 +67,8 @@ func openHomes(cfg config.Config) (*host.Homes, error) {
 	return host.OpenHomes(host.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, HomesDir), Seeds: seeds})
 }
 
-// seedsOf returns the files of this machine that ductor copies into the home of a sandbox. Files that must differ from
-// the original are written to dir.
+// seedsOf returns the files of this machine that ductor copies into the home of a sandbox. If the copy must differ from
+// the original, seedsOf writes the copy to dir.
 func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
 	if set.Logins == docker.LoginsCopy {

@@ -127,7 +127,7 @@ func (m *maker) make(ctx context.Context) error {
 	if err := m.write(ctx, program); err != nil {
 		return err
 	}
-	if err := syncFile(program); err != nil { // later starts assume that this file is complete
+	if err := syncFile(program); err != nil { // after a crash, the next start must not find an incomplete file
 		return fmt.Errorf("keep %s: %w", smallName, err)
 	}
 	before, _ := os.Readlink(m.path()) // empty if nothing was installed
