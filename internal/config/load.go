@@ -38,8 +38,8 @@ func Default() Config {
 
 // Load reads the file at path, adds defaults, finds the bot token, makes paths absolute, and checks all settings. The
 // token comes from TokenVariable, telegram.token or telegram.token_file. Load rejects a file that other users can
-// write. The error matches fs.ErrNotExist if the file is missing, and is an *Invalid if the file contains mistakes. No
-// error contains a token.
+// write. If the file is missing, the error matches fs.ErrNotExist. If the file contains mistakes, the error is an
+// *Invalid. No error contains a token.
 func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) }
 
 // LoadFrom is like Load, but uses the given environment variables.

@@ -58,7 +58,7 @@ func (s Sandbox) Named(name string) docker.Settings {
 	return s.Settings
 }
 
-// sandbox decodes the table [sandbox] first, and then its projects, because they inherit its settings.
+// sandbox decodes the table [sandbox], and then the tables of projects, which inherit settings from [sandbox].
 func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	table, ok := in.(map[string]any)
 	if !ok {

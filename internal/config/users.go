@@ -41,7 +41,8 @@ func (c *Config) Owner() int64 {
 	return 0
 }
 
-// checkUsers checks that all users in [users] are also in telegram.allowed_users, because ductor answers only those.
+// checkUsers checks the users in the table [users]. All must be in telegram.allowed_users, because ductor answers only
+// users in that list.
 func (c *Config) checkUsers(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Users)) {
 		key := below("users", name)
