@@ -27,7 +27,7 @@ type Process struct {
 // ductorTimeout is how long ductor may take for its first reply, in which it can promise an answer.
 const ductorTimeout = time.Second
 
-// Main runs the hook and returns its exit code. That is always 0, so that ductor never causes a failure of the CLI.
+// Main runs the hook and returns its exit code. The exit code is always 0: for the CLI, a hook of ductor never fails.
 func Main(p Process) int {
 	agent, state, former, payload := p.splitArgs()
 	if former != nil {
