@@ -203,8 +203,8 @@ func unescapeMount(text string) string {
 	}
 }
 
-// GroupParent returns the group below which a process can create groups for its children, which is its own group. If it
-// may not create groups, the error is the reason.
+// GroupParent returns the control group of a process, if the process can create groups for its children in it.
+// Otherwise, the error is the reason.
 func GroupParent(pid string) (string, error) {
 	own, err := GroupOf(pid)
 	if err != nil {

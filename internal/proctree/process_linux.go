@@ -19,7 +19,7 @@ type ID struct {
 	Start uint64 `json:"start"` // start of the process in clock ticks since boot
 }
 
-// LookUp returns the process that currently has this PID, or false if none has.
+// LookUp returns the process with this PID. It returns false if no process has this PID now.
 func LookUp(pid int) (ID, bool) {
 	p, ok := readProc(pid)
 	return p.ID, ok

@@ -13,7 +13,7 @@ type Tree struct {
 	entry  string // environment entry of members ("NAME=value"), or ""
 	self   int
 	cg     Group       // all processes of the group are members
-	inside bool        // whether this process itself is in cg
+	inside bool        // whether this process itself is in the group
 	known  map[ID]bool // all members found so far
 }
 
@@ -44,8 +44,8 @@ func (t *Tree) Members() ([]ID, error) {
 	return ids, err
 }
 
-// members returns the live members, the oldest first. In this order a parent receives SIGTERM before its children, and
-// cannot report their end as a success. unsure is the number of processes that may be members, but could not be
+// members returns the live members, the oldest first. A parent then receives SIGTERM before its children, and cannot
+// report their end as a success. The result unsure is the number of processes that may be members, but could not be
 // inspected at the moment.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
 	var procs []procStat
