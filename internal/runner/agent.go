@@ -239,8 +239,9 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// updateFlow pauses an agent whose client is far behind with reading, and resumes the agent when the client has caught
-// up. It does not pause an agent without a client: the journal then drops old output beyond its size limit.
+// updateFlow pauses an agent if its client has much output left to read. It resumes the agent when the client has
+// caught up. It does not pause an agent without a client, because the journal then drops old output beyond its size
+// limit.
 func (a *agent) updateFlow() {
 	lag := a.out.lag()
 	a.mu.Lock()
@@ -361,7 +362,7 @@ func (a *agent) collect() error {
 	return os.RemoveAll(filepath.Join(a.s.dir, a.ID))
 }
 
-// watchExit waits for the exit of an agent that is not a child of this process, until ctx is done.
+// watchExit waits until an agent exits or ctx is done. The agent is not a child of this process.
 func (a *agent) watchExit(ctx context.Context) {
 	if err := awaitExit(ctx, a.root.PID); err != nil { // the kernel does not support pidfd
 		for a.root.Running() && ctx.Err() == nil {

@@ -22,9 +22,9 @@ import (
 
 // Options configures a Client. The zero value is valid.
 type Options struct {
-	// Command is the command line that starts a runner: a program that calls Main, with its arguments. The client
-	// appends root=DIR. The default is this process's own program with the argument "runner", even if the program's
-	// file was replaced in the meantime.
+	// Command is the command line that starts a runner: a program that calls the function Main, and its first
+	// arguments. The client appends root=DIR. The default is this process's own program with the argument "runner".
+	// This works even if the program's file was replaced in the meantime.
 	Command []string
 	// Program is the path of this build's program file. The client derives the identity of this build from the file. A
 	// runner with another identity comes from another build. The default is the program of Command.

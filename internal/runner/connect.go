@@ -214,7 +214,8 @@ func (c *Client) reap() {
 	})
 }
 
-// runnerEnv returns an environment without secrets, with settings that reduce a Go program's memory.
+// runnerEnv returns the environment of a runner. It contains no secrets, but settings with which a Go program uses less
+// memory.
 func runnerEnv() []string {
 	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
@@ -274,8 +275,8 @@ func (c *Client) receive(l *link) {
 // leaveWait limits how long Close waits until the runner has handled the client's requests.
 const leaveWait = 500 * time.Millisecond
 
-// leave tells the runner that no more requests follow, waits until the runner closes its side, and closes the
-// connection.
+// leave closes the connection. It first tells the runner that no more requests follow, and waits until the runner has
+// closed its side.
 func (l *link) leave() {
 	if half, ok := l.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		select {

@@ -30,8 +30,7 @@ const (
 	holdPause = time.Second
 	// storeFD is the descriptor of the connection to the fdstore.Store. Hold passes it to the runner that it starts.
 	storeFD = 4
-	// connectFor is how long Connect tries to reach a runner. It must try for a while, because Hold may be restarting
-	// the runner.
+	// connectFor is how long Connect tries to reach a runner. This takes a while if Hold is restarting the runner.
 	connectFor = 10 * time.Second
 	// readyThreads is the number of threads that a runner in a container creates when it starts. If a thread were
 	// needed later and the container had reached its process limit, the Go runtime would abort the runner.

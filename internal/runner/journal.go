@@ -73,8 +73,8 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 }
 
 // enforceLimit frees old output so that at most limit bytes remain. If a client owns the run, it does not free output
-// that the client has not read. It then reserves space for more output. full is true if the disk is full and nothing
-// more can be freed.
+// that the client has not read. It then reserves space for more output. The result full is true if the disk is full and
+// nothing more can be freed.
 func (j *journal) enforceLimit(limit int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -213,7 +213,7 @@ func (j *journal) close() {
 }
 
 const (
-	// preparedDir is the directory that is prepared for the next run. Its name is not a valid run ID.
+	// preparedDir is the name of the directory for the next run. It is not a valid run ID.
 	preparedDir = ".next"
 	// prepareAfter is how long the runner waits after the start of an agent before it prepares the next run. If it
 	// prepared the next run at once, the start would take longer.

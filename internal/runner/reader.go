@@ -187,7 +187,7 @@ func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 	}
 }
 
-// pull reads output for a client that cannot open the journal. It waits until some is available.
+// pull reads output for a client that cannot open the journal. It waits until output is available.
 func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	a.mu.Lock()
 	owned := a.owner == c

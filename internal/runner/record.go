@@ -223,7 +223,8 @@ func (a *agent) continueWithoutClient() {
 	}
 }
 
-// restorePhase sets the phase of an agent that the previous runner started, from the log and the agent's process.
+// restorePhase sets the phase of an agent that the previous runner started. It uses the log, and checks whether the
+// agent's process is running.
 func (a *agent) restorePhase(h history) {
 	alive := a.Boot == proctree.BootID() && a.root.Running()
 	switch {

@@ -96,10 +96,10 @@ func (r *Run) PID() int { return r.info.PID }
 // Info returns the state that the run had when this client attached.
 func (r *Run) Info() Info { return r.info }
 
-// Stdin writes to the agent. A Write returns when the kernel has received all of it for the agent. If this client dies
-// during a Write of up to a megabyte, the agent receives either all of it or nothing. If the runner dies, a Write
-// continues through the next runner, but fails if it was only partly written. Writes to a dead agent fail. Close closes
-// the agent's standard input.
+// Stdin writes to the agent. A Write returns when the kernel has received the whole input for the agent. If this client
+// dies during a Write of up to a megabyte, the agent receives the whole input or nothing. If the runner dies, a Write
+// continues through the next runner, but fails if the input was only partly written. Writes to a dead agent fail. Close
+// closes the agent's standard input.
 func (r *Run) Stdin() io.WriteCloser { return &r.in }
 
 // Stdout returns the agent's output from the offset at which this client attached. If output is missing, Read returns a
@@ -133,7 +133,8 @@ func (r *Run) Done() <-chan struct{} { return r.end.done }
 // Exit returns how the agent ended. It is valid only after Done.
 func (r *Run) Exit() Exit { return r.Status().Exit }
 
-// Status returns Exit and further facts. Exit is valid after Done, the other fields after Stdout has returned io.EOF.
+// Status returns the status of the run. The field Exit is valid after Done. The other fields are valid after Stdout has
+// returned io.EOF.
 func (r *Run) Status() Status {
 	r.end.mu.Lock()
 	defer r.end.mu.Unlock()

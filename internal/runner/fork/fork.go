@@ -205,7 +205,8 @@ func (st *stub) spawn(args *cloneArgs) (pid int, errno syscall.Errno) {
 	return int(r), syscall.Errno(e)
 }
 
-// child forks. The parent must return immediately, because the child uses the same stack frame.
+// child forks. The child executes the program. The parent must return immediately, because the child uses the same
+// stack frame.
 //
 //go:norace
 //go:noinline
