@@ -80,8 +80,8 @@ func (t *terminal) signal() {
 	}
 }
 
-// write writes queued lines until ctx ends or the terminal disconnects. It calls allowed before each write, and stops
-// if allowed returns false.
+// write writes queued lines until ctx ends or the terminal disconnects. Before each write, it calls the function
+// allowed, and stops if the result is false.
 func (t *terminal) write(ctx context.Context, allowed func() bool) {
 	for {
 		t.mu.Lock()

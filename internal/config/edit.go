@@ -23,8 +23,8 @@ type Change struct {
 	Comment    string // comment to write above the key if the file does not contain the key yet
 }
 
-// Edit returns the text of a file after some changes. It preserves everything else, including comments and unknown
-// keys. If the file has a form that Edit cannot change, the error contains the key.
+// Edit applies changes to the text of a file, and returns the new text. It preserves everything else, including
+// comments and unknown keys. If the file has a form that Edit cannot change, the error contains the key.
 func Edit(text []byte, changes []Change) ([]byte, error) {
 	for _, c := range changes {
 		next, err := edit(text, c)
@@ -127,7 +127,7 @@ func lineAfter(text []byte, at int) int {
 	return len(text)
 }
 
-// valueAfter returns the start and end of a value in valid TOML. at is the end of the value's key.
+// valueAfter returns the start and end of a value in valid TOML. The parameter at is the end of the value's key.
 func valueAfter(text []byte, at int) (start, end int) {
 	start = at + bytes.IndexByte(text[at:], '=') + 1
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {

@@ -78,8 +78,8 @@ func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	})
 }
 
-// inherited returns the settings that a project inherits. A project that sets only an image does not inherit the build
-// directory. A project that sets only a build directory does not inherit the image.
+// inherited returns the settings that a project inherits. An image and a build directory exclude each other: if a
+// project sets one of them, it does not inherit the other.
 func (s *Sandbox) inherited(project any) docker.Settings {
 	one := s.Settings
 	keys, _ := project.(map[string]any)

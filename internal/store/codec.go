@@ -116,8 +116,8 @@ func (t tx) insert(table, columns, clause string, fields ...any) (int64, error) 
 	return t.Exec("INSERT INTO "+table+" ("+columns+") VALUES ("+marks+") "+clause, fields...)
 }
 
-// onConflictReplace returns the conflict clause of an insert that replaces the row with the same key. key is one
-// column, or several columns separated by ", ".
+// onConflictReplace returns the conflict clause of an insert that replaces the row with the same key. The parameter key
+// is the name of one column, or several names separated by ", ".
 func onConflictReplace(key, columns string) string {
 	var set []string
 	for _, column := range strings.Split(columns, ", ") {

@@ -54,8 +54,8 @@ const (
 	nextSuffix  = ".next-"
 )
 
-// Run creates the new database, and then moves both databases to their places. If the process is killed meanwhile, the
-// next start of ductor continues with FinishRescue, or runs another Rescue.
+// Run creates the new database. It then moves the damaged database to its directory, and the new one to the field Path.
+// If the process is killed meanwhile, the next start of ductor continues with FinishRescue, or runs another Rescue.
 func (r *Rescue) Run(ctx context.Context) error {
 	r.LostWrites = errors.Is(r.Cause, sqlite.ErrLogLost)
 	for _, path := range []string{r.Path, r.Path + "-wal", filepath.Dir(r.Path)} {

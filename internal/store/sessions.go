@@ -181,7 +181,7 @@ func (db *DB) OwnSession(
 	return id, wrap(fmt.Sprintf("find session %q", name), err)
 }
 
-// CreateOwnSession uses a shared transaction, which is committed at the latest when the session's first turn starts.
+// CreateOwnSession uses a shared transaction. The start of the session's first turn commits it at the latest.
 func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {

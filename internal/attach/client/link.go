@@ -104,7 +104,7 @@ func (c *connection) next() (wire.Message, error) {
 	return m, nil
 }
 
-// batch waits for a message. It returns this message and all others that have already arrived.
+// batch waits for a message. It returns this message and all further messages that have already arrived.
 func (c *connection) batch() ([]wire.Message, error) {
 	var all []wire.Message
 	for {

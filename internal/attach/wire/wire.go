@@ -97,8 +97,7 @@ type Open struct {
 	Conversation string `json:"conversation"` // the Key of a Conversation
 }
 
-// Prompt is a prompt for the open conversation. It becomes the turn TurnOf(ID). ductor replies when it has stored the
-// prompt.
+// Prompt is a prompt for the open conversation. ductor stores it as a turn with the ID TurnOf(ID), and then replies.
 type Prompt struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`

@@ -22,7 +22,7 @@ type cachedRow struct {
 	last  uint64
 }
 
-// maxCached limits the number of cached rows. The map changes may have twice as many entries.
+// maxCached limits the number of cached rows. The field changes may have twice as many entries.
 const maxCached = 1024
 
 func newRowCache() *rowCache {

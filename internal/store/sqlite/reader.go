@@ -142,7 +142,7 @@ func (db *DB) Unreadable() (all []string) {
 	return all
 }
 
-// collect runs a query and scans every row. For a row that scan cannot decode, it calls skipped.
+// collect runs a query and scans every row. It calls the function skipped for each row that scan cannot decode.
 func collect[T any](
 	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), skipped func(),
 ) ([]T, error) {
