@@ -34,7 +34,7 @@ type runEnv struct {
 	launcher cli.Launcher
 	// inside is true for a sandbox. A sandbox has neither the paths nor the log-ins of this machine.
 	inside   bool
-	readFile func(path string) ([]byte, error) // reads a file with a log-in; nil for this machine
+	readFile func(path string) ([]byte, error) // for a sandbox: reads its copy of a file, such as a log-in
 	// owner is the home directory of the user who runs ductor, or "" if the environment does not contain it.
 	owner   string
 	prompts string // directory for system prompts; has the same path for ductor and its agents
@@ -57,7 +57,7 @@ func (a *App) agents(cfg config.Config) agents {
 // spent implements acp.Options.Spent.
 func (a *App) spent(ctx context.Context, id cli.AgentSessionID) *float64 {
 	usd, err := a.db.Spent(ctx, id)
-	if err != nil { // ductor then counts no cost for this turn; the cost of the next turn is correct again
+	if err != nil { // ductor then counts no cost for this turn
 		a.Log.Warn("load what a session has cost", "session", id, "err", err)
 	}
 	return usd
@@ -72,7 +72,6 @@ func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 	}
 }
 
-// sandboxEnv returns the environment of agents in a sandbox.
 func (a agents) sandboxEnv(b *environment.Sandbox) runEnv {
 	return runEnv{
 		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
@@ -81,14 +80,14 @@ func (a agents) sandboxEnv(b *environment.Sandbox) runEnv {
 	}
 }
 
-// runEnvOf returns a sandbox and its agents in the form that package service needs.
+// runEnvOf describes a sandbox and its agents to package service.
 func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
 	g := a.sandboxEnv(b)
 	return service.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(),
 		Providers: a.providers(g)}
 }
 
-// runEnvs returns all open sandboxes in the form that package service needs.
+// runEnvs describes all open sandboxes to package service.
 func (a *App) runEnvs() (all []service.RunEnv) {
 	for _, b := range a.envs.Sandboxes.All() {
 		a.serveSandbox(b)
@@ -97,8 +96,8 @@ func (a *App) runEnvs() (all []service.RunEnv) {
 	return all
 }
 
-// openRunEnv returns the sandbox in. If in is the sandbox of a single conversation, openRunEnv opens it if necessary.
-// It returns false if the sandbox is not configured.
+// openRunEnv describes a sandbox to package service, and opens it if it belongs to a single conversation. It returns
+// false if the configuration does not contain the sandbox.
 func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	b := a.envs.Sandboxes.Find(in)
 	if b == nil {
@@ -108,8 +107,8 @@ func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	return a.agents(a.now().Config).runEnvOf(b), true
 }
 
-// program returns the path of an agent's program. A sandbox has its own PATH, so there it returns only the program's
-// name.
+// program returns the path of an agent's program. For a sandbox, it returns only the name of the program, because the
+// sandbox has its own PATH.
 func (g runEnv) program(path string) string {
 	if g.inside && path != "" {
 		return filepath.Base(path)
@@ -117,8 +116,8 @@ func (g runEnv) program(path string) string {
 	return path
 }
 
-// codexSandbox returns the mode of Codex's own sandbox. Codex's sandbox cannot work in a container, because it needs
-// namespaces. There it is disabled, and the container replaces it.
+// codexSandbox returns the mode of Codex's own sandbox. In a container, it disables Codex's sandbox, which needs
+// namespaces and cannot work there. The container protects the machine instead.
 func (g runEnv) codexSandbox(configured string) string {
 	if g.inside {
 		return "danger-full-access"
@@ -137,7 +136,8 @@ func (g runEnv) environ() []string {
 	})
 }
 
-// hostVariables returns the variables with directories of this machine in which agents store their state.
+// hostVariables returns the names of variables whose values are directories of this machine. Agents store their state
+// in these directories.
 func hostVariables() []string {
 	return []string{
 		"CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SQLITE_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "COPILOT_CACHE_HOME",
@@ -181,7 +181,7 @@ func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 // accountVars returns the variables that select an agent's account, and the variables that would override it.
 func (a agents) accountVars(name string) cli.AccountVars {
 	vars := cli.AccountVars{Home: a.cfg.Agents.AccountVariable(name)}
-	// An ACP agent may be an adapter for one of these programs. The program's own variables then apply to it, too.
+	// An ACP agent may start one of these programs. Then it also needs the variables of that program.
 	vars.Leads = map[string][]string{
 		"CLAUDE_CONFIG_DIR": claude.LoginVars(), "CODEX_HOME": codex.LoginVars(), "GEMINI_CLI_HOME": gemini.LoginVars(),
 		"COPILOT_HOME": copilot.LoginVars(),
@@ -193,8 +193,8 @@ func (a agents) accountVars(name string) cli.AccountVars {
 	return vars
 }
 
-// secretVariables returns the names of ductor's environment variables that probably contain secrets. An ACP agent may
-// read any of them, because ductor does not know which variables it reads.
+// secretVariables returns the names of ductor's environment variables that probably contain secrets. ductor does not
+// know which variables an ACP agent reads. The caller must assume that the agent reads all of these.
 func secretVariables() (names []string) {
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); secrets.IsName(name) {
@@ -222,9 +222,9 @@ func (a agents) provider(g runEnv, name cli.Agent, home cli.AccountHome) cli.Pro
 	return a.acp(name, c, g, a.providerOptions(g, name, home, c.Path, c.Env))
 }
 
-// renewed returns the providers of an environment after a reload of the configuration. before is the configuration
-// before the reload, and present contains its providers. Only ACP agents can change without a restart, so renewed
-// creates a new provider for an ACP agent if its settings or keys have changed. It reuses all other providers.
+// renewed returns the providers of an environment after a reload of the configuration. The parameters are the
+// configuration before the reload, and its providers. Only ACP agents can change without a restart, so renewed creates
+// a new provider for an ACP agent if its settings or keys have changed. All other providers stay.
 func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) []cli.Provider {
 	all := a.providers(g)
 	for i, p := range all {
@@ -249,8 +249,8 @@ func keysOf(cfg config.Config, name string) []keys.Key {
 	})
 }
 
-// providerOptions returns the options that the providers of all agents have in common. The agent gets the variables in
-// env and the stored keys of the account.
+// providerOptions returns the options that every kind of agent has. The agent gets the variables in env and the stored
+// keys of the account.
 func (a agents) providerOptions(g runEnv, name cli.Agent, home cli.AccountHome, path string,
 	env []string) cli.ProviderOptions {
 	var keys []string
@@ -308,8 +308,8 @@ func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
 // endSupervised ends agents that an old version of ductor started. That version had a separate supervisor process for
-// each agent. Opening the directory of these agents is enough: a new runner ends every run whose files it does not
-// understand. The turns of these agents appear as interrupted.
+// each agent. endSupervised only starts a runner for their directory, because a runner ends every run whose files it
+// does not understand. The turns of these agents appear as interrupted.
 func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -43,7 +43,7 @@ import (
 
 // Names in the storage directory.
 const (
-	DatabaseFile = "ductor.db" // other files of SQLite have this prefix
+	DatabaseFile = "ductor.db" // names of SQLite's other files begin with this name
 	spoolDir     = "outgoing"  // files that ductor still has to send to chats
 	runsDir      = "runner"    // runs of agents, until the outcomes of their turns are stored
 	oldRunsDir   = "runs"      // runsDir of old versions; see endSupervised
@@ -51,16 +51,16 @@ const (
 
 // Time limits for the stages of a shutdown.
 const (
-	drainTurns   = 20 * time.Second // until running turns have finished
-	drainAgents  = 10 * time.Second // until the processes of agents have ended
-	drainNotices = 10 * time.Second // until messages that must arrive are sent
-	drainCards   = 5 * time.Second  // until the cards of continuing turns show the latest output
+	drainTurns   = 20 * time.Second // to wait for running turns
+	drainAgents  = 10 * time.Second // to end the processes of agents
+	drainNotices = 10 * time.Second // to send messages that must not be lost
+	drainCards   = 5 * time.Second  // to show the latest output of turns that continue
 )
 
 const (
 	sweepEvery = time.Minute
 	pruneEvery = 24 * time.Hour
-	promptsAge = 24 * time.Hour // age at which system prompts are deleted; agents read them when they start
+	promptsAge = 24 * time.Hour // age at which ductor deletes system prompts; agents read them only at their start
 )
 
 // App is a running ductor. It connects all packages.
@@ -106,8 +106,8 @@ type Options struct {
 	Launcher Launcher
 	// If Tracer is not nil, it replaces the tracer that the configuration selects.
 	Tracer orchestrator.Tracer
-	// Network contains connections for the App to use instead of its own. The App opens a connection itself if the
-	// field is nil.
+	// Network contains connections that the App uses. If a field of Network is nil, the App opens that connection
+	// itself.
 	Network Network
 	// Examine checks the running configuration and the agents on this machine, for the command /doctor. If it is nil,
 	// the command does not exist.
@@ -115,7 +115,7 @@ type Options struct {
 	// Load reads the configuration again. If it is nil, users cannot reload the configuration.
 	Load  func() (config.Config, error)
 	Level *slog.LevelVar // log level; a reload changes it; may be nil
-	// Damaged is the error with which a previous App of this process ended because its database was damaged.
+	// Damaged is the error of an earlier App of this process that ended because its database was damaged, or nil.
 	Damaged error
 	Store   store.Options
 	// Started is called when the start is complete. The default releases memory that was needed only for the start.
@@ -207,7 +207,7 @@ func (a *App) openHost(ctx context.Context) (err error) {
 		return err
 	}
 	launcher, err := openHost(a.cfg, a.Runner, a.Log)
-	if err == nil { // otherwise the interface would contain a nil pointer and not be nil
+	if err == nil { // a nil pointer in the interface would not be nil
 		a.host = launcher
 	}
 	return err
@@ -273,8 +273,8 @@ func (a *App) Run(ctx context.Context) error {
 	if err := a.orchestrator.Recover(ctx); err != nil {
 		return err
 	}
-	// The scheduler must stop before Close or Leave closes the orchestrator. Otherwise a job could submit a turn too
-	// late.
+	// The scheduler must stop before Close or Leave, which close the orchestrator. Otherwise a job could submit a turn
+	// to a closed orchestrator.
 	defer a.timers.start(ctx, a)()
 	defer a.serveTerminals(ctx)()
 	defer a.attached.serve(ctx, a.Log)()
@@ -291,7 +291,7 @@ func (a *App) Run(ctx context.Context) error {
 }
 
 // Close shuts ductor down. It accepts no new turns, waits for running turns, ends agents with all their processes,
-// sends messages that must arrive, and closes the database. It also works if Build has failed halfway.
+// sends messages that must not be lost, and closes the database. It also works if Build has failed halfway.
 func (a *App) Close() {
 	if a.consults != nil {
 		a.stage(drainAgents, "questions to models", a.consults.Close)
@@ -331,7 +331,7 @@ func (a *App) closeRest() {
 		a.timers.close()
 	}
 	if a.monitor.site != nil {
-		_ = a.monitor.site.Close() // Serve may have closed it
+		_ = a.monitor.site.Close()
 	}
 	if a.db != nil {
 		a.stage(drainNotices, "database", func(context.Context) error { return a.db.Close() })
@@ -342,7 +342,7 @@ func (a *App) closeRest() {
 	}
 }
 
-// stage runs one stage of the shutdown. It logs an error and returns nothing, because the next stages must run anyway.
+// stage runs one stage of the shutdown. It only logs an error, because the next stages must run anyway.
 func (a *App) stage(limit time.Duration, name string, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

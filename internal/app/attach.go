@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// attached contains the server for terminals that the owner attaches with `ductor attach`. The hub exists before the
-// server, because turns send their events to it from the start.
+// attached connects the terminals in which the owner runs `ductor attach`. The hub is created before the server,
+// because turns send events to the hub from the start.
 type attached struct {
 	hub    *attach.Hub
 	server *attach.Server
@@ -29,12 +29,12 @@ func (a *App) openTerminals(guard statesocket.Guard) {
 	})
 }
 
-// noticed shows a message of the chat in terminals, without secrets.
-func (a *App) noticed(in orchestrator.ConversationID, key, text string) {
+// showNotice shows a message of the chat in attached terminals, without secrets.
+func (a *App) showNotice(in orchestrator.ConversationID, key, text string) {
 	a.attached.hub.Notice(in, key, a.Scrub.String(text))
 }
 
-// viewers returns the functions that send the events of turns to terminals.
+// viewers returns the functions that show the events of turns in attached terminals.
 func (t attached) viewers() *orchestrator.Viewers {
 	return &orchestrator.Viewers{Follow: t.hub.Follow, Ended: t.hub.Ended}
 }

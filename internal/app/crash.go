@@ -17,7 +17,7 @@ const (
 	lastCrash = "crash.last.log"
 )
 
-// crashForgottenAfter is the time without a crash after which ductor resets its crash counters.
+// ductor resets its crash counters after it has run for crashForgottenAfter without a crash.
 const crashForgottenAfter = 10 * time.Minute
 
 // WatchCrashes checks whether the previous process of ductor crashed, and increments the crash counters if so. A turn
@@ -40,7 +40,7 @@ func (a *App) WatchCrashes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make %s: %w", path, err)
 	}
-	defer f.Close() // the runtime duplicates the descriptor
+	defer f.Close() // the Go runtime has its own duplicate of the descriptor
 	if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
 		return fmt.Errorf("write crashes to %s: %w", path, err)
 	}

@@ -8,7 +8,7 @@ package app
 
 import "errors"
 
-// Kinds of errors. Each kind has its own exit code of ductor.
+// Kinds of errors. ductor exits with a different code for each kind.
 var (
 	ErrConfig   = errors.New("configuration")
 	ErrToken    = errors.New("token refused")

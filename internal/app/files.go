@@ -27,7 +27,7 @@ func (a *App) files() *files.Service {
 	})
 }
 
-// filesOf returns access to the files of a sandbox, or of this machine if in is empty.
+// filesOf returns access to the files of a sandbox. An empty name means this machine.
 func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
 	if in == "" {
 		return files.Host{}, nil
@@ -42,13 +42,13 @@ func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
 	return b.Launcher, nil
 }
 
-// secretsOf returns the secrets that must not appear in texts about a directory: those of ductor, and those of the
-// project in the directory.
+// secretsOf returns secrets that no message about a directory may contain: those of ductor, and those in files of the
+// project.
 func (a *App) secretsOf(dir string) *secrets.Set {
 	return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
 }
 
-// newChanges creates the service that takes snapshots of projects. Call attachRepositories before it is used.
+// newChanges creates the service that takes snapshots of projects. The service works only after attachRepositories.
 func (a *App) newChanges() *changes.Service {
 	a.changes = changes.New(changes.Options{
 		Store: a.db, Sandboxes: a.envs.Sandboxes.Policy(), Secrets: a.secretsOf, Now: time.Now, NewID: newID,

@@ -21,10 +21,10 @@ import (
 )
 
 // grants records who could use and control the bot when ductor last started: IDs of users and groups, and hashes of the
-// token, the Bot API server and each agent's command. The file is in the user's state directory and not in storage.dir,
-// because a changed configuration could name another storage.dir.
+// token, the Bot API server and each agent's command. The file is not in storage.dir but in the user's state directory,
+// because an attacker who changes the configuration could also change storage.dir.
 type grants struct {
-	Users  []int64           `json:"users"`  // users who are notified of a change
+	Users  []int64           `json:"users"`  // allowed users; ductor also sends them messages about changes
 	Groups []int64           `json:"groups"` // groups in which every member may use ductor
 	Token  string            `json:"token"`
 	Server string            `json:"server"` // hash of the Bot API server, which sees the token and every message
@@ -53,7 +53,7 @@ func hashOf(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// changes describes the differences between now and before, one per line.
+// changes describes the differences between two grants, one per line.
 func (now grants) changes(p lang.Printer, before grants) (lines []string) {
 	if added, removed := difference(now.Users, before.Users),
 		difference(before.Users, now.Users); len(added)+len(removed) > 0 {
@@ -99,8 +99,8 @@ func GrantsPath(file string) string {
 	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
 }
 
-// NotifyOfChanges compares the configuration with the one at the last start. If other users could now use or control
-// the bot, it notifies the users of the last start. It then records the current configuration.
+// NotifyOfChanges compares the configuration with that of the last start. If different users can now use or control the
+// bot, it sends a message to the users of the last start. It then records the current configuration.
 func (a *App) NotifyOfChanges(ctx context.Context) {
 	if a.cfg.File == "" {
 		return

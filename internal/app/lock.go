@@ -46,7 +46,8 @@ func LockStorage(storage string) (release func(), err error) {
 	return func() { dir.Close() }, nil
 }
 
-// StorageUser returns the PID of the process that has locked a storage directory. runs is false if no process has.
+// StorageUser returns the PID of the process that has locked a storage directory. It returns false if no process has
+// locked it.
 func StorageUser(storage string) (pid int, runs bool) {
 	f, err := os.Open(filepath.Join(storage, StorageLock))
 	if err != nil {
@@ -57,13 +58,14 @@ func StorageUser(storage string) (pid int, runs bool) {
 	return pid, err == nil && syscall.Kill(pid, 0) == nil
 }
 
-// lockDir returns a directory that all configurations of a user share. Thus two configurations with the same token
-// conflict.
+// lockDir returns the directory of the locks. It is the same for all configurations of a user, so that ductor notices
+// if two of them contain the same token.
 func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
-// lockFile locks a file until the file is closed. If another process holds the lock, the error contains does and
-// instead. does describes how the other process uses the resource. instead describes how both processes can run.
-func lockFile(path, does, instead string) (*os.File, error) {
+// lockFile locks a file until the file is closed. If another process holds the lock, the error contains two texts of
+// the caller. The parameter use describes what that process does. The parameter advice describes how both processes can
+// run.
+func lockFile(path, use, advice string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)
 	}
@@ -76,8 +78,8 @@ func lockFile(path, does, instead string) (*os.File, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		return nil, WithKind(ErrInstance, fmt.Errorf("another ductor %s (process %s); stop it first, or %s", does,
-			lockHolder(f), instead))
+		return nil, WithKind(ErrInstance, fmt.Errorf("another ductor %s (process %s); stop it first, or %s", use,
+			lockHolder(f), advice))
 	}
 	if err = f.Truncate(0); err == nil {
 		_, err = f.WriteString(strconv.Itoa(os.Getpid()) + "\n")
@@ -89,8 +91,8 @@ func lockFile(path, does, instead string) (*os.File, error) {
 	return f, nil
 }
 
-// lockPatience is how long to wait for the lock of a dead process. A child that the process forked may hold the lock
-// until it calls exec.
+// lockPatience is how long to wait for the lock of a dead process. For a moment, a child of that process may still hold
+// the lock, from fork until exec.
 const lockPatience = 5 * time.Second
 
 // lockUnlessHeld locks f. It returns an error if a living process has the lock.

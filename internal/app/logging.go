@@ -68,8 +68,8 @@ func (l *Log) reopen() {
 	}
 }
 
-// logFile is the file of the log. A program that rotates logs renames the file and sends SIGHUP. ductor then creates a
-// new file.
+// logFile is the file of the log. It supports programs that rotate logs: they rename the file and send SIGHUP, and
+// ductor then creates a new file.
 type logFile struct {
 	path string
 

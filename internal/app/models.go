@@ -15,8 +15,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// RoleFiles returns the models that are named in role files. problems describes the files that cannot be parsed, or
-// that name an unknown agent or MCP server.
+// RoleFiles returns the names of models in role files. The result problems describes files that cannot be parsed, or
+// that contain an unknown agent or MCP server.
 func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string) {
 	files, wrong := roles.Files(cfg.RolesDir())
 	for _, err := range wrong {
@@ -41,9 +41,9 @@ func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string)
 	return models, problems
 }
 
-// DoubtsOfModels returns warnings about configured models that no agent lists. They are only warnings, because an agent
-// may accept more models than it lists. DoubtsOfModels skips the models of agents that cannot be used; the check of
-// agents reports these agents.
+// DoubtsOfModels returns warnings about configured models that no agent lists. They are warnings and not errors,
+// because an agent may accept more models than it lists. If an agent cannot be used, DoubtsOfModels skips its models,
+// because another check reports the agent.
 func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string) {
 	names := naming.Names{Entries: entries}
 	for _, m := range cfg.ModelNames {
@@ -76,7 +76,7 @@ func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string
 			continue
 		}
 		where := m.Key
-		if m.Line > 0 { // otherwise Key names another file
+		if m.Line > 0 { // the name is in the configuration file and not in another one
 			where = fmt.Sprintf("%s:%d: %s", filepath.Base(cfg.File), m.Line, m.Key)
 		}
 		doubts = append(doubts, where+": "+text)
@@ -84,8 +84,8 @@ func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string
 	return doubts
 }
 
-// checkModels logs the warnings of DoubtsOfModels. It asks the agents for their models only if the configuration names
-// one.
+// checkModels logs the warnings of DoubtsOfModels. If the configuration contains no name of a model, it does not ask
+// the agents for their models.
 func (a *App) checkModels(ctx context.Context) {
 	if len(a.cfg.ModelNames) == 0 || !a.envs.Sandboxes.Policy().OnHost() {
 		return
@@ -101,8 +101,8 @@ func (a *App) checkModels(ctx context.Context) {
 	}
 }
 
-// configuredModels is a Gateway that adds facts about models from the configuration to the menu, if the agents do not
-// report them.
+// configuredModels is a Gateway whose menu contains more facts about models. If an agent does not report a fact,
+// configuredModels adds it from the configuration.
 type configuredModels struct {
 	orchestrator.Gateway
 	models func() map[string]naming.Alias // returns the current aliases

@@ -23,15 +23,14 @@ import (
 // This file finds agents that are installed but not configured, offers them in chats, and adds them to the
 // configuration.
 
-// machineAgents are the agents of this machine: those in use, and installed ones that the configuration does not
-// contain.
+// machineAgents contains the agents of this machine: those in use, and those that are installed but not configured.
 type machineAgents struct {
 	used []cli.Provider
 
 	// addable caches the result of toAdd, which searches for many programs and can be slow.
 	mu      sync.Mutex
 	addable []acp.Entry
-	without *settings // settings for which addable was computed
+	without *settings // the settings from which addable was computed
 	at      time.Time // when addable was computed
 }
 
@@ -49,7 +48,8 @@ func (m *machineAgents) toAdd(cfg *settings) []acp.Entry {
 // offeredFile contains the agents that ductor has already offered in chats, one per line.
 const offeredFile = "offered-agents"
 
-// nextAgents implements menu.Offers.Next. It returns no agents if it cannot record that ductor has offered them.
+// nextAgents implements menu.Offers.Next. ductor offers each agent only once. So nextAgents returns no agents if it
+// cannot record the offer.
 func (a *App) nextAgents() (agents []menu.NewAgent) {
 	if !a.envs.Sandboxes.Policy().OnHost() {
 		return nil
@@ -97,7 +97,7 @@ func (a *App) writeAgent(id string) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	return config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
-		if name == config.TokenVariable { // ductor has removed it from its environment
+		if name == config.TokenVariable { // at its start, ductor removed the token from the environment
 			return a.cfg.Telegram.Token.Reveal()
 		}
 		return os.Getenv(name)

@@ -30,8 +30,8 @@ type monitor struct {
 // pollSlack is how long a busy machine may take, after a poll for updates, to handle these updates.
 const pollSlack = 2 * time.Minute
 
-// openHealth creates the health monitor, and opens the HTTP listener if one is configured. polled must be called after
-// each poll for updates.
+// openHealth creates the health monitor, and opens the HTTP listener if one is configured. The caller must call the
+// function polled after each poll for updates.
 func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	a.health = health.New(health.Options{Store: a.db, Poll: updates.PollMost(bot.PollTimeout) + pollSlack,
 		Now: time.Now})
@@ -43,20 +43,20 @@ func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	return a.health.Polled, nil
 }
 
-// watchHealth reports ductor's health to systemd and to monitoring systems until ticking ends. stop notifies systemd
-// that ductor is stopping.
-func (a *App) watchHealth(ticking context.Context) (stop func()) {
+// watchHealth reports ductor's health to systemd and to monitoring systems until ctx ends. The returned function stop
+// notifies systemd that ductor is stopping.
+func (a *App) watchHealth(ctx context.Context) (stop func()) {
 	manager := health.ManagerOf(a.Log)
 	if manager.Notify != nil || a.monitor.site != nil {
-		a.background.Go(func() { a.health.Run(ticking, manager) })
+		a.background.Go(func() { a.health.Run(ctx, manager) })
 	}
 	if w := a.alerts(); w != nil {
-		a.background.Go(func() { w.Run(ticking) })
+		a.background.Go(func() { w.Run(ctx) })
 	}
 	if a.monitor.site != nil {
 		a.Log.Info("monitors are answered", "address", a.monitor.site.Origin())
 		a.background.Go(func() {
-			if err := a.monitor.site.Serve(ticking, web.Site{Open: a.forMonitors()}); err != nil {
+			if err := a.monitor.site.Serve(ctx, web.Site{Open: a.forMonitors()}); err != nil {
 				a.Log.Error("monitors get no answer", "err", err)
 			}
 		})
@@ -64,8 +64,8 @@ func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	return manager.Stopping
 }
 
-// alerts returns the watcher that notifies the owner of problems, or nil if alerts are disabled or no owner is
-// configured.
+// alerts returns the watcher that sends messages about problems to the owner. It returns nil if alerts are disabled or
+// no owner is configured.
 func (a *App) alerts() *alerts.Watcher {
 	owner := orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}
 	if !a.cfg.Notify.Alerts || owner.Chat == 0 {
@@ -89,7 +89,7 @@ func (a *App) alerts() *alerts.Watcher {
 	})
 }
 
-// accounts returns the log-in states of all accounts of the agents on this machine.
+// accounts returns the accounts of all agents on this machine, with their log-in states.
 func (a *App) accounts(ctx context.Context) (all []cli.MenuEntry) {
 	for _, agent := range a.service.Agents(ctx, "") {
 		all = append(all, a.service.Accounts(ctx, "", agent.Agent)...)
@@ -110,8 +110,8 @@ func (b budgetToWatch) Lifted(ctx context.Context) (bool, error) {
 	return b.a.db.BudgetsLifted(ctx, time.Now().Local().Format(time.DateOnly))
 }
 
-// Limits implements alerts.Spending. If only one user can use ductor, it returns zero: that user already sees the
-// warning below the turn.
+// Limits implements alerts.Spending. It returns zero if only one user can use ductor, because this user already sees
+// the warning below each turn.
 func (b budgetToWatch) Limits() (day, month float64) {
 	cfg := b.a.now()
 	if t := cfg.Telegram; len(t.AllowedUsers) > 1 || t.GroupMembers == "all" {
@@ -148,7 +148,7 @@ func (a *App) forMonitors() http.Handler {
 // Live returns the live sessions of agents and their memory.
 func (a *App) Live(ctx context.Context) cli.Living { return a.service.Live(ctx) }
 
-// Budgets returns how many messages each chat may receive now.
+// Budgets returns, for each chat, how many messages ductor may send now.
 func (a *App) Budgets() []outbox.Budget { return a.bot.Budgets() }
 
 // openTracer creates the tracer if a collector is configured or metrics are served. Otherwise the tracer stays nil.

@@ -29,7 +29,7 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// serving returns the options of the bot. The caller adds further options that are created later.
+// serving returns the options of the bot, except for some options that the caller adds.
 func (a *App) serving(ctx context.Context) (bot.Options, error) {
 	transport, err := a.countedTransport()
 	if err != nil {
@@ -52,7 +52,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 		SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
-		Owner: ownerOf(cfg), Noticed: a.noticed,
+		Owner: ownerOf(cfg), Noticed: a.showNotice,
 	}
 	o.Offers.AccountTable = func(agent cli.Agent) string { return a.now().Agents.AccountTable(string(agent)) }
 	if a.Load != nil {
@@ -87,8 +87,8 @@ func Transport(cfg config.Config) (http.RoundTripper, error) {
 	return t, nil
 }
 
-// window converts a configured time window to an option of the bot. In the configuration, zero means no window. In the
-// option, zero means the default and -1 means no window.
+// window converts a configured time window to an option of the bot. In the configuration, zero means that there is no
+// window. The option is then -1, because zero would mean the default.
 func window(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -111,7 +111,7 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
 		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Logger: a.Log,
 	}
-	if a.Launcher == nil { // otherwise the agents may run on another machine
+	if a.Launcher == nil { // agents of another launcher may run on another machine
 		o.Available = host.MachineMemory().Available
 	}
 	if a.envs.Homes != nil { // a nil pointer in the interface would not be nil
@@ -129,8 +129,8 @@ func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 	return modes
 }
 
-// onBackground passes the result of a background task to the orchestrator. The orchestrator is created after the
-// agents, so they cannot call it directly.
+// onBackground passes the result of a background task to the orchestrator. The agents cannot call the orchestrator
+// directly, because they exist before it.
 func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult) {
 	a.orchestrator.Background(conversation, r)
 }
@@ -170,7 +170,7 @@ func turnsOf(cfg config.Config) conversation.TurnOptions {
 	}
 }
 
-// quietHour reports whether messages at this time arrive without a sound.
+// quietHour reports whether messages make no sound at this time.
 func (a *App) quietHour(at time.Time) bool {
 	n := a.now().Notify
 	_, quiet := schedule.QuietUntil(n.QuietFrom, n.QuietTo, at, time.Local)
@@ -186,7 +186,6 @@ func (a *App) side() side.Client {
 	return side.Client{Gateway: a.gateway(), Tracer: a.turnTracer(), NewID: newID, Secrets: a.secretsOf, Budgets: a.budgets()}
 }
 
-// shortener returns the summarizer of long results.
 func (a *App) shortener() side.Shortener {
 	return side.Shortener{Side: a.side(), Model: a.cfg.Summarizes(), Wait: summaryWait, Logger: a.Log}
 }
@@ -225,7 +224,7 @@ func namedProjects(cfg config.Config) map[string]string {
 // summaryWait limits how long a turn waits for a summary of earlier turns or of a long result.
 const summaryWait = 20 * time.Second
 
-// deliveryWait limits how long a turn waits until the chat shows the outcome of the previous turn.
+// deliveryWait limits how long a turn waits for the chat to show the outcome of the previous turn.
 const deliveryWait = 30 * time.Second
 
 // approvers returns the users who may decide an approval in a group. With the setting permissions.approvers =

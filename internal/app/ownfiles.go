@@ -21,8 +21,9 @@ const (
 	backupTokenName  = "token"
 )
 
-// BackupContents returns the files that belong in a backup: the database, and the files to which it refers. It omits
-// files of agents and containers, because they belong to this machine or ductor can create them again.
+// BackupContents returns the files that belong in a backup: the database, and the files to which it refers. Files of
+// agents and containers are not in a backup. Either they are useful only on this machine, or ductor can create them
+// again.
 func BackupContents(cfg config.Config) backup.Contents {
 	return backup.Contents{
 		State: cfg.Storage.Dir, Database: DatabaseFile, Dirs: []string{environment.UploadsDir, spoolDir},
@@ -45,7 +46,7 @@ func AddSecrets(c *backup.Contents, cfg config.Config) {
 func ownFiles(cfg config.Config) []string {
 	all := []string{cfg.Storage.Dir, config.StateDir(), cfg.Telegram.TokenFile, cfg.Log.File, cfg.File}
 	if dir := filepath.Dir(cfg.File); cfg.File != "" && !holdsRoot(cfg, dir) {
-		all = append(all, dir) // the directory may also contain the service's environment
+		all = append(all, dir) // the directory may also contain the file with the service's environment
 	}
 	all = append(all, userFiles()...)
 	all = append(all, programFiles()...)
@@ -57,7 +58,7 @@ func ownFiles(cfg config.Config) []string {
 	return slices.Compact(all)
 }
 
-// holdsRoot reports whether agents work below dir. Then dir as a whole cannot be protected, only single files in it.
+// holdsRoot reports whether agents work below dir. If so, ductor can protect only single files in dir.
 func holdsRoot(cfg config.Config, dir string) bool {
 	return slices.ContainsFunc(cfg.Projects.Roots, func(root string) bool { return cli.Lies(root, dir) })
 }

@@ -82,7 +82,7 @@ func WithProbes(cfg config.Config, f func([]cli.Provider)) error {
 	})
 }
 
-// withProbeHost calls f with a launcher whose storage directory is temporary, and with cfg changed to this directory.
+// withProbeHost calls f with a launcher and a copy of cfg. Both use a temporary storage directory.
 func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slog.Logger)) (err error) {
 	dir, err := os.MkdirTemp("", "ductor-probe-")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// inUse contains the configuration in use. Some settings apply at once after a reload: read them from now() at each
-// use. Read all others from cfg.
+// inUse contains the current configuration. Some settings change at once after a reload. The method now returns their
+// current values, so code must call it at each use. All other settings may be read from the field cfg.
 type inUse struct {
 	cfg     config.Config // the configuration when ductor started
 	machine machineAgents
@@ -27,8 +27,8 @@ type inUse struct {
 	current   atomic.Pointer[settings]
 }
 
-// settings is a configuration with values that are derived from it and often needed. It is immutable: a reload creates
-// new settings.
+// settings contains a configuration, and values that are derived from it for frequent use. It is immutable: a reload
+// creates new settings.
 type settings struct {
 	config.Config
 	look     card.Look
@@ -37,8 +37,8 @@ type settings struct {
 	projects map[string]string // directories of projects, by name
 }
 
-// now returns the current configuration. It contains the reloaded values of settings that apply at once. All other
-// settings have the values from the start.
+// now returns the current configuration. Settings that apply at once have the value of the last reload. All other
+// settings have the value of the start.
 func (u *inUse) now() *settings { return u.current.Load() }
 
 func (u *inUse) setCurrent(cfg config.Config) {
@@ -52,8 +52,8 @@ func (u *inUse) setStart(cfg config.Config) {
 	u.setCurrent(cfg)
 }
 
-// Reload reads the configuration file again, and applies the settings that apply at once. It returns all changes,
-// including those that need a restart. If it returns an error, nothing has changed.
+// Reload reads the configuration file again. It applies changed settings, except for those that need a restart. It
+// returns all changes, including those that need a restart. If it returns an error, nothing has changed.
 func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()

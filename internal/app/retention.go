@@ -52,7 +52,7 @@ func retentionRules(cfg config.Config, db *store.DB, envs *environment.Environme
 func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.RetentionResult, err error) {
 	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{})
 	if err != nil {
-		return nil, nil // the check of the storage reports the error
+		return nil, nil // another check reports this error
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	log := slog.New(slog.DiscardHandler)
@@ -96,7 +96,7 @@ func (a *App) prune(ctx context.Context) {
 	}
 }
 
-// prunePrompts removes system prompts that were not used since before.
+// prunePrompts removes system prompts that no agent has used since the given time.
 func prunePrompts(dir string, before time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

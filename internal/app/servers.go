@@ -41,9 +41,9 @@ func serverSecrets(cfg config.Config) (all []string) {
 	return all
 }
 
-// toolServers contains the servers that give tools to agents, and the tokens that users gave to agents.
+// toolServers contains the servers whose tools agents can use, and the tokens that users have sent for agents.
 type toolServers struct {
-	own    *mcp.Server      // the server of ductor's own tools; nil if disabled
+	own    *mcp.Server      // serves ductor's own tools; nil if disabled
 	owners *servers.Checker // checks the configured MCP servers; nil before openServers
 	tokens *tokens
 }
@@ -63,7 +63,7 @@ func (a *App) openServers() *servers.Checker {
 	return a.tools.owners
 }
 
-// placeOfServers returns how to start MCP servers in an environment: in a sandbox, or on this machine if in is empty.
+// placeOfServers returns how to start MCP servers in a sandbox. An empty name means this machine.
 func (a *App) placeOfServers(in cli.Sandbox) (servers.Place, error) {
 	if in == "" {
 		return hostPlace(a.cfg, a.host, a.Runner)
@@ -97,7 +97,7 @@ func hostPlace(cfg config.Config, launcher cli.Launcher, start runner.Options) (
 	}, nil
 }
 
-// envOfServers returns a function that returns the environment of the program that starts an MCP server; see
+// envOfServers returns a function that computes an environment, for the program that starts an MCP server; see
 // relay.StartServer.
 func envOfServers(g runEnv) func(extra map[string]string) []string {
 	return func(extra map[string]string) []string { return cli.ChildEnv(g.environ(), cli.BaseEnv(), extra) }

@@ -23,12 +23,13 @@ const BackupsDir = "backups"
 const (
 	backupEvery = 24 * time.Hour
 	backupRetry = time.Hour
-	backupCalm  = 5 * time.Second // delay after the start, so that users are served first
-	// After a loss of data, ductor notifies the chats that were used during this period.
+	backupCalm  = 5 * time.Second // delay after the start, because the first messages matter more
+	// After a loss of data, ductor sends a message to the chats with turns in this period.
 	rescuedChats = 30 * 24 * time.Hour
 )
 
-// openHostAndDatabase opens the database and the launcher concurrently. It replaces a damaged database.
+// openHostAndDatabase opens the launcher of this machine and the database at the same time. If the database is damaged,
+// openHostAndDatabase replaces it.
 func (a *App) openHostAndDatabase(ctx context.Context) error {
 	var opening sync.WaitGroup
 	var opened error
@@ -138,8 +139,8 @@ func rescueText(p lang.Printer, r store.Rescued) string {
 	return text + "\n\n" + p.Text("alert.rescued-aside", r.Dir)
 }
 
-// keepDatabase checks and backs up the database once a day. If the database is so large that Open has not checked all
-// of it, keepDatabase also checks it soon after the start.
+// keepDatabase checks and backs up the database once a day. If Open has checked only a part of a large database, the
+// first check is soon after the start.
 func (a *App) keepDatabase(ctx context.Context) {
 	store.RemoveDrafts(a.backupsDir())
 	check := a.db.Unchecked()
@@ -166,7 +167,7 @@ func (a *App) keepDatabase(ctx context.Context) {
 			age, most := time.Duration(keep.BackupsDays)*24*time.Hour, int64(keep.BackupsMB)<<20
 			err = store.BackUp(ctx, a.databaseFile(), a.backupsDir(), time.Now(), age, most)
 		}
-		if err != nil && ctx.Err() == nil { // after damage, the loop that polls for updates ends this process
+		if err != nil && ctx.Err() == nil { // only log it: if the database is damaged, App.Run ends
 			a.Log.Error("check and back up the database", "retry", backupRetry, "err", err)
 		}
 	}

@@ -22,9 +22,9 @@ import (
 // day.
 const terminalMost = 23 * time.Hour
 
-// serveTerminals serves agents that the owner runs in terminals. It forwards their requests and reports to the owner's
-// chat, until the caller calls stop. Requests that are open then stay open for the next process of ductor. Without an
-// owner it does nothing. It logs errors.
+// serveTerminals connects ductor with the agents that the owner runs in terminals. It forwards their requests and
+// reports to the owner's chat, until the caller calls stop. After stop, open requests wait for the next process of
+// ductor. If no owner is configured, serveTerminals does nothing. It logs errors.
 func (a *App) serveTerminals(ctx context.Context) (stop func()) {
 	owner := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))},
 		Person: ownerOf(a.cfg), Role: orchestrator.RoleOwner}
@@ -37,12 +37,12 @@ func (a *App) serveTerminals(ctx context.Context) (stop func()) {
 		Ask: func(ctx context.Context, of server.Session, id string, asked cli.Event) (cli.Decision, error) {
 			return a.orchestrator.AskTerminal(ctx, owner, of.Agent, of.Dir, id, asked)
 		},
-		// Shorter than the lifetime of the approval, because the end of the approval would deny the request.
+		// The wait must end before the approval expires, because an expired approval denies the request.
 		Wait: min(a.cfg.Permissions.AskTimeout, terminalMost) - time.Second,
 		Chat: ownersChat{a, owner.Conversation}, Secrets: a.secretsOf, Seen: a.saveSeen, Lang: p,
 		Name: func(agent cli.Agent) string { return render.AgentName(p(), agent) }, Log: a.Log,
 	})
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // stop cancels it with a cause
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := s.Serve(ctx); err != nil {
@@ -66,7 +66,7 @@ func (a *App) presence() *presence.Presence {
 	return presence.New(presence.Options{State: a.cfg.Storage.Dir, Ask: presence.Logind, UID: os.Getuid()})
 }
 
-// setAway stores the owner's choice whether requests from terminals go to the chat; see bot.Options.SetAway.
+// setAway stores whether the owner wants requests from terminals in the chat; see bot.Options.SetAway.
 func (a *App) setAway(by orchestrator.Press, choice string) error {
 	c := presence.Choice(choice)
 	switch {
@@ -91,7 +91,7 @@ func hooked() bool {
 	return err != nil || slices.ContainsFunc(files, func(f terminal.File) bool { return f.Hooked })
 }
 
-// seenKey returns the key under which the directory of a terminal's session is stored. The table of cards stores it.
+// seenKey returns the key that saveSeen uses in the table of cards to store the directory of a session in a terminal.
 func seenKey(agent cli.Agent, id cli.AgentSessionID) string {
 	return "terminal:" + string(agent) + ":" + string(id)
 }

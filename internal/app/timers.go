@@ -19,7 +19,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// timers starts jobs: at their scheduled times, and when webhooks are called.
+// timers starts jobs at their scheduled times, and when a webhook is called.
 type timers struct {
 	scheduler *heartbeat.Scheduler
 	sweep     heartbeat.Sweep
@@ -91,16 +91,16 @@ func (b *timers) close() {
 	}
 }
 
-// turnStore is the orchestrator's store. It calls ended when the turn of a job has ended.
+// turnStore is the store of the orchestrator. It calls onJobEnd after the turn of a job has ended.
 type turnStore struct {
 	*store.DB
-	ended func()
+	onJobEnd func()
 }
 
 func (s turnStore) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	err := s.DB.FinishTurn(ctx, id, ended, o)
 	if orchestrator.IsJobTurn(id) {
-		s.ended()
+		s.onJobEnd()
 	}
 	return err
 }
@@ -144,8 +144,8 @@ func (o jobRunner) Busy(ctx context.Context, id orchestrator.ConversationID) (bo
 	return st.Running != nil || st.Queue > 0, err
 }
 
-// jobNotifier implements heartbeat.Notifier. The card of a turn already shows its result. So jobNotifier only reports
-// that a result is the same as before, or why a run had no turn.
+// jobNotifier implements heartbeat.Notifier. The card of a turn already shows the turn's result. So jobNotifier reports
+// only two things: that a result is the same as before, and why a run had no turn.
 type jobNotifier struct{ *App }
 
 func (r jobNotifier) Report(ctx context.Context, report heartbeat.Report) error {

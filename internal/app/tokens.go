@@ -19,7 +19,8 @@ type tokens struct {
 	values map[keys.Name]string
 }
 
-// try makes a token available to an agent in order to check it; see side.Tokens. undo restores the previous token.
+// try gives a token to an agent for a check of the token; see side.Tokens. The returned function undo restores the
+// previous token.
 func (t *tokens) try(of, variable, token string) (undo func()) {
 	t.scrub.Add(token)
 	name := keys.Name{Agent: of, Variable: variable}
@@ -39,7 +40,7 @@ func (t *tokens) try(of, variable, token string) (undo func()) {
 	}
 }
 
-// keep stores a token permanently, like `ductor secret set`.
+// keep stores a token permanently. The command `ductor secret set` does the same.
 func (t *tokens) keep(of, variable, token string) error {
 	return keys.Set(t.dir, keys.Name{Agent: of, Variable: variable}, strings.NewReader(token))
 }

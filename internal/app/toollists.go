@@ -20,11 +20,11 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 	return all
 }
 
-// configuredList is a list of tools in the configuration, and the agent to which it applies.
+// configuredList is a setting with a list of allowed or denied tools, and the agent to which the list applies.
 type configuredList struct {
 	key   string
 	list  cli.ToolList
-	turns int                // maximum number of the model's answers; 0 means no limit
+	turns int                // maximum number of times that the model answers; 0 means no limit
 	agent cli.Agent          // empty means the default agent
 	mode  cli.PermissionMode // empty means permissions.mode
 }

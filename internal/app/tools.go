@@ -49,7 +49,7 @@ func (a *App) openTools(book orchestrator.Sessions, guard statesocket.Guard) (er
 	return err
 }
 
-// access returns the rules for which sessions an agent may read.
+// access returns the rules by which an agent may read sessions.
 func (a *App) access() sessions.Access {
 	return sessions.Access{
 		RoleOf: a.users.RoleOf,
@@ -67,20 +67,19 @@ func (a *App) access() sessions.Access {
 	}
 }
 
-// toolPatience returns the time limit of a tool call. It is shorter than ToolStall, after which ductor would end the
-// turn.
+// toolPatience returns the time limit of a tool call. It is a little shorter than ToolStall, because ductor ends the
+// turn after ToolStall.
 func toolPatience(agents config.Agents) time.Duration {
 	return agents.ToolStall - min(agents.ToolStall/10, time.Minute)
 }
 
-// serveTools serves ductor's tools to agents until ctx ends. It logs errors.
 func (a *App) serveTools(ctx context.Context) {
 	if err := a.tools.own.Serve(ctx); err != nil {
 		a.Log.Error("serve ductor's tools to agents", "err", err)
 	}
 }
 
-// toolServers returns the MCP server through which an agent reaches ductor's tools. The agent starts it as a program.
+// toolServers returns the MCP server with ductor's tools. The agent starts this server as a program.
 func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.AgentEnv) []cli.ToolServer {
 	if a.tools.own == nil {
 		return nil
@@ -116,7 +115,7 @@ func (a *App) serveSandbox(b *environment.Sandbox) {
 func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
 	entries := a.service.Menu(ctx, in, nil)
 	choice, problem := naming.Names{Entries: entries, Aliases: a.now().Models}.Find(name)
-	if problem == nil || problem.Kind == naming.NoEfforts { // only the model matters here
+	if problem == nil || problem.Kind == naming.NoEfforts { // the effort does not matter here
 		return orchestrator.ModelChoice(choice), nil
 	}
 	var there []string

@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// approvalOf converts an approval to the protocol. If a user decided it, approvalOf assumes that this happened in the
-// chat. Hub.decide corrects that for a decision in a terminal.
+// approvalOf converts an approval to the protocol. If a user has decided the approval, the result contains that this
+// happened in the chat. For a decision in a terminal, Hub.decide corrects the result.
 func approvalOf(a orchestrator.Approval, now time.Time) wire.Approval {
 	shown := wire.Approval{
 		ID: string(a.ID), Turn: string(a.Turn), Agent: string(a.Agent), Dir: a.Dir, Sandbox: string(a.Sandbox),
@@ -69,8 +69,9 @@ func asksOf(req cli.ApprovalAsked, links []orchestrator.Link) *wire.Asks {
 	return asks
 }
 
-// mostRequest limits the size of a request that a user can allow in a terminal, because the terminal must show all of
-// it. For a larger request, the terminal shows only leanTitle bytes of its title, and offers only Deny.
+// mostRequest is the size of the largest request that a user can allow in a terminal, because the terminal must show
+// the whole request. If a request is larger, the terminal shows only leanTitle bytes of its title, and offers only
+// Deny.
 const (
 	mostRequest = wire.MaxLine / 8
 	leanTitle   = 1000

@@ -20,7 +20,7 @@ import (
 type caller struct {
 	s       *Server
 	t       *terminal
-	in      *orchestrator.ConversationID // conversation that the terminal shows; nil before the first Open
+	in      *orchestrator.ConversationID // conversation that the terminal shows; nil until the terminal opens one
 	all     *sync.WaitGroup
 	ordered chan func()
 }
@@ -97,8 +97,8 @@ func (c *caller) atOnce(ctx context.Context, id string, do action) { c.all.Go(c.
 // idForm matches valid ids of requests. Ids become parts of database keys.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// answered returns a function that runs an action and sends the reply to the terminal. The action gets the conversation
-// that is open when answered is called, even if the user opens another before the function runs.
+// answered returns a function that runs an action and sends the reply to the terminal. The user may open another
+// conversation before the function runs. The action still gets the conversation that was open when answered was called.
 func (c *caller) answered(ctx context.Context, id string, do action) func() {
 	in := c.in
 	return func() {
@@ -151,7 +151,7 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
-// prompt stores a prompt as a turn. Before that, it shows the prompt in the chat, so that it appears above the answer.
+// prompt stores a prompt as a turn. It first shows the prompt in the chat, so that the answer appears below the prompt.
 func (c *caller) prompt(ctx context.Context, in orchestrator.ConversationID, p wire.Prompt) error {
 	if strings.TrimSpace(p.Text) == "" || len(p.Text) > wire.MaxPrompt || !utf8.ValidString(p.Text) {
 		return errText
@@ -170,7 +170,7 @@ func (c *caller) prompt(ctx context.Context, in orchestrator.ConversationID, p w
 	return err
 }
 
-// press returns the Press with which the terminal's user acts in a conversation, as if by a button in the chat.
+// press returns a Press of the terminal's user, as if the user had pressed a button in the chat.
 func (c *caller) press(in orchestrator.ConversationID) orchestrator.Press {
 	return orchestrator.Press{
 		Conversation: in, Person: c.t.user, Role: c.s.opts.RoleOf(c.t.user), Arrived: c.s.opts.Now(),
@@ -184,7 +184,7 @@ func (c *caller) command(ctx context.Context, in orchestrator.ConversationID, r 
 	return c.s.opts.Chat.CommandTyped(ctx, c.press(in), r.ID, r.Text)
 }
 
-// decide decides an approval like a button in the chat.
+// decide applies a decision that the user made in the terminal.
 func (c *caller) decide(ctx context.Context, in orchestrator.ConversationID, r wire.Decide) error {
 	a, err := c.s.opts.Desk.Approval(ctx, orchestrator.ApprovalID(r.Approval), in)
 	if err != nil {

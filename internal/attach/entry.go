@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// entryOf converts a stored turn to an entry of the protocol, without its steps.
+// entryOf converts a stored turn to an entry of the protocol. The entry lacks the turn's steps.
 func entryOf(t orchestrator.Turn) wire.Entry {
 	e := wire.Entry{
 		Turn: string(t.ID), State: wire.State(t.State), Prompt: t.Prompt.Text,
@@ -28,7 +28,7 @@ func entryOf(t orchestrator.Turn) wire.Entry {
 	return e
 }
 
-// complete adds the outcome of a turn to its entry.
+// complete copies the outcome of an ended turn to its entry.
 func complete(e *wire.Entry, t orchestrator.Turn) {
 	o := t.Outcome
 	e.State = wire.State(cmp.Or(o.State, t.State))
@@ -37,7 +37,7 @@ func complete(e *wire.Entry, t orchestrator.Turn) {
 	e.Ended, e.DurationMS, e.CostUSD = t.Ended, o.Duration.Milliseconds(), o.CostUSD
 }
 
-// addSteps adds the stored steps of a turn to its entry. A step without loaded output gets an entry without output.
+// addSteps adds the stored steps of a turn to its entry. The store may not have loaded the output of a step.
 func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	for _, s := range steps {
 		if s.Change != "" {
@@ -60,15 +60,14 @@ func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	}
 }
 
-// leanings is how often encode tries to shorten a message that is too long. leanAnswer limits the prompt and the answer
-// in an entry of a shortened message, in bytes.
+// A message may be too long for a line. encode then calls lean, at most `leanings` times. leanAnswer is the maximum
+// size of the prompt and of the answer in a shortened message, in bytes.
 const (
 	leanings   = 12
 	leanAnswer = 256 << 10
 )
 
-// lean returns a shorter form of a message: an entry without its details, or a snapshot with the newest half of its
-// entries.
+// lean shortens a message. It removes details from an entry, or the older half of the entries from a snapshot.
 func lean(m wire.Message) wire.Message {
 	if m.Entry != nil {
 		e := leanEntry(*m.Entry)

@@ -28,7 +28,7 @@ type Hub struct {
 	all   map[*terminal]bool
 }
 
-// room is the state of a conversation that is not in the store. Hub.mu guards it.
+// room contains the facts about a conversation that the store does not contain. Hub.mu guards it.
 type room struct {
 	turns     map[cli.TurnID]*turn // running turns
 	notices   []wire.Notice        // the newest notices
@@ -113,7 +113,7 @@ func (h *Hub) activityLocked(in orchestrator.ConversationID) wire.Activity {
 	return a
 }
 
-// Follow implements Follow of orchestrator.Viewers.
+// Follow implements the field Follow of orchestrator.Viewers.
 func (h *Hub) Follow(t orchestrator.Turn, replayed bool) func(ev cli.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ func (h *Hub) Follow(t orchestrator.Turn, replayed bool) func(ev cli.Event) {
 	}
 }
 
-// Ended implements Ended of orchestrator.Viewers.
+// Ended implements the field Ended of orchestrator.Viewers.
 func (h *Hub) Ended(t orchestrator.Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,13 +151,13 @@ func (h *Hub) Ended(t orchestrator.Turn) {
 	h.sendActivityLocked(t.Prompt.Conversation)
 }
 
-// Waits sends a waiting turn to terminals. ahead is the number of turns before it in the queue, or 0 when the turn has
-// left the queue.
+// Waits sends a waiting turn to terminals. The parameter ahead is the number of turns before it in the queue. It is 0
+// if the turn has left the queue.
 func (h *Hub) Waits(t orchestrator.Turn, ahead int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.rooms[t.Prompt.Conversation]; r != nil && r.turns[t.ID] != nil {
-		return // the turn already runs
+		return
 	}
 	e := entryOf(t)
 	e.Ahead = ahead
@@ -186,15 +186,16 @@ func (h *Hub) Approval(a orchestrator.Approval) {
 	h.sendActivityLocked(a.Conversation)
 }
 
-// decision is a decision on an approval that a terminal has started. The owner may decide in the chat at the same time.
-// Hub therefore knows where the approval was decided only when the terminal's call has returned.
+// decision is an approval for which a decision from a terminal is in progress. The owner may decide in the chat at the
+// same time. So the Hub waits for the result of the terminal's decision, in order to know where the approval was
+// decided.
 type decision struct {
 	terminals int            // number of terminals whose decision is in progress
-	outcome   *wire.Approval // the decided approval; nil until then
+	outcome   *wire.Approval // the decided approval; nil before the decision
 }
 
-// decide calls do, which decides an approval for a terminal. do returns false if the approval was decided elsewhere
-// first. decide then sends the approval to terminals with the place of the decision.
+// decide decides an approval for a terminal by calling do. The function do returns false if a decision elsewhere was
+// faster. decide then sends terminals the approval, which contains where it was decided.
 func (h *Hub) decide(in orchestrator.ConversationID, id orchestrator.ApprovalID, do func() (won bool)) {
 	h.mu.Lock()
 	r := h.roomLocked(in)
@@ -236,8 +237,8 @@ func (h *Hub) Notice(in orchestrator.ConversationID, id, text string) {
 	h.sendLocked(in, wire.Message{Notice: &n})
 }
 
-// open subscribes a terminal to the events of a conversation. It returns the part of the conversation's state that is
-// not in the store.
+// open subscribes a terminal to the events of a conversation. It returns the conversation's running turns and recent
+// notices, which the store does not contain.
 func (h *Hub) open(t *terminal, in orchestrator.ConversationID) (running []wire.Entry, notices []wire.Notice) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,8 +18,8 @@ const (
 	mostAnswers       = 4 << 20 // bytes of answers in all entries
 )
 
-// parse returns the conversation with a key. An empty key means the owner's private chat. parse returns an error unless
-// the conversation is in that chat, or in a group that ductor serves.
+// parse finds the conversation with the given key. An empty key means the owner's private chat. parse returns an error
+// for a conversation that is neither in this chat nor in a group that ductor serves.
 func (c *caller) parse(key string) (orchestrator.ConversationID, error) {
 	if key == "" {
 		return orchestrator.ConversationID{Chat: int64(c.t.user)}, nil
@@ -60,7 +60,7 @@ func (c *caller) list(ctx context.Context) {
 	c.t.queue(c.s.opts.Hub.encode(wire.Message{Conversations: all}))
 }
 
-// open opens a conversation for the terminal and sends its state.
+// open opens a conversation for the terminal and sends the snapshot of the conversation.
 func (c *caller) open(ctx context.Context, r wire.Open) {
 	in, err := c.parse(r.Conversation)
 	if err != nil {
@@ -81,8 +81,8 @@ func (c *caller) open(ctx context.Context, r wire.Open) {
 	c.t.release(c.s.opts.Hub.encode(wire.Message{Snapshot: shown}))
 }
 
-// snapshot returns the state of a conversation. running are its running turns, which the caller must get first: a turn
-// that ends before snapshot reads the store is then listed as ended.
+// snapshot returns the state of a conversation. The caller must get the running turns before it calls snapshot. If one
+// of them ends meanwhile, snapshot finds it among the ended turns.
 func (s *Server) snapshot(ctx context.Context, in orchestrator.ConversationID, running []wire.Entry) (*wire.Snapshot,
 	error) {
 	st, err := s.opts.Desk.Status(ctx, in)
@@ -115,7 +115,7 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 	if err != nil {
 		return nil, fmt.Errorf("load open turns: %w", err)
 	}
-	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // read after OpenTurns, so that no turn is missing
+	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // read after the open turns, so that none is missing
 	if err != nil {
 		return nil, fmt.Errorf("load the last turns: %w", err)
 	}
@@ -134,7 +134,7 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 		}
 		switch e.State {
 		case wire.StateRunning:
-			e.Replayed = e.Replayed || !has(running, e.Turn) // Hub will receive the turn's events again
+			e.Replayed = e.Replayed || !has(running, e.Turn) // the Hub will get all events of this turn
 		case wire.StateQueued:
 			e.Ahead = ahead
 		default:
@@ -150,8 +150,8 @@ func has(all []wire.Entry, turn string) bool {
 	return slices.ContainsFunc(all, func(e wire.Entry) bool { return e.Turn == turn })
 }
 
-// endedEntries returns ended turns with their steps, the oldest first. If the result would exceed the limits, it omits
-// the oldest turns, and the outputs of their steps.
+// endedEntries returns ended turns with their steps, the oldest first. If the turns are too large, it omits the oldest
+// ones. If the outputs of steps are too large, it omits those of the oldest turns.
 func (s *Server) endedEntries(ctx context.Context, ended []orchestrator.Turn) ([]wire.Entry, error) {
 	all := make([]wire.Entry, 0, len(ended))
 	answers, outputs := mostAnswers, mostOutputs

@@ -23,13 +23,13 @@ type Options struct {
 	Hub     *Hub
 	Dir     string // state directory with the socket
 	Version string // version of ductor
-	// Admit checks the process at the other end of a connection, and the secret that it sent. It returns an error if
-	// the process may not attach.
+	// Admit checks whether a process may attach. The process is at the other end of conn and has sent the secret. Admit
+	// returns an error if the process may not attach.
 	Admit func(conn net.Conn, secret string) error
-	// Owner returns the user on whose behalf terminals act. RoleOf returns the current role of a user.
+	// Owner returns the user for whom terminals act. RoleOf returns the current role of a user.
 	Owner  func() orchestrator.PersonID
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
-	// Group reports whether ductor serves the group with this chat ID.
+	// The function Group reports whether ductor serves the group with this chat ID.
 	Group func(chat int64) bool
 	Store Store
 	Desk  Desk
@@ -55,8 +55,8 @@ type Store interface {
 type Desk interface {
 	orchestrator.Approvals
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// SubmitOnce is like Submit of bot.Desk, but the caller chooses the turn's id. If a turn with this id exists, it
-	// does nothing.
+	// SubmitOnce is like Submit of bot.Desk, but the caller chooses the turn's ID. SubmitOnce does nothing if a turn
+	// with this ID exists.
 	SubmitOnce(ctx context.Context, id cli.TurnID, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
 	CancelQueued(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error)
@@ -86,7 +86,7 @@ const (
 	mostTerminals = 16
 	mostGreeting  = 16
 	helloWait     = 10 * time.Second
-	requestWait   = time.Minute // for one request
+	requestWait   = time.Minute // time limit of one request
 )
 
 // Serve serves terminals until ctx ends.

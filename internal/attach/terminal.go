@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits for a terminal that does not read.
+// Limits for a terminal that does not read its messages.
 const (
 	mostQueued = 16 << 20 // bytes in the queue
 	writeWait  = 20 * time.Second
@@ -26,10 +26,10 @@ type terminal struct {
 
 	mu      sync.Mutex
 	waiting [][]byte
-	held    [][]byte // lines that were queued between hold and release
+	held    [][]byte // lines that queue got while holds was true
 	holds   bool
-	bytes   int           // size of waiting and held
-	wake    chan struct{} // receives a value when waiting is not empty
+	bytes   int           // total size of the lines in waiting and held
+	wake    chan struct{} // receives a value when a line is added to the field waiting
 	over    bool
 }
 
@@ -57,14 +57,14 @@ func (t *terminal) queue(line []byte) {
 	t.signal()
 }
 
-// hold makes queue keep lines back until release.
+// hold makes the terminal's output wait. Lines from queue are sent only after release.
 func (t *terminal) hold() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.holds = true
 }
 
-// release queues a line, followed by the lines that were held back.
+// release ends a hold. It queues the given line before the lines that had to wait.
 func (t *terminal) release(line []byte) {
 	t.mu.Lock()
 	t.waiting, t.held, t.holds = append(append(t.waiting, line), t.held...), nil, false
@@ -80,8 +80,8 @@ func (t *terminal) signal() {
 	}
 }
 
-// write writes queued lines until ctx ends or the terminal disconnects. It calls allowed before each write, and stops
-// if allowed returns false.
+// write writes queued lines until ctx ends or the terminal disconnects. Before each write, it calls the function
+// allowed, and stops if the result is false.
 func (t *terminal) write(ctx context.Context, allowed func() bool) {
 	for {
 		t.mu.Lock()
@@ -113,7 +113,7 @@ func size(lines [][]byte) (n int) {
 	return n
 }
 
-// bye sends a Bye as the last line, and closes the connection.
+// bye sends a Bye with the reason, and closes the connection.
 func (t *terminal) bye(h *Hub, reason wire.Reason, sentence string) {
 	_ = t.conn.SetWriteDeadline(time.Now().Add(byeWait)) // Write returns the error
 	line := h.encode(wire.Message{Bye: &wire.Bye{Reason: reason, Sentence: sentence}})

@@ -18,9 +18,9 @@ const (
 
 // turn is the part of a running turn that terminals show. Hub.mu guards it.
 type turn struct {
-	entry  wire.Entry // without Answer
+	entry  wire.Entry // the field Answer is empty
 	answer []byte
-	size   int // bytes of outputs and diffs
+	size   int // total size of inputs, outputs and diffs in the entry, in bytes
 }
 
 func newTurn(t orchestrator.Turn, replayed bool) *turn {
@@ -29,7 +29,7 @@ func newTurn(t orchestrator.Turn, replayed bool) *turn {
 	return &turn{entry: e}
 }
 
-// shown returns a copy of the entry.
+// shown returns a copy of the entry, including the answer.
 func (t *turn) shown() *wire.Entry {
 	e := t.entry
 	e.Answer = string(t.answer)
@@ -130,7 +130,7 @@ func (t *turn) endTool(ev cli.ToolEnded) *wire.Message {
 	return &wire.Message{Tool: &shown}
 }
 
-// grow adds n bytes to the size of the entry. If the entry becomes too large, grow drops its oldest outputs.
+// grow adds n to the size of the entry. If the entry is then too large, grow removes its oldest outputs.
 func (t *turn) grow(n int) {
 	t.size += n
 	for i := 0; i < len(t.entry.Tools) && t.size > mostOfTurn; i++ {
@@ -151,7 +151,7 @@ func planOf(ev cli.PlanChanged) (steps []wire.Step) {
 	return steps
 }
 
-// statusOf converts an event to a sentence for the user. It returns nil for an event that terminals do not show.
+// statusOf describes an event in a sentence for the user. It returns nil if terminals do not show the event.
 func statusOf(ev cli.Event, turn string) *wire.Status {
 	s := &wire.Status{Turn: turn}
 	switch ev := ev.(type) {

@@ -16,8 +16,8 @@ import (
 	"ductor/cli/acp"
 )
 
-// stateHome is where an agent stores its state: in the directory to which an environment variable is set, or else in a
-// folder of the user's home directory.
+// stateHome describes the directory in which an agent stores its state. The directory is the value of an environment
+// variable, or a folder of the user's home directory if the variable is not set.
 type stateHome struct{ variable, folder string }
 
 func stateHomes() map[string]stateHome {
@@ -35,7 +35,7 @@ func (a Agents) Accounts(agent string) map[string]cli.AccountSettings {
 	return a.Own()[cli.Agent(agent)].Accounts
 }
 
-// Uses reports whether the agent in an account name is enabled and has this account. of has the form "agent" or
+// Uses reports whether an account is configured and its agent is enabled. The parameter of has the form "agent" or
 // "agent@account", as returned by cli.Account.Of.
 func (a Agents) Uses(of string) bool {
 	agent, account, named := strings.Cut(of, "@")
@@ -43,12 +43,12 @@ func (a Agents) Uses(of string) bool {
 	return a.Enabled(agent) && (there || !named)
 }
 
-// AccountVariable returns the environment variable that selects the home of an agent's account, or "" if ductor knows
-// none.
+// AccountVariable returns the environment variable that selects the home of an agent's account. It returns "" if ductor
+// does not know this variable.
 func (a Agents) AccountVariable(agent string) string { return a.stateHome(agent).variable }
 
-// AccountTable returns the name of a table in the file for an additional account called "work". It returns "" if the
-// agent cannot have additional accounts.
+// AccountTable returns an example for users: the name of the table that configures a second account of the agent,
+// called "work". It returns "" if the agent cannot have additional accounts.
 func (a Agents) AccountTable(agent string) string {
 	if a.AccountVariable(agent) == "" {
 		return ""
@@ -79,9 +79,9 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 		}
 		own := cli.RealPath(cmp.Or(env.Getenv(state.variable), filepath.Join(env.Getenv("HOME"), state.folder)))
 		homes[own] = "the default account"
-		near := func(real string) string { // the account whose home is inside real or contains it
+		near := func(real string) string { // returns the account whose home contains real or is inside it
 			for _, other := range slices.Sorted(maps.Keys(homes)) {
-				inUserHome := other == own && state.folder == "" // Gemini uses only a part of the user's home directory
+				inUserHome := other == own && state.folder == "" // Gemini's state is only a part of this directory
 				if cli.Lies(other, real) || cli.Lies(real, other) && !inUserHome {
 					return homes[other]
 				}
@@ -145,7 +145,8 @@ func (c *Config) projectDirs() (dirs []string) {
 	return dirs
 }
 
-// checkHome checks the directory of an account, which may be missing. doubt is a warning.
+// checkHome checks the home directory of an account. The directory may be missing. The result doubt is a warning, or
+// "".
 func checkHome(dir string) (doubt string, err error) {
 	info, err := os.Stat(dir)
 	switch {

@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Own returns the settings of the agents for which ductor has its own code. They exist even without a table in the
-// file.
+// Own returns the settings of the agents for which ductor has its own code. The result contains such an agent even if
+// the file has no table for it.
 func (a Agents) Own() map[cli.Agent]Agent {
 	return map[cli.Agent]Agent{"claude": a.Claude, "codex": a.Codex.Agent, "gemini": a.Gemini, "copilot": a.Copilot}
 }
@@ -48,7 +48,7 @@ func (c *Config) checkAgents(p *problems) {
 	if slices.Contains(c.Agents.Names(), name) && !c.Agents.Enabled(name) {
 		p.add("agents.default", "%q is switched off by %s.enabled", name, c.Agents.Table(name))
 	}
-	// Disabled agents and the default agent are harmless in this list: ductor never uses them as a fallback.
+	// A disabled agent or the default agent may be in this list. ductor then ignores that entry.
 	p.words("agents.fallback", reflect.ValueOf(c.Agents.Fallback), c.Agents.Names())
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
 		switch {
@@ -97,7 +97,8 @@ type ModelName struct {
 	Name string // in the form of /model: "claude/opus", or "opus" without an agent
 }
 
-// Addable returns the agents of the ACP catalogue that are installed but not configured. look finds a program in PATH.
+// Addable returns the agents of the ACP catalogue that are installed but not configured. It calls the function look to
+// find a program in PATH.
 func (a Agents) Addable(look func(program string) (string, error)) (all []acp.Entry) {
 	for _, e := range acp.Catalogue() {
 		if _, err := look(e.Command); err == nil && !a.Has(e) {
@@ -117,7 +118,7 @@ func (a Agents) Has(e acp.Entry) bool {
 	return false
 }
 
-// With returns the configuration with an additional agent of the catalogue, like AddAgent.
+// With returns a copy of the configuration that contains an additional agent of the catalogue; see AddAgent.
 func (a Agents) With(e acp.Entry) Agents {
 	all := map[string]acp.Settings{e.ID: e.Preset(acp.Settings{Enabled: true})}
 	maps.Copy(all, a.ACP)
@@ -125,8 +126,8 @@ func (a Agents) With(e acp.Entry) Agents {
 	return a
 }
 
-// presetAgent sets the defaults of an agent that has the name of an agent in the ACP catalogue. It does nothing if
-// table contains the path of another program.
+// presetAgent sets the defaults of an agent whose name is in the ACP catalogue. It does nothing if the agent's table
+// contains the path of another program.
 func presetAgent(name string, table any, s *acp.Settings) {
 	values, _ := table.(map[string]any)
 	path, named := values["path"].(string)

@@ -27,9 +27,9 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Config contains all settings. A setting is a field with tags for its key in the file (toml), its default, the check
-// of its value, and when a change applies. A table may have the tag "applies" for all its settings. Load and Default
-// return absolute paths.
+// Config contains all settings. Each setting is a field. Tags of the field contain the key in the file (toml), the
+// default, the check of the value, and when a change applies. The tag "applies" of a table is for all its settings. All
+// paths from Load and Default are absolute.
 type Config struct {
 	Telegram    Telegram                         `toml:"telegram" applies:"after a restart"`
 	Stream      Stream                           `toml:"stream" applies:"at once"`
@@ -91,14 +91,14 @@ type Stream struct {
 // Notify configures which messages make a sound.
 type Notify struct {
 	Mode    orchestrator.NotifyMode `toml:"mode" default:"long" check:"always|long|never"`
-	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // a turn that takes longer is long
-	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // silence before a notification
+	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // minimum duration of a long turn
+	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // how long an agent may be silent
 	// Alerts are messages to the owner about problems of the machine.
 	Alerts             bool `toml:"alerts" default:"true" applies:"after a restart"`
 	orchestrator.Hours      // quiet hours
 }
 
-// Queue configures how messages wait in the queue of a conversation, and when several messages become one prompt.
+// Queue configures the queue of a conversation. It also configures when several messages become one prompt.
 type Queue struct {
 	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // most waiting turns
 	MergeWindow time.Duration `toml:"merge_window" default:"300ms" check:"0..10s"`
@@ -159,15 +159,15 @@ type MCP struct {
 // Projects configures the directories in which agents work.
 type Projects struct {
 	Roots      []string `toml:"roots" default:"['~/ductor']" check:"path"`
-	DefaultDir string   `toml:"default_dir" check:"path"` // never empty after Load
+	DefaultDir string   `toml:"default_dir" check:"path"` // Load replaces an empty value with the first of Roots
 	// Named are projects with a name, in addition to the repositories in Roots.
 	Named   map[string]orchestrator.ProjectPolicy `toml:"named" applies:"at once"`
-	AddDirs []string                              `toml:"add_dirs" check:"path"` // for all agents
+	AddDirs []string                              `toml:"add_dirs" check:"path"` // more directories for all agents
 }
 
 // Files configures how users get files of projects.
 type Files struct {
-	Marker bool `toml:"marker" default:"true"` // lets agents offer files in their answers
+	Marker bool `toml:"marker" default:"true"` // whether agents can offer files in their answers
 }
 
 // Storage configures where ductor stores its state, and for how long.
@@ -187,8 +187,8 @@ type Log struct {
 // ShippedRoles returns the names of the roles that ductor contains. Their texts are in package roles.
 func ShippedRoles() []string { return []string{"codereviewer", "default", "planner"} }
 
-// Summarizes returns the model that summarizes a history longer than sessions.handoff_tokens. It returns the zero value
-// if none is configured.
+// Summarizes returns the configured model that writes summaries of long histories (see sessions.handoff_tokens). It
+// returns the zero value if no model is configured.
 func (c *Config) Summarizes() orchestrator.ModelChoice {
 	name := c.Sessions.SummaryModel
 	if alias, ok := c.Models[name]; ok {

@@ -44,14 +44,14 @@ func (d *decoder) unknown(path []string, value any, siblings []string) {
 	name := path[len(path)-1]
 	if near, ok := nearest.Of(name, siblings); ok {
 		text += fmt.Sprintf("; did you mean %q?", near)
-	} else if where, ok := elsewhere(name); ok {
+	} else if where, ok := tableWithKey(name); ok {
 		text += fmt.Sprintf("; it belongs in [%s]", where)
 	}
 	d.found.add(dotted(path), "%s", text)
 }
 
-// value decodes one value into out. If the value has the wrong kind, it reports which kind is expected. The report
-// never contains the value, which may be a token.
+// value decodes one value into out. If the value has the wrong kind, value reports a problem that contains the expected
+// kind. The problem does not contain the value, which may be a token.
 func (d *decoder) value(path []string, in any, out reflect.Value) {
 	wrong := func(want string) { d.found.add(dotted(path), "should be %s, not %s", want, kindOf(in)) }
 	switch field := out.Addr().Interface().(type) {
@@ -101,7 +101,7 @@ func (d *decoder) value(path []string, in any, out reflect.Value) {
 	case reflect.Slice:
 		d.list(path, in, out)
 	case reflect.Map:
-		d.named(path, in, out, func(table reflect.Value, _ any) { d.setDefaults(table) })
+		d.namedTables(path, in, out, func(table reflect.Value, _ any) { d.setDefaults(table) })
 	default:
 		panic(fmt.Sprintf("config: a setting of type %s cannot be read", out.Type()))
 	}
@@ -122,7 +122,7 @@ func (d *decoder) list(path []string, in any, out reflect.Value) {
 		out.Set(list)
 		return
 	}
-	// The items of a list have no positions in the file, so report one problem for the whole list.
+	// The document has only one position for the whole list, so report only the first problem.
 	d.found = d.found[:before+1]
 	d.found[before].Text = "each item " + d.found[before].Text
 }
@@ -142,9 +142,9 @@ func (d *decoder) duration(path []string, in any, out *time.Duration) {
 	*out = v
 }
 
-// named decodes a map of tables, whose names the user chose. It calls prepare for each table before it decodes its
-// keys.
-func (d *decoder) named(path []string, in any, out reflect.Value, prepare func(table reflect.Value, in any)) {
+// namedTables decodes a map of tables. The user chose the names of the tables. For each table, namedTables first calls
+// prepare, and then decodes the settings.
+func (d *decoder) namedTables(path []string, in any, out reflect.Value, prepare func(table reflect.Value, in any)) {
 	tables, ok := in.(map[string]any)
 	if !ok {
 		d.found.add(dotted(path), "should be a table, not %s", kindOf(in))
@@ -175,9 +175,9 @@ func fieldsOf(table reflect.Value) map[string]reflect.Value {
 	return fields
 }
 
-// elsewhere finds the table to which a misplaced key belongs. It returns false if no table or several tables have such
-// a key.
-func elsewhere(name string) (table string, ok bool) {
+// tableWithKey helps to correct a misplaced key. It returns the only table that can contain a key of this name. It
+// returns false if there is no such table, or more than one.
+func tableWithKey(name string) (table string, ok bool) {
 	var found []string
 	visit(setting{value: reflect.ValueOf(Config{})}, func(s setting) {
 		if table, last, _ := cutLast(s.key); isValue(s) && last == name && table != "" {

@@ -17,8 +17,8 @@ type document struct {
 
 type position struct{ line, column int }
 
-// decode decodes a file on top of the defaults. It reports all unknown keys and all values of the wrong kind. If the
-// file is not valid TOML, it reports only that.
+// decode decodes a file. Keys that are not in the file have their default values. decode reports all unknown keys and
+// all values of the wrong kind. If the file is not valid TOML, it reports only that.
 func decode(text []byte) (document, Config, problems) {
 	var d decoder
 	c := d.defaults()
@@ -69,7 +69,8 @@ func (d document) recordPair(p *unstable.Parser, table []string, n *unstable.Nod
 	}
 }
 
-// record records the position of a dotted key, and of each table in the dotted key. It returns the whole path.
+// record records the position of a dotted key, and of each table in the dotted key. It returns the path of the key,
+// with the path of the table.
 func (d document) record(p *unstable.Parser, table []string, key unstable.Iterator) []string {
 	path := append([]string(nil), table...)
 	for key.Next() {
@@ -95,7 +96,7 @@ func (d document) locate(found problems) {
 	}
 }
 
-// below returns the dotted key of an entry in a table. It quotes the name, which the user chose, if necessary.
+// below returns the dotted key of an entry in a table. A user chose the name of the entry, so it may need quotes.
 func below(table, name string) string { return table + "." + dotted([]string{name}) }
 
 // dotted formats a path as a dotted key of TOML. It quotes the parts that need quotes.

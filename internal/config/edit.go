@@ -16,15 +16,15 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Change is a change of one key in a file.
+// Change sets one key in a file to a new value.
 type Change struct {
 	Table, Key string // such as "telegram" and "token"
 	Value      any    // a string, a number, or a list of them
 	Comment    string // comment to write above the key if the file does not contain the key yet
 }
 
-// Edit returns the text of a file after some changes. It preserves everything else, including comments and unknown
-// keys. If the file has a form that Edit cannot change, the error contains the key.
+// Edit applies changes to the text of a file, and returns the new text. It preserves everything else, including
+// comments and unknown keys. If the file has a form that Edit cannot change, the error contains the key.
 func Edit(text []byte, changes []Change) ([]byte, error) {
 	for _, c := range changes {
 		next, err := edit(text, c)
@@ -82,10 +82,10 @@ func literal(value any) (string, error) {
 	return strings.TrimSpace(strings.TrimPrefix(string(out), "v = ")), nil
 }
 
-// place is the position of a key in a text, in bytes.
+// place describes where a key is in a text. Positions are in bytes.
 type place struct {
 	start, end int // start and end of the value; 0 if the key is missing
-	table      int // position for a new key of the table; -1 if the table has no header
+	table      int // where to insert the key if the table lacks it; -1 if the file does not contain the table
 }
 
 func find(text []byte, c Change) (place, error) {
@@ -127,7 +127,7 @@ func lineAfter(text []byte, at int) int {
 	return len(text)
 }
 
-// valueAfter returns the start and end of a value in valid TOML. at is the end of the value's key.
+// valueAfter returns the start and end of a value in valid TOML. The parameter at is the end of the value's key.
 func valueAfter(text []byte, at int) (start, end int) {
 	start = at + bytes.IndexByte(text[at:], '=') + 1
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
@@ -167,7 +167,7 @@ func stringEnd(text []byte, at int) int {
 			i++
 		} else if bytes.HasPrefix(text[i:], quote) {
 			end := i + len(quote) - 1
-			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // the string may end with quotes
+			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // these quotes belong to the string
 				end++
 			}
 			return end
@@ -178,7 +178,8 @@ func stringEnd(text []byte, at int) int {
 
 var errUneditable = errors.New("the file has it in a form that cannot be changed; set it by hand")
 
-// checkEdit returns an error unless next differs from old only by the change c.
+// checkEdit compares the texts before and after an edit. It returns an error unless the change c is the only
+// difference.
 func checkEdit(old, next []byte, c Change) error {
 	var before, after, changed map[string]any
 	if err := toml.Unmarshal(old, &before); err != nil {
@@ -250,8 +251,8 @@ func AgentChange(e acp.Entry) Change {
 		Comment: e.Name + ". ductor agents lists it, and docs/agents.md has what can be set besides."}
 }
 
-// Draft reads a file that may be missing or incomplete; for example, it may lack a token. The settings that it contains
-// must be valid. text is the content of the file.
+// Draft reads a configuration that need not be complete; for example, the token may be missing. The file may be
+// missing, too. All settings in the file must be valid. The result text is the content of the file.
 func Draft(path string, env Environment) (c Config, text []byte, err error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -27,8 +27,8 @@ type Environment struct {
 // OSEnvironment returns the Environment of this process.
 func OSEnvironment() Environment { return Environment{Getenv: os.Getenv} }
 
-// Default returns the configuration of an empty file. It is not valid, because it has no token. Its paths are absolute,
-// unless HOME is not set.
+// Default returns the configuration of an empty file. Load would reject it, because it has no token. Its paths are
+// absolute, unless HOME is not set.
 func Default() Config {
 	var d decoder
 	c := d.defaults()
@@ -38,8 +38,8 @@ func Default() Config {
 
 // Load reads the file at path, adds defaults, finds the bot token, makes paths absolute, and checks all settings. The
 // token comes from TokenVariable, telegram.token or telegram.token_file. Load rejects a file that other users can
-// write. The error matches fs.ErrNotExist if the file is missing, and is an *Invalid if the file contains mistakes. No
-// error contains a token.
+// write. If the file is missing, the error matches fs.ErrNotExist. If the file contains mistakes, the error is an
+// *Invalid. No error contains a token.
 func Load(path string) (Config, error) { return LoadFrom(path, OSEnvironment()) }
 
 // LoadFrom is like Load, but uses the given environment variables.
@@ -149,11 +149,11 @@ func readSmall(path string) ([]byte, fs.FileInfo, error) {
 	return bytes.TrimPrefix(text, []byte(byteOrderMark)), info, err
 }
 
-// byteOrderMark is a prefix that Windows editors add to a text. It is not valid TOML.
+// byteOrderMark is the beginning of texts from some Windows editors. It is not valid TOML.
 const byteOrderMark = "\ufeff"
 
-// resolve makes every path absolute; "~" is the home directory. It also sets the paths whose defaults depend on other
-// settings or on the environment.
+// resolve makes every path absolute. A path may begin with "~", the home directory. First, resolve sets the paths whose
+// defaults depend on other settings or on the environment.
 func resolve(c *Config, env Environment) (found problems) {
 	if c.Storage.Dir == "" {
 		c.Storage.Dir = stateDir(env)
@@ -166,8 +166,8 @@ func resolve(c *Config, env Environment) (found problems) {
 	return found
 }
 
-// expand makes the paths in a setting absolute. Which values are paths depends on the setting's tag "check": all values
-// for "path", values with a slash for "program", and values that begin with ~ for "command".
+// expand makes the paths in a setting absolute. The setting's tag "check" determines which values are paths. With
+// "path", all values are. With "program", values with a slash are. With "command", values that begin with ~ are.
 func (p *problems) expand(s setting, home string) {
 	rule := s.tag.Get("check")
 	one := func(key string, v reflect.Value) {

@@ -57,8 +57,8 @@ func (p *problems) has(key string) bool {
 	return slices.ContainsFunc(*p, func(q Problem) bool { return q.Key == key })
 }
 
-// withoutKnown returns the problems in more whose keys have no problem in p yet. For example, a value that cannot be
-// read is not also reported as missing.
+// withoutKnown filters the list more. It removes problems whose keys already have a problem in p. For example, a value
+// of the wrong kind should not also be reported as missing.
 func (p *problems) withoutKnown(more problems) problems {
 	return slices.DeleteFunc(more, func(q Problem) bool {
 		return p.has(q.Key) || q.Key == keyToken && p.has(keyTokenFile)
@@ -91,7 +91,7 @@ func hideTokens(text string) string {
 	return regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{10,}`).ReplaceAllString(text, secrets.Removed)
 }
 
-// oneOf returns the text of a problem: word is not one of choices. It suggests the most similar choice.
+// oneOf describes the problem that a word is not one of the choices. It suggests the most similar choice.
 func oneOf(word string, choices []string) string {
 	text := fmt.Sprintf("%q is not one of %s", word, quoted(choices))
 	if near, ok := nearest.Of(word, choices); ok {

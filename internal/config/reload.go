@@ -11,10 +11,10 @@ import (
 	"ductor/internal/secrets"
 )
 
-// Applies is the time at which a changed setting applies.
+// Applies is the time at which the change of a setting takes effect.
 type Applies string
 
-// Values of the tag "applies". A setting without the tag inherits its table's value.
+// Values of the tag "applies". A setting without the tag has the value of its table.
 const (
 	AtOnce       Applies = "at once" // right after a reload, so code must read the setting at each use
 	AfterRestart Applies = "after a restart"
@@ -28,9 +28,9 @@ type Changed struct {
 	After   string // new value, formatted like Before
 }
 
-// Reloaded returns the configuration after a reload. It contains the settings of read that apply at once, and all
-// others of c. It also returns all differences between c and read. If the combination of both is not valid, it returns
-// an *Invalid.
+// Reloaded combines the configuration in use, c, with a newly read configuration. Settings that apply at once come from
+// the parameter read, all others from c. Reloaded also returns all differences between read and c. If the combination
+// is not valid, it returns an *Invalid.
 func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	next := c
 	var changes []Changed
@@ -47,11 +47,12 @@ func (c Config) Reloaded(read Config) (Config, []Changed, error) {
 	return next, changes, nil
 }
 
-// merge copies the settings that apply at once from from to into. It appends all differences to changes.
-func merge(into setting, from reflect.Value, changes *[]Changed) {
-	for f, v := range into.value.Fields() {
-		inner, ok := into.inner(f, v)
-		read := from.FieldByIndex(f.Index)
+// merge copies the settings that apply at once from a newly read table to the table in use. It appends all differences
+// to changes.
+func merge(inUse setting, newTable reflect.Value, changes *[]Changed) {
+	for f, v := range inUse.value.Fields() {
+		inner, ok := inUse.inner(f, v)
+		read := newTable.FieldByIndex(f.Index)
 		switch {
 		case !ok:
 		case v.Kind() == reflect.Struct:
@@ -73,15 +74,15 @@ func equalValues(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// differences appends the differences between s and now to changes. In a map of tables, it compares each key of each
-// table.
-func (s setting) differences(now reflect.Value, changes *[]Changed) {
+// differences compares s with the value newValue, and appends the differences to changes. If s is a map of tables, it
+// compares the settings in each table.
+func (s setting) differences(newValue reflect.Value, changes *[]Changed) {
 	switch {
 	case isNamed(s.value.Type()):
 		names := namesOf(s.value)
-		maps.Copy(names, namesOf(now))
+		maps.Copy(names, namesOf(newValue))
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			before, after := s.value.MapIndex(keyOf(now, name)), now.MapIndex(keyOf(now, name))
+			before, after := s.value.MapIndex(keyOf(newValue, name)), newValue.MapIndex(keyOf(newValue, name))
 			one := setting{below(s.key, name), s.tag, s.applies, before}
 			switch {
 			case !before.IsValid():
@@ -95,18 +96,18 @@ func (s setting) differences(now reflect.Value, changes *[]Changed) {
 	case s.value.Kind() == reflect.Struct:
 		for f, v := range s.value.Fields() {
 			if inner, ok := s.inner(f, v); ok {
-				inner.differences(now.FieldByIndex(f.Index), changes)
+				inner.differences(newValue.FieldByIndex(f.Index), changes)
 			}
 		}
-	case !equalValues(s.value, now):
-		*changes = append(*changes, Changed{s.key, s.applies, s.shown(s.value), s.shown(now)})
+	case !equalValues(s.value, newValue):
+		*changes = append(*changes, Changed{s.key, s.applies, s.shown(s.value), s.shown(newValue)})
 	}
 }
 
 const mostShown = 80
 
-// shown returns a value of the setting s as text. It returns "" for texts that may contain passwords. These are texts
-// in settings of ACP agents, and in settings that apply after a restart.
+// shown returns a value of the setting s as text for users. The result is "" if the text may contain a password. That
+// is the case for all texts in settings of ACP agents, and in settings that apply after a restart.
 func (s setting) shown(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case secrets.Value:

@@ -58,7 +58,7 @@ func (s Sandbox) Named(name string) docker.Settings {
 	return s.Settings
 }
 
-// sandbox decodes the table [sandbox] first, and then its projects, because they inherit its settings.
+// sandbox decodes the table [sandbox], and then the tables of projects, which inherit settings from [sandbox].
 func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 	table, ok := in.(map[string]any)
 	if !ok {
@@ -73,13 +73,13 @@ func (d *decoder) sandbox(path []string, in any, out *Sandbox) {
 		return
 	}
 	projects := reflect.ValueOf(&out.Projects).Elem()
-	d.named(append(slices.Clip(path), "projects"), all, projects, func(project reflect.Value, in any) {
+	d.namedTables(append(slices.Clip(path), "projects"), all, projects, func(project reflect.Value, in any) {
 		project.Addr().Interface().(*SandboxProject).Settings = out.inherited(in)
 	})
 }
 
-// inherited returns the settings that a project inherits. A project that sets only an image does not inherit the build
-// directory. A project that sets only a build directory does not inherit the image.
+// inherited returns the settings that a project inherits. An image and a build directory exclude each other: if a
+// project sets one of them, it does not inherit the other.
 func (s *Sandbox) inherited(project any) docker.Settings {
 	one := s.Settings
 	keys, _ := project.(map[string]any)
@@ -94,8 +94,8 @@ func (s *Sandbox) inherited(project any) docker.Settings {
 	return one
 }
 
-// completeSeeds completes seeds (files that are copied into a sandbox) that have no target path. A file in this
-// machine's home gets the same path in the sandbox's home.
+// completeSeeds adds the missing target paths of seeds. A seed is a file that ductor copies into a sandbox. If the file
+// is in the home directory of this machine, it gets the same path in the home directory of the sandbox.
 func completeSeeds(c *Config, home string) {
 	complete := func(s *docker.Settings) {
 		s.Seeds = slices.Clone(s.Seeds)
@@ -113,7 +113,8 @@ func completeSeeds(c *Config, home string) {
 	}
 }
 
-// withoutInherited removes problems of projects that [sandbox] has, too, because the projects have inherited them.
+// withoutInherited removes the problems that projects have inherited. The table [sandbox] has the same problem, and one
+// report is enough.
 func (p problems) withoutInherited() problems {
 	return slices.DeleteFunc(p, func(q Problem) bool {
 		rest, ok := strings.CutPrefix(q.Key, "sandbox.projects.")

@@ -30,7 +30,7 @@ func (c *Config) checkSandbox(p *problems) {
 	}
 }
 
-// checkProject checks the settings that only a project has.
+// checkProject checks a project's own settings. The table [sandbox] does not have these settings.
 func (c *Config) checkProject(p *problems, key string, project SandboxProject) {
 	switch dir := project.Dir; {
 	case dir == "":
@@ -51,8 +51,8 @@ var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$`)
 })
 
-// hasSecret reports whether an entry NAME=value probably is a secret: its name suggests that, and its value has at
-// least the given number of bytes.
+// hasSecret reports whether an entry NAME=value probably is a secret. The name must suggest that, and the value must
+// have at least the given number of bytes.
 func hasSecret(entry string, bytes int) bool {
 	name, value, _ := strings.Cut(entry, "=")
 	return len(value) >= bytes && secretName().MatchString(name)
@@ -94,8 +94,8 @@ func (c *Config) sandboxDoubts() []string {
 	return all
 }
 
-// exposedState returns a directory that gives agents in a sandbox access to ductor's own state, or "". key is the table
-// of the sandbox's settings.
+// exposedState returns a directory that gives agents in a sandbox access to ductor's own state, or "". The parameter
+// key is the table of the sandbox's settings.
 func (c *Config) exposedState(key string) string {
 	for name, p := range c.Sandbox.Projects {
 		if below("sandbox.projects", name) == key {

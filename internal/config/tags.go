@@ -22,8 +22,8 @@ type setting struct {
 	value   reflect.Value
 }
 
-// visit calls f for a setting and for all settings in it. For tables in maps, f gets a copy. If s is addressable, visit
-// writes the copy back into the map, so f can change it.
+// visit calls f for a setting and for all settings in it. A table in a map is not addressable, so f gets a copy. f may
+// change the copy: if s is addressable, visit writes it back into the map.
 func visit(s setting, f func(setting)) {
 	f(s)
 	switch {
@@ -45,7 +45,7 @@ func visit(s setting, f func(setting)) {
 	}
 }
 
-// inner returns the setting in the field f of a table. It returns false if the field is not a setting.
+// inner returns the setting that a field of a table contains. It returns false if the field is not a setting.
 func (s setting) inner(f reflect.StructField, v reflect.Value) (setting, bool) {
 	inner := setting{s.key, f.Tag, cmp.Or(Applies(f.Tag.Get("applies")), s.applies), v}
 	name := f.Tag.Get("toml")
@@ -99,8 +99,8 @@ func (d *decoder) setDefaults(table reflect.Value) {
 	})
 }
 
-// checker is a table with rules that tags cannot express. Check calls problem for each setting that violates a rule.
-// key is the setting's key in the table, or "" for the table itself.
+// checker is a table with rules that tags cannot express. For each setting that violates a rule, Check calls the
+// function problem. The argument key is the setting's key in the table, or "" for the table itself.
 type checker interface {
 	Check(problem func(key, format string, args ...any))
 }
@@ -172,7 +172,7 @@ func (p *problems) within(key string, value reflect.Value, least, most string) {
 	}
 }
 
-// number and duration parse bounds in tags. A test guarantees that every tag can be parsed, so errors are ignored here.
+// number and duration parse the bounds in tags. They ignore errors, because a test parses all tags.
 func number(bound string) float64 {
 	n, _ := strconv.ParseFloat(bound, 64)
 	return n
@@ -189,7 +189,7 @@ func (p *problems) word(key, value string, choices ...string) {
 	}
 }
 
-// words checks that a list contains only words from choices, and each at most once.
+// words checks a list of words. Each word must be one of the choices, and appear only once.
 func (p *problems) words(key string, list reflect.Value, choices []string) {
 	seen := map[string]bool{}
 	for i := range list.Len() {
@@ -202,7 +202,7 @@ func (p *problems) words(key string, list reflect.Value, choices []string) {
 	}
 }
 
-// short formats a duration without the zero units at the end that Duration.String writes.
+// short formats a duration like Duration.String, but without zero units at the end.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -42,7 +42,8 @@ func checkTaskName(p *problems, key, name string) {
 	}
 }
 
-// checkReferences checks a setting whose type refers to other settings, in whichever table it is.
+// checkReferences checks a setting that refers to other settings. The type of the setting determines the check, and not
+// its table.
 func (c *Config) checkReferences(p *problems, s setting) {
 	switch v := s.value.Interface().(type) {
 	case heartbeat.JobSettings, webhook.HookSettings:
@@ -67,10 +68,11 @@ func (c *Config) checkReferences(p *problems, s setting) {
 	}
 }
 
-// checkTools reports names of tools that wrong rejects. Such a name would allow or deny nothing.
-func checkTools(p *problems, key string, names []string, wrong func(name string) error) {
+// checkTools reports the names of tools for which the function check returns an error. A permission for such a name
+// would have no effect.
+func checkTools(p *problems, key string, names []string, check func(name string) error) {
 	for _, name := range names {
-		if err := wrong(name); err != nil {
+		if err := check(name); err != nil {
 			p.add(key, "%v", err)
 		}
 	}
@@ -84,7 +86,7 @@ func (c *Config) checkJobTurn(p *problems, key string, t orchestrator.JobTurn) {
 		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s",
 			short(t.Timeout), short(c.Agents.StaleAfter))
 	}
-	// A job may request a sandbox, but it may not leave the sandbox of its project.
+	// If a project has a sandbox, a job may not run outside of it.
 	project, setting := c.Sandbox.At(cmp.Or(t.Dir, c.Projects.DefaultDir))
 	if t.Sandbox == orchestrator.SandboxOff && setting.Mode == orchestrator.SandboxDocker {
 		p.add(key+".sandbox",

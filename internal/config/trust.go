@@ -14,7 +14,8 @@ import (
 const PathVariable = "DUCTOR_CONFIG"
 
 // DefaultPath returns the path of the configuration file: $DUCTOR_CONFIG, or else ductor/config.toml in the user's
-// configuration directory. It never depends on the working directory, because that may be a repository of a stranger.
+// configuration directory. The path never depends on the working directory, because the working directory may be a
+// repository of a stranger.
 func DefaultPath(env Environment) (string, error) {
 	if path := env.Getenv(PathVariable); path != "" {
 		if !filepath.IsAbs(path) {

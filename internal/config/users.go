@@ -18,8 +18,8 @@ const (
 	UserViewer = "viewer"
 )
 
-// RoleOfUser returns the role of a user in telegram.allowed_users. The default for the first user in the list is owner,
-// and for all others user.
+// RoleOfUser returns the role of a user in telegram.allowed_users. If no role is configured, the first user in the list
+// is owner, and every other one is user.
 func (c *Config) RoleOfUser(id int64) string {
 	if u, ok := c.Users[strconv.FormatInt(id, 10)]; ok {
 		return u.Role
@@ -41,7 +41,8 @@ func (c *Config) Owner() int64 {
 	return 0
 }
 
-// checkUsers checks that all users in [users] are also in telegram.allowed_users, because ductor answers only those.
+// checkUsers checks the users in the table [users]. All must be in telegram.allowed_users, because ductor answers only
+// users in that list.
 func (c *Config) checkUsers(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Users)) {
 		key := below("users", name)

@@ -62,7 +62,7 @@ func (c *Config) check() (p problems) {
 	c.checkUsers(&p)
 	c.checkRoles(&p)
 	c.checkServers(&p)
-	if len(c.Agents.ACP) == 0 { // ductor does not know the tools of ACP agents
+	if len(c.Agents.ACP) == 0 { // tools of ACP agents have names that ductor does not know
 		checkTools(&p, "permissions.allowed_tools", c.Permissions.AllowedTools, tools.Check)
 	}
 	checkTools(&p, "permissions.denied_tools", c.Permissions.DeniedTools, tools.Check)
@@ -119,8 +119,8 @@ func (c *Config) checkRoles(p *problems) {
 	}
 }
 
-// checkServers checks the names of MCP servers. A server must not have the name of an agent, because package keys
-// stores the keys of both under their names.
+// checkServers checks the names of MCP servers. A server and an agent must not have the same name, because package keys
+// uses the names to store the API keys of both.
 func (c *Config) checkServers(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
 		if err := servers.CheckName(name); err != nil {
@@ -139,7 +139,8 @@ func (c *Config) CheckServer(name string) error {
 	return fmt.Errorf("there is no [%s]", below("mcp.servers", name))
 }
 
-// checkModels checks the names of model aliases, and the agents that they name. Only the agents can check the models.
+// checkModels checks the aliases of models: their names, and the names of the agents. It cannot check whether a model
+// exists, because only the agent knows that.
 func (c *Config) checkModels(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		key := below("models", name)

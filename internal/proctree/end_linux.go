@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeadStart is how long End waits after it has sent SIGTERM to the root, before it signals the descendants. If a tool
-// of an agent ended before the agent, the agent would regard that as the tool's result and continue.
+// HeadStart is how long End waits between SIGTERM to the root and SIGTERM to the descendants. If the descendants ended
+// first, an agent would regard the end of its tool as a result, and continue.
 const HeadStart = 100 * time.Millisecond
 
 // KillPatience limits how long End sends SIGKILL before it returns an error.
 const KillPatience = 3 * time.Second
 
 const (
-	killRound     = 5 * time.Millisecond // pause between two rounds of SIGKILL
+	killRound     = 5 * time.Millisecond // pause before End sends SIGKILL again
 	firstPoll     = 500 * time.Microsecond
 	maxPoll       = 8 * time.Millisecond
 	unsureRetries = 5
@@ -26,12 +26,12 @@ const (
 	freezeRounds  = 20
 )
 
-// End ends all members of the tree. It sends SIGTERM, and when grace is over or ctx ends, SIGKILL. A process may fork
-// during a scan, so End scans until it finds no member and the kernel reports an empty control group (if one exists).
-// It returns an error if processes survive SIGKILL for KillPatience.
+// End ends all members of the tree. It sends SIGTERM. When the grace period is over, or when ctx ends, it sends
+// SIGKILL. A process may fork during a scan. So End scans again until it finds no member and, if the tree has a control
+// group, the kernel reports this group as empty. End returns an error if a process survives SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
-	termed := map[ID]bool{}
+	signaled := map[ID]bool{}
 	var refused error
 	for empty := 0; ; {
 		live, err := t.liveMembers()
@@ -52,7 +52,7 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 		}
 		switch {
 		case now.Before(killAt):
-			refused = errors.Join(refused, t.term(ctx, live, termed, killAt))
+			refused = errors.Join(refused, t.term(ctx, live, signaled, killAt))
 			t.await(ctx, live, time.Until(killAt))
 		case now.Before(killAt.Add(KillPatience)):
 			t.kill(live)
@@ -70,7 +70,7 @@ func survivorsError(live []procStat) error {
 	return fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID)
 }
 
-// liveMembers returns the live members. If it finds none but could not inspect some process, it tries again.
+// liveMembers returns the live members. It scans again if it finds none, but could not inspect some process.
 func (t *Tree) liveMembers() (live []procStat, err error) {
 	for range unsureRetries {
 		var unsure int
@@ -78,19 +78,20 @@ func (t *Tree) liveMembers() (live []procStat, err error) {
 		if err != nil || unsure == 0 || len(live) > 0 {
 			return live, err
 		}
-		time.Sleep(firstPoll) // a process that cannot be inspected is in an exec, which takes less time than this
+		time.Sleep(firstPoll) // a process cannot be inspected during an exec, which is shorter than this
 	}
 	return live, nil
 }
 
-// term sends SIGTERM to the members that are not in termed yet, the root first. It returns errors of signals.
-func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, killAt time.Time) error {
+// term sends SIGTERM to the members, the root first. It skips members in the set signaled and adds all others to this
+// set. It returns the errors of the signals.
+func (t *Tree) term(ctx context.Context, live []procStat, signaled map[ID]bool, killAt time.Time) error {
 	var refused error
 	for i, p := range live {
-		if termed[p.ID] {
+		if signaled[p.ID] {
 			continue
 		}
-		termed[p.ID] = true
+		signaled[p.ID] = true
 		if err := p.Signal(unix.SIGTERM); err != nil {
 			refused = errors.Join(refused, fmt.Errorf("signal process %d: %w", p.PID, err))
 		}
@@ -102,8 +103,8 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 	return refused
 }
 
-// freeze sends SIGSTOP to the members before they are killed, if they are many. If a program has reached its limit of
-// processes, each kill would let it fork again.
+// freeze stops many members with SIGSTOP before they are killed. Otherwise, a program that has reached its limit of
+// processes could use each kill to fork again.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32
 	for range freezeRounds {
@@ -145,19 +146,19 @@ func (t *Tree) killEach(live []procStat) {
 	}
 }
 
-// killGroup kills the process group of p in one step, because a program may fork faster than processes can be killed
-// one by one. All processes of the group are members: only the program and its descendants are in its sessions.
+// killGroup kills the process group of p in one step. A program may fork faster than End can kill single processes. All
+// processes of the group are members, because only the program and its descendants are in its session.
 func killGroup(p procStat, self int) {
 	own, ok := readProc(self)
 	now, there := readProc(p.PID)
 	if !ok || !there || now.ID != p.ID || now.session == own.session || now.group <= 1 {
 		return
 	}
-	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds processes that this misses
+	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds processes that survive
 }
 
-// await returns when no process in live is running, after limit, or when ctx ends. If live is empty, it waits briefly
-// until the kernel reports an empty control group.
+// await waits until all processes in live have ended, until ctx ends, or at most for the time limit. If live is empty,
+// it waits a moment for the kernel to report an empty control group.
 func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) {
 	unseen := len(live) == 0
 	if unseen {

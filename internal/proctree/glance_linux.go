@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Glance returns the live members that are in the control group or descend from the root, the oldest first. It is fast
-// because it does not read all processes of the machine, but it misses other members. Use it to describe a run, not to
-// end it. If the root is dead, or the kernel does not list the children of processes, Glance is like Members.
+// Glance returns the live members that are in the control group or descend from the root, the oldest first. It is
+// faster than Members, because it does not read all processes of the machine. But it misses members that are found in
+// other ways. Use Glance to describe a run, not to end it. If the root is dead, or the kernel does not list the
+// children of processes, Glance calls Members.
 func (t *Tree) Glance() ([]ID, error) {
 	root, ok := readProc(t.root.PID)
 	if !ok || root.ID != t.root || root.dead() {
@@ -63,8 +64,7 @@ func (t *Tree) addBelow(found map[int]procStat, pid int) error {
 		}
 		if p, ok := readProc(child); ok {
 			found[child] = p
-			// This fails if the child has just ended. Its children then belong to the root or another member of the
-			// group.
+			// This fails if the child has just ended. Its children then have another parent in the tree.
 			_ = t.addBelow(found, child)
 		}
 	}

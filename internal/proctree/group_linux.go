@@ -26,7 +26,7 @@ const rmdirWait = 200 * time.Millisecond
 // ErrNoGroup means that no control group is available.
 var ErrNoGroup = errors.New("no control group can be had")
 
-// Open returns a file descriptor of the group. With it, clone3 can start a process in the group.
+// Open returns a file descriptor of the group. It can be passed to clone3 to start a process in the group.
 func (c Group) Open() (int, error) {
 	if c.Path == "" {
 		return -1, ErrNoGroup
@@ -49,7 +49,7 @@ func (c Group) Populated() bool {
 func (c Group) PIDs() (pids []int) {
 	for _, dir := range c.tree() {
 		raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil { // the group was removed, or is threaded; the parent lists the processes of a threaded group
+		if err != nil { // the group was removed, or it is threaded, and its parent lists the processes
 			continue
 		}
 		for line := range strings.Lines(string(raw)) {
@@ -125,8 +125,7 @@ func (c Group) tree() (dirs []string) {
 // OwnGroup returns the directory of this process's control group.
 func OwnGroup() (string, error) { return GroupOf("self") }
 
-// GroupOf returns the directory of a process's control group. pid is the name of the process's directory in /proc,
-// which may be "self".
+// GroupOf returns the directory of a process's control group. The parameter is a PID or "self".
 func GroupOf(pid string) (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -137,7 +136,7 @@ func GroupOf(pid string) (string, error) {
 		return "", err
 	}
 	for _, dir := range cgroupDirs(string(mounts), string(groups)) {
-		if IsGroup(dir) { // otherwise another mount covers it
+		if IsGroup(dir) { // another file system may be mounted over it
 			return dir, nil
 		}
 	}
@@ -149,9 +148,9 @@ func IsGroup(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && int64(st.Type) == unix.CGROUP2_SUPER_MAGIC
 }
 
-// cgroupDirs returns the directories that may be the version 2 group of a process. mounts is the content of
-// /proc/self/mountinfo. groups is the content of the process's cgroup file. See proc_pid_mountinfo(5) and cgroups(7).
-// Version 2 may be mounted beside version 1, so several directories are possible.
+// cgroupDirs returns the directories that may be the version 2 control group of a process. There are several if version
+// 2 is mounted beside version 1. The parameter mounts is the content of /proc/self/mountinfo; see
+// proc_pid_mountinfo(5). The parameter groups is the content of the process's cgroup file; see cgroups(7).
 func cgroupDirs(mounts, groups string) (dirs []string) {
 	own, ok := cgroupPath(groups)
 	if !ok {
@@ -204,8 +203,8 @@ func unescapeMount(text string) string {
 	}
 }
 
-// GroupParent returns the group below which a process can create groups for its children, which is its own group. If it
-// may not create groups, the error is the reason.
+// GroupParent returns the control group of a process, if the process can create groups for its children in it.
+// Otherwise, the error is the reason.
 func GroupParent(pid string) (string, error) {
 	own, err := GroupOf(pid)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Lineage returns a process and its ancestors, in this order. It ends at an ancestor that this user may not see, for
-// example if /proc is mounted with hidepid. It returns an error if any of the processes ends in the meantime, because
-// the kernel then gives its children another parent.
+// Lineage returns a process and its ancestors, in this order. If this user may not see an ancestor, for example because
+// of the mount option hidepid, the result ends before that ancestor. Lineage returns an error if any of the processes
+// ends in the meantime, because the kernel then gives its children another parent.
 func Lineage(pid int) (line []ID, err error) {
-	if pid <= 0 { // the process is in another namespace
+	if pid <= 0 { // the kernel reports 0 for a process in another PID namespace
 		return nil, errors.New("find the ancestors of a process: it is invisible from here")
 	}
 	for child := (procStat{}); pid > 0; pid = child.parent {

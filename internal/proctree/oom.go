@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OOMKills returns how many processes in this process's control group the kernel has killed because memory was
-// exhausted. It returns nil if the kernel does not count them. If this process moves to another group, OOMKills
-// continues to count in the original group.
+// OOMKills returns the number of processes in this process's control group that the kernel killed because memory was
+// exhausted. It returns nil if the kernel does not count them. If this process later moves to another group, OOMKills
+// still returns the number of the original group.
 func OOMKills() *int64 {
 	events, err := os.ReadFile(oomFile())
 	if err != nil {
@@ -38,8 +38,9 @@ var oomFile = sync.OnceValue(func() string {
 	return ""
 })
 
-// oomFiles returns the files that may contain the count, for the content of /proc/self/cgroup. In a container with
-// cgroup version 1, the path there is a path of the host, but the mounted directory is the container's own.
+// oomFiles returns the files that may contain the number. The parameter is the content of /proc/self/cgroup. In a
+// container with cgroup version 1, this content has a path of the host. oomFiles then uses the mounted directory
+// itself.
 func oomFiles(cgroups string) (files []string) {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(cgroups) {

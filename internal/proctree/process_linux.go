@@ -19,7 +19,7 @@ type ID struct {
 	Start uint64 `json:"start"` // start of the process in clock ticks since boot
 }
 
-// LookUp returns the process that currently has this PID, or false if none has.
+// LookUp returns the process with this PID. It returns false if no process has this PID now.
 func LookUp(pid int) (ID, bool) {
 	p, ok := readProc(pid)
 	return p.ID, ok
@@ -31,8 +31,8 @@ func (id ID) Running() bool {
 	return ok && p.ID == id && !p.dead()
 }
 
-// Signal sends sig to exactly this process, never to a later process with the same PID. It returns nil if the process
-// has ended.
+// Signal sends a signal to this process. It never signals a later process with the same PID. It returns nil if the
+// process has ended.
 func (id ID) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -157,9 +157,9 @@ func eachProc(visit func(procStat)) error {
 	}
 }
 
-// hasEnviron reports whether the environment of a process contains any of the entries ("NAME=value"). known is false if
-// this cannot be determined at the moment, because the process is in an exec. If the process may not be inspected, the
-// result is false, and known is true.
+// hasEnviron reports whether the environment of a process contains any of the entries ("NAME=value"). The result known
+// is false if the process cannot be inspected at the moment, because it is in an exec. If this user may not inspect the
+// process, hasEnviron returns false, true.
 func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {

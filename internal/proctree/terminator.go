@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// longestGrace is longer than any real grace period. The callers of Terminator.End end it earlier.
+// longestGrace is the grace period that Terminator passes to Tree.End. In practice, the callers of Terminator.End end
+// the period earlier.
 const longestGrace = 24 * time.Hour
 
-// Terminator ends the processes of a tree. Tree returns the tree. Safe for concurrent use.
+// Terminator ends the processes of the tree that the function Tree returns. Safe for concurrent use.
 type Terminator struct {
 	Tree func() *Tree
 
@@ -23,8 +24,8 @@ type termination struct {
 	err   error // valid once done is closed
 }
 
-// End returns when no process is left. Concurrent calls share one Tree.End, with the shortest grace period of all
-// calls.
+// End ends all processes of the tree, and returns when no process is left. Concurrent calls share one call of Tree.End.
+// The shortest of their grace periods applies.
 func (t *Terminator) End(grace time.Duration) error {
 	run := t.startOrJoin()
 	if grace <= 0 {
@@ -46,7 +47,7 @@ func (t *Terminator) startOrJoin() *termination {
 	ctx, hurry := context.WithCancel(context.Background())
 	run := &termination{hurry: hurry, done: make(chan struct{})}
 	t.run = run
-	go func() { // runs while a call of End waits for it
+	go func() {
 		run.err = t.Tree().End(ctx, longestGrace)
 		hurry()
 		t.mu.Lock()

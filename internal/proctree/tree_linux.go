@@ -13,11 +13,12 @@ type Tree struct {
 	entry  string // environment entry of members ("NAME=value"), or ""
 	self   int
 	cg     Group       // all processes of the group are members
-	inside bool        // whether this process itself is in cg
+	inside bool        // whether this process itself is in the group
 	known  map[ID]bool // all members found so far
 }
 
-// New returns the tree of root. Processes with mark ("NAME=value") in their environment are members, too.
+// New returns the tree of the process root. If mark is not empty, it is an environment entry ("NAME=value"), and
+// processes with this entry are members, too.
 func New(root ID, mark string) *Tree {
 	return &Tree{root: root, entry: mark, self: os.Getpid(), known: map[ID]bool{root: true}}
 }
@@ -27,7 +28,7 @@ func In(c Group) *Tree {
 	return &Tree{self: os.Getpid(), cg: c, known: map[ID]bool{}}
 }
 
-// Within adds all processes in the control group c to the tree.
+// Within adds the control group to the tree. All processes in it then are members.
 func (t *Tree) Within(c Group) *Tree {
 	t.cg = c
 	return t
@@ -43,8 +44,8 @@ func (t *Tree) Members() ([]ID, error) {
 	return ids, err
 }
 
-// members returns the live members, the oldest first. In this order a parent receives SIGTERM before its children, and
-// cannot report their end as a success. unsure is the number of processes that may be members, but could not be
+// members returns the live members, the oldest first. A parent then receives SIGTERM before its children, and cannot
+// report their end as a success. The result unsure is the number of processes that may be members, but could not be
 // inspected at the moment.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
 	var procs []procStat
@@ -80,21 +81,22 @@ func (t *Tree) members() (live []procStat, unsure int, err error) {
 	return live, unsure, nil
 }
 
-// addKnown adds the members of earlier scans, and the processes in the root's process group or session.
-func (t *Tree) addKnown(in map[int]bool, procs []procStat, byID map[int]procStat) {
+// addKnown adds processes to the set of members: those from earlier scans, and those in the root's process group or
+// session.
+func (t *Tree) addKnown(members map[int]bool, procs []procStat, byID map[int]procStat) {
 	leader, there := byID[t.root.PID]
 	reused := there && leader.Start != t.root.Start
 	for _, p := range procs {
 		grouped := t.root.PID > 0 && !reused && (p.session == t.root.PID || p.group == t.root.PID)
 		if t.known[p.ID] || grouped && t.mayDescend(p) {
-			in[p.PID] = true
+			members[p.PID] = true
 		}
 	}
 }
 
-// addGrouped adds the processes in the control group that are in byID. The next scan finds processes that joined the
-// group later.
-func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
+// addGrouped adds the processes of the control group to the set of members, if this scan has read them into byID. The
+// next scan finds later processes of the group.
+func (t *Tree) addGrouped(members map[int]bool, byID map[int]procStat) {
 	t.inside = false
 	for _, pid := range t.cg.PIDs() {
 		if pid == t.self {
@@ -103,17 +105,17 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 		}
 		was, listed := byID[pid]
 		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // otherwise the PID was reused
-			in[pid] = true
+			members[pid] = true
 		}
 	}
 }
 
-// groupPopulated reports whether the control group has a live process according to the kernel. A scan may have missed
-// this process, or it may be in another PID namespace.
+// groupPopulated reports whether the kernel reports a live process in the control group. A scan may miss this process,
+// for example if it is in another PID namespace.
 func (t *Tree) groupPopulated() bool { return !t.inside && t.cg.Populated() }
 
-// Held reports whether the tree has a live member. With a control group, it only asks the kernel about the group, which
-// is fast but ignores members outside. Use it to wait for members, not to end them.
+// Held reports whether the tree has a live member. If the tree has a control group, Held only checks whether the group
+// is empty. This is fast, but ignores members outside of the group. Use Held to wait for members, not to end them.
 func (t *Tree) Held() bool {
 	if t.cg.Path != "" && !t.inside {
 		return t.cg.Populated()
@@ -122,9 +124,9 @@ func (t *Tree) Held() bool {
 	return err == nil && len(live) > 0
 }
 
-// requiredScans returns how many scans in a row must find no member before the tree counts as ended. One is enough if
-// the kernel reports whether the control group is empty. Otherwise a scan may miss a program that repeatedly forks and
-// exits.
+// requiredScans returns how many scans in a row must find no member before End returns. One is enough if the kernel
+// reports whether the control group is empty. Without a control group, a scan may miss a program that repeatedly forks
+// and exits.
 func (t *Tree) requiredScans() int {
 	if t.cg.Path != "" && !t.inside {
 		return 1
@@ -132,8 +134,8 @@ func (t *Tree) requiredScans() int {
 	return emptyScans
 }
 
-// marked reports whether the environment of p contains the tree's entry, like hasEnviron. It does not read processes
-// that cannot be members.
+// marked reports whether the environment of p contains the tree's entry. Its results are those of hasEnviron. It does
+// not read processes that cannot be members.
 func (t *Tree) marked(p procStat) (yes, known bool) {
 	if t.entry == "" || !t.mayDescend(p) || p.dead() {
 		return false, true
@@ -144,14 +146,14 @@ func (t *Tree) marked(p procStat) (yes, known bool) {
 // mayDescend reports whether p may be a descendant of the root. A descendant is never older than the root.
 func (t *Tree) mayDescend(p procStat) bool { return p.Start >= t.root.Start && p.PID != t.self }
 
-// addDescendants adds all descendants of the processes in the set in.
-func (t *Tree) addDescendants(in map[int]bool, procs []procStat, byID map[int]procStat) {
+// addDescendants adds all descendants of the members to the set of members.
+func (t *Tree) addDescendants(members map[int]bool, procs []procStat, byID map[int]procStat) {
 	for changed := true; changed; {
 		changed = false
 		for _, p := range procs {
 			parent, ok := byID[p.parent]
-			if ok && in[parent.PID] && !in[p.PID] && t.mayDescend(p) {
-				in[p.PID], changed = true, true
+			if ok && members[parent.PID] && !members[p.PID] && t.mayDescend(p) {
+				members[p.PID], changed = true, true
 			}
 		}
 	}

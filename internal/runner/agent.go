@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	drainIdle     = 500 * time.Millisecond // silence after the agent's exit that means no more output follows
+	drainIdle     = 500 * time.Millisecond // if an exited agent is silent for this long, no more output follows
 	drainMax      = 3 * time.Second        // upper limit of the wait for output after the agent's exit
 	drainInterval = 5 * time.Millisecond
 	exitWait      = 5 * time.Second // how long a killed agent's exit may take to be recorded
@@ -26,7 +26,7 @@ const (
 	pollExitEvery = 100 * time.Millisecond
 )
 
-// phase is the stage of a run, from a running agent to no process at all.
+// phase is the stage of a run.
 type phase int
 
 const (
@@ -56,16 +56,17 @@ type agent struct {
 type agentState struct {
 	phase    phase
 	status   Status
-	by       string // why the runner is ending the agent (a By constant); empty if it is not
+	by       string // why the runner is ending the agent (a By constant); "" unless the runner is ending it
 	flow     flow
 	ageFrom  time.Duration
 	idleFrom time.Duration // when the last client that owned the run left
 	exitedAt time.Duration
-	retryAt  time.Duration // the runner does not try again to end the agent before this time
-	freed    int64         // output before this offset is freed, according to the log
+	retryAt  time.Duration // after a failed attempt: when to try again to end the agent
+	freed    int64         // the log records that output before this offset is freed
 }
 
-// flow is whether the runner has stopped the agent with SIGSTOP, because the agent writes faster than its client reads.
+// flow tells whether an agent runs or is stopped. The runner stops an agent with SIGSTOP if it writes faster than its
+// client reads.
 type flow int
 
 const (
@@ -131,7 +132,7 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	return a, nil
 }
 
-// fork starts the program and registers it, so that reap collects its exit.
+// fork starts the program and registers it as a child, so that the method reap collects its exit.
 func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
 	out, stderr := int(a.out.out.Fd()), int(a.out.err.Fd())
 	a.s.reaping.Lock()
@@ -200,12 +201,12 @@ func (a *agent) awaitOutputEnd() {
 	a.s.wake()
 }
 
-// terminate ends the agent and all its descendants. by is the reason, a By constant.
-func (a *agent) terminate(by string, grace time.Duration) error {
+// terminate ends the agent and all its descendants. The reason is a By constant.
+func (a *agent) terminate(reason string, grace time.Duration) error {
 	a.mu.Lock()
 	if a.state.phase == running && a.state.by == "" {
-		a.state.by = by
-		a.appendLog(lineBy, by)
+		a.state.by = reason
+		a.appendLog(lineBy, reason)
 	}
 	a.mu.Unlock()
 	if err := a.terminator.End(grace); err != nil {
@@ -225,7 +226,7 @@ func (a *agent) terminate(by string, grace time.Duration) error {
 
 // kill sends a signal to the agent's process group.
 func (a *agent) kill(sig syscall.Signal) error {
-	a.s.reaping.Lock() // the PID cannot be reused before it is reaped
+	a.s.reaping.Lock() // until the unlock, reap cannot free the PID for another process
 	defer a.s.reaping.Unlock()
 	select {
 	case <-a.dead:
@@ -238,8 +239,9 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// updateFlow pauses an agent whose client is far behind with reading, and resumes the agent when the client has caught
-// up. It does not pause an agent without a client: the journal then drops old output beyond its size limit.
+// updateFlow pauses an agent if its client has much output left to read. It resumes the agent when the client has
+// caught up. It does not pause an agent without a client, because the journal then drops old output beyond its size
+// limit.
 func (a *agent) updateFlow() {
 	lag := a.out.lag()
 	a.mu.Lock()
@@ -283,13 +285,13 @@ func (a *agent) logFreed() {
 	}
 }
 
-// setOwner makes owner the client that owns the run; nil means that no client does. If old is not nil, setOwner has an
-// effect only while old is the owner.
-func (a *agent) setOwner(old, owner *conn) {
+// setOwner changes the client that owns the run. If newOwner is nil, no client owns the run any more. If old is not nil
+// and not the current owner, setOwner does nothing.
+func (a *agent) setOwner(old, newOwner *conn) {
 	a.mu.Lock()
 	changed := old == nil || a.owner == old
 	if changed {
-		a.owner, a.state.idleFrom = owner, sinceBoot()
+		a.owner, a.state.idleFrom = newOwner, sinceBoot()
 	}
 	a.mu.Unlock()
 	if changed {
@@ -360,7 +362,7 @@ func (a *agent) collect() error {
 	return os.RemoveAll(filepath.Join(a.s.dir, a.ID))
 }
 
-// watchExit waits for the exit of an agent that is not a child of this process, until ctx is done.
+// watchExit waits until an agent exits or ctx is done. The agent is not a child of this process.
 func (a *agent) watchExit(ctx context.Context) {
 	if err := awaitExit(ctx, a.root.PID); err != nil { // the kernel does not support pidfd
 		for a.root.Running() && ctx.Err() == nil {

@@ -22,17 +22,17 @@ import (
 
 // Options configures a Client. The zero value is valid.
 type Options struct {
-	// Command is the command line that starts a runner: a program that calls Main, with its arguments. The client
-	// appends root=DIR. The default is this process's own program with the argument "runner", even if the program's
-	// file was replaced in the meantime.
+	// Command is the command line that starts a runner: a program that calls the function Main, and its first
+	// arguments. The client appends root=DIR. The default is this process's own program with the argument "runner".
+	// This works even if the program's file was replaced in the meantime.
 	Command []string
-	// Program is a file that identifies this build. If the connected runner reports another identity, it comes from
-	// another build. The default is the program of Command.
+	// Program is the path of this build's program file. The client derives the identity of this build from the file. A
+	// runner with another identity comes from another build. The default is the program of Command.
 	Program string
 	// Upgrade makes the client replace a runner of another build with this build. Runs continue during the upgrade.
 	Upgrade bool
 
-	file *os.File // keeps the program of Small open
+	file *os.File // the open program file, if the function Small returned these options
 }
 
 const (
@@ -92,7 +92,7 @@ func (s *scope) over() bool { return s.ctx.Err() != nil }
 // ownRuns are the runs that a client owns or follows.
 type ownRuns struct {
 	runs map[*Run]bool
-	ends map[string]reply // by run ID: ends that the runner reported before the client had a Run
+	ends map[string]reply // by run ID: reports of ends that arrived before the client had created the Run
 }
 
 // Open returns a client of the runs in dir. It creates dir if necessary, accessible only to this user. It does not
@@ -194,8 +194,8 @@ func (c *Client) handleEnd(r reply) {
 	}
 }
 
-// expectEnd makes the client remember the end of a run that is reported before the client has created the Run. The
-// caller must call done when it has created the Run.
+// expectEnd makes the client store the end of a run that the runner may report before the client has created the Run.
+// The caller must call done after it has created the Run.
 func (c *Client) expectEnd(id string) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,13 +246,14 @@ func (c *Client) joinOnce(ctx context.Context, q request) (*Run, error) {
 	return c.newHeldRun(l, r, q.Offset)
 }
 
-// checkExists returns an error if the run has no directory. The caller then need not start a runner to find that out.
+// checkExists returns an error if the run has no directory. It avoids the start of a runner for a run that does not
+// exist.
 func (c *Client) checkExists(id string) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("%w: %w", err, fs.ErrNotExist)
 	}
 	if c.remote != nil {
-		return nil // only the runner there knows the runs
+		return nil // the directory is in the remote environment
 	}
 	_, err := os.Lstat(c.pathOf(id))
 	return err
@@ -262,8 +263,8 @@ func (c *Client) pathOf(id string, name ...string) string {
 	return filepath.Join(append([]string{c.dir, id}, name...)...)
 }
 
-// newHeldRun creates a Run from the runner's reply and registers it with the client. It returns ErrGone if the
-// connection has broken in the meantime, because the runner then no longer regards this client as the owner.
+// newHeldRun creates a Run from the runner's reply and registers it with the client. If the connection has broken in
+// the meantime, the runner no longer regards this client as the owner, and newHeldRun returns ErrGone.
 func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	r, err := newRun(c, *answer.Info, offset)
 	if err != nil {
@@ -293,7 +294,7 @@ func (c *Client) newHeldRun(l *link, answer reply, offset int64) (*Run, error) {
 	}
 }
 
-// List returns all runs, including ended runs that were not collected.
+// List returns all runs, including ended runs until Collect deletes them.
 func (c *Client) List(ctx context.Context) ([]Info, error) {
 	var r reply
 	none, err := c.isEmpty()
@@ -323,7 +324,7 @@ func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, 
 // Collect ends the remaining processes of a run, and deletes the run and its output. The client need not be attached.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
-// ownGrace as the grace period of a request selects the period in the run's Limits.
+// ownGrace in a request means the grace period from the run's Limits.
 const ownGrace = -1
 
 func (c *Client) end(ctx context.Context, id string, op op) error {
@@ -338,14 +339,14 @@ func (c *Client) end(ctx context.Context, id string, op op) error {
 }
 
 const (
-	// versionVerb is the argument with which Inside prints the protocol version.
+	// versionVerb is the argument that makes the function Inside print the protocol version.
 	versionVerb = "version"
 	versionWait = 5 * time.Second
 )
 
-// Small returns options that use the program at path as the runner on this machine, instead of ductor itself. That
-// small program needs a quarter of ductor's memory. Small opens the file, so that a replacement on disk has no effect.
-// It returns an error if the file is missing or its protocol version differs.
+// Small returns options for a small runner program at path, which replaces ductor as the runner on this machine. It
+// needs a quarter of ductor's memory. Small opens the program's file, so that a later replacement of the file has no
+// effect. Small returns an error if the file is missing or its protocol version differs.
 func Small(ctx context.Context, path string) (Options, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -376,7 +377,7 @@ func CheckVersion(ctx context.Context, program string) error {
 	return err
 }
 
-// SmallProgram returns the path with which Small was called, or "" for other options.
+// SmallProgram returns the path that was passed to the function Small, or "" for other options.
 func (o Options) SmallProgram() string {
 	if o.file == nil {
 		return ""

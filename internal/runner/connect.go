@@ -25,15 +25,16 @@ type link struct {
 	cause   error         // why the connection broke; valid once lost is closed
 }
 
-// connect returns the client's connection to the runner, and connects if necessary. effort limits the steps that it may
-// take. With AsIs, it returns errNoRunner if no runner is running on this machine.
+// connect returns the client's connection to the runner, and connects if necessary. The parameter effort limits what
+// connect may start in order to reach the runner. If effort is AsIs and no runner runs on this machine, connect returns
+// errNoRunner.
 func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	if l := c.currentLink(); l != nil {
 		return l, nil
 	}
 	var conn net.Conn
 	var err error
-	if c.remote != nil { // this may create an environment and take minutes, so linking is not locked yet
+	if c.remote != nil { // Dial may create an environment and take minutes, so do not lock linking yet
 		if conn, err = c.remote.Dial(ctx, effort); err != nil {
 			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}
@@ -199,7 +200,7 @@ func (c *Client) spawn(ctx context.Context) error {
 	c.pids = append(c.pids, pid)
 	c.mu.Unlock()
 	defer context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) })()
-	_, _ = ready.Read(make([]byte, 1)) // a runner that exits closes the pipe
+	_, _ = ready.Read(make([]byte, 1)) // returns when the runner is ready or has exited
 	return nil
 }
 
@@ -213,7 +214,8 @@ func (c *Client) reap() {
 	})
 }
 
-// runnerEnv returns an environment without secrets, with settings that reduce a Go program's memory.
+// runnerEnv returns the environment of a runner. It contains no secrets, but settings with which a Go program uses less
+// memory.
 func runnerEnv() []string {
 	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
@@ -273,8 +275,8 @@ func (c *Client) receive(l *link) {
 // leaveWait limits how long Close waits until the runner has handled the client's requests.
 const leaveWait = 500 * time.Millisecond
 
-// leave tells the runner that no more requests follow, waits until the runner closes its side, and closes the
-// connection.
+// leave closes the connection. It first tells the runner that no more requests follow, and waits until the runner has
+// closed its side.
 func (l *link) leave() {
 	if half, ok := l.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 		select {

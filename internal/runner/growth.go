@@ -125,7 +125,7 @@ func (g *growthWatch) arm(a *agent) bool {
 type growth struct {
 	grew   int64 // bytes since the last check
 	scarce bool  // the disk is full
-	time   bool  // journal.times has a new entry: offset and at
+	time   bool  // whether journal.times has a new entry, which consists of offset and at
 	offset int64
 	at     int64
 }

@@ -30,8 +30,7 @@ const (
 	holdPause = time.Second
 	// storeFD is the descriptor of the connection to the fdstore.Store. Hold passes it to the runner that it starts.
 	storeFD = 4
-	// connectFor is how long Connect tries to reach a runner. It must try for a while, because Hold may be restarting
-	// the runner.
+	// connectFor is how long Connect tries to reach a runner. This takes a while if Hold is restarting the runner.
 	connectFor = 10 * time.Second
 	// readyThreads is the number of threads that a runner in a container creates when it starts. If a thread were
 	// needed later and the container had reached its process limit, the Go runtime would abort the runner.
@@ -49,8 +48,9 @@ const (
 	run     = "run" // runs Main
 )
 
-// Inside is the main function of the small runner program, which runs in containers and, with Small, on this machine.
-// args are a command and root=DIR. Hold also accepts program=ID; see Main. Inside returns the exit code.
+// Inside is the main function of the small runner program. This program runs in containers and, with the function
+// Small, on this machine. The parameter args consists of a command and root=DIR. The command Hold also accepts
+// program=ID; see Main. Inside returns the exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	reduceMemory()
 	err := fmt.Errorf("%q is not a verb", args[0])
@@ -111,8 +111,8 @@ func hold(args []string) error {
 	}
 }
 
-// startHeld starts a runner and connects it to inputs. The runner gets the descriptors of the previous runner from
-// there, and stores its own.
+// startHeld starts a runner and connects it to the Store inputs. The runner gets the descriptors of the previous runner
+// from this Store. It also stores its own descriptors there.
 func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -157,7 +157,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if adj := expendable(); adj != nil {
-		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel protects this process as much as the runner
+		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel may kill the runner rather than this process
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectFor)
 	defer cancel()
@@ -228,7 +228,6 @@ func (a *writeWatch) close() {
 	}
 }
 
-// memoryFile returns an executable file in memory with the given content.
 func memoryFile(program []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("ductor-runner", unix.MFD_CLOEXEC|unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // kernels before 6.3 do not support MFD_EXEC

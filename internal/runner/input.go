@@ -14,17 +14,18 @@ import (
 
 // input is an agent's standard input. It runs one write at a time.
 type input struct {
-	end *os.File // the runner's end of the socket; nil if it could not be recovered
+	end *os.File // the end of the socket that the runner writes to; nil if a new runner could not recover it
 
 	mu     sync.Mutex // held during a write
 	state  sync.Mutex
 	sent   int64 // bytes that reached the agent, including a write in progress
-	torn   bool  // whether a write was interrupted
+	torn   bool  // a write was interrupted, so the agent has only a part of it
 	closed bool
 }
 
-// newInput creates a socket pair for an agent's standard input. agents[0] becomes the agent's descriptor 0. The agent
-// also inherits agents[1], a duplicate of the runner's end, so that the socket survives the runner.
+// newInput creates a socket pair for an agent's standard input. The agent inherits both descriptors in the result
+// agents. The first becomes its descriptor 0. The second is a duplicate of the runner's end, so that the socket
+// survives the runner.
 func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -44,9 +45,9 @@ func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	return pair, &input{end: os.NewFile(uintptr(ours), "input")}, inode, nil
 }
 
-// recoverInput recovers the runner's end of the input of an agent that a previous runner started. stored is a
-// descriptor of that end from an fdstore.Store. If stored is 0, recoverInput duplicates the descriptor of the agent. If
-// the kernel forbids that, the returned input has no end, and writes to it fail.
+// recoverInput returns the input of an agent that a previous runner started. The parameter stored is a descriptor of
+// the runner's end of the input, or 0. If it is 0, recoverInput gets the end from the agent, which has a duplicate. If
+// the kernel forbids that, every write to the returned input fails.
 func recoverInput(pid int, inode uint64, stored int) *input {
 	fd := stored
 	if fd == 0 {
@@ -72,8 +73,9 @@ func inodeOf(fd int) (uint64, error) {
 	return st.Ino, err
 }
 
-// write writes all of p. It calls begun before the first byte, and done with the number of written bytes afterwards.
-func (i *input) write(p []byte, begun func(), done func(n int64)) (position int64, err error) {
+// write writes all of p. It calls onBegin before the first byte. Afterwards it calls onDone with the number of written
+// bytes.
+func (i *input) write(p []byte, onBegin func(), onDone func(n int64)) (position int64, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.state.Lock()
@@ -92,9 +94,9 @@ func (i *input) write(p []byte, begun func(), done func(n int64)) (position int6
 	if err != nil {
 		return i.position(), err
 	}
-	begun()
+	onBegin()
 	n, err := i.end.Write(p)
-	done(int64(n))
+	onDone(int64(n))
 	i.state.Lock()
 	defer i.state.Unlock()
 	i.sent -= int64(len(p) - n)
@@ -115,8 +117,8 @@ func (i *input) fillInfo(info *Info) {
 	info.InputEnd, info.InputTorn, info.InputClosed = i.sent, i.torn, i.closed
 }
 
-// closeWrite closes the agent's input, so that the agent reads EOF. first is false if the input was already closed.
-func (i *input) closeWrite() (first bool, err error) {
+// closeWrite closes the agent's input, so that the agent reads EOF. It returns false if the input was already closed.
+func (i *input) closeWrite() (wasOpen bool, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.state.Lock()

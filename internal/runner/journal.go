@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// ahead is the disk space that the runner reserves beyond the end of a journal, so that a full disk does not
-	// interrupt a write.
+	// ahead is the number of bytes that the runner reserves on the disk beyond the end of a journal. A disk that
+	// becomes full then does not interrupt a write of the agent.
 	ahead = 4 << 20
-	// aheadLow is the reserved space below which the runner reserves more. If even aheadLow/4 cannot be reserved, the
-	// runner ends the agent.
+	// If less than aheadLow bytes are still reserved, the runner reserves more. If it cannot reserve even aheadLow/4
+	// bytes, it ends the agent.
 	aheadLow = 2 << 20
 	// The runner pauses an agent when more than pauseLag bytes of its output are unread, and resumes it below
 	// resumeLag.
 	pauseLag  = 64 << 20
 	resumeLag = 32 << 20
-	// maxStderr is the size at which the runner frees the stored standard error, except for its last keepStderr bytes.
+	// If the stored standard error exceeds maxStderr bytes, the runner frees all but the last keepStderr bytes.
 	maxStderr  = 1 << 20
 	keepStderr = 64 << 10
 	maxTimes   = 4096
@@ -36,18 +36,18 @@ type journal struct {
 	out, err *os.File
 
 	mu        sync.Mutex
-	size      int64 // at the last check
+	size      int64 // size of the output when the journal was last checked
 	errSize   int64
 	allocated int64 // disk space is reserved up to this offset
 	freed     int64 // output before this offset is freed
 	errFreed  int64
 	read      int64 // offset up to which the owner has read
 	times     []int64
-	every     time.Duration // minimum interval between two entries of times
+	every     time.Duration // minimum interval between two entries of the field times
 	room      room
 }
 
-// room is the state of the disk space for a journal.
+// room is the state of a journal's disk space.
 type room int
 
 const (
@@ -67,14 +67,14 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 		return nil, errors.Join(err, j.out.Close())
 	}
 	if flags&os.O_CREATE != 0 && j.reserve(ahead) != nil {
-		j.reserveSome() // enforceLimit handles a full disk later
+		j.reserveSome()
 	}
 	return j, nil
 }
 
 // enforceLimit frees old output so that at most limit bytes remain. If a client owns the run, it does not free output
-// that the client has not read. It then reserves space for more output. full is true if the disk is full and nothing
-// more can be freed.
+// that the client has not read. It then reserves space for more output. The result full is true if the disk is full and
+// nothing more can be freed.
 func (j *journal) enforceLimit(limit int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -109,19 +109,19 @@ func (j *journal) enforceLimit(limit int64, owned bool) (full bool) {
 	return j.room == scarce && j.allocated-j.size < aheadLow/4
 }
 
-// reserve reserves room bytes of disk space beyond the end of the output.
-func (j *journal) reserve(room int64) error {
-	err := unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, room)
+// reserve reserves disk space for n more bytes of output.
+func (j *journal) reserve(n int64) error {
+	err := unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, n)
 	// Some file systems do not support fallocate.
 	if err == nil || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		j.allocated = max(j.allocated, j.size+room)
+		j.allocated = max(j.allocated, j.size+n)
 		return nil
 	}
 	return err
 }
 
-// reserveSome reserves as much as the disk allows if it has less free space than ahead. It does not try less than
-// aheadLow/4, which would not be enough for an agent.
+// reserveSome reserves as much as it can on a disk that has less than ahead bytes left. It reserves nothing if fewer
+// than aheadLow/4 bytes are left, because that would not be enough for an agent.
 func (j *journal) reserveSome() {
 	for room := int64(ahead / 2); room >= aheadLow/4 && j.reserve(room) != nil; room /= 2 {
 	}
@@ -129,8 +129,7 @@ func (j *journal) reserveSome() {
 
 func (j *journal) free(offset int64) { j.freed = punch(j.out, j.freed, offset) }
 
-// punch turns the range from..to of a file into a hole, which frees its disk space. It returns the end of the freed
-// range.
+// punch frees the disk space of a part of a file, which then is a hole. It returns the end of the freed part.
 func punch(f *os.File, from, to int64) (done int64) {
 	if to <= from || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from,
 		to-from) != nil {
@@ -177,7 +176,7 @@ func (j *journal) end() int64 {
 
 const stderrTail = 8 << 10
 
-// stderr returns the end of standard error.
+// stderr returns the last bytes of standard error, at most stderrTail.
 func (j *journal) stderr() string {
 	info, err := j.err.Stat()
 	if err != nil {
@@ -188,7 +187,7 @@ func (j *journal) stderr() string {
 	return string(bytes.TrimLeft(buf[:n], "\x00"))         // a freed range reads as zeros
 }
 
-// copyTimes returns a copy of times, in which offsets and times alternate.
+// copyTimes returns a copy of the field times: an offset in the output, its time, the next offset, and so on.
 func (j *journal) copyTimes() []int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -214,10 +213,10 @@ func (j *journal) close() {
 }
 
 const (
-	// preparedDir is the directory that is prepared for the next run. Its name is not a valid run ID.
+	// preparedDir is the name of the directory for the next run. It is not a valid run ID.
 	preparedDir = ".next"
-	// prepareAfter is a pause between the start of an agent and the preparation of the next run. Without the pause, the
-	// preparation would slow the agent's start down.
+	// prepareAfter is how long the runner waits after the start of an agent before it prepares the next run. If it
+	// prepared the next run at once, the start would take longer.
 	prepareAfter = 50 * time.Millisecond
 )
 
@@ -268,7 +267,7 @@ type prepared struct {
 	mu    sync.Mutex
 	state preparing
 	files runFiles
-	at    time.Duration // time since boot at which to create the directory
+	at    time.Duration // when to create the directory, as time since boot
 }
 
 type preparing int
@@ -336,8 +335,8 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 	return p.files, nil
 }
 
-// prepareIfDue prepares a directory if p.at has passed and wanted returns true. It returns when to call it again. If
-// the disk has too little space, it prepares nothing and tries again later.
+// prepareIfDue prepares a directory if the time p.at has come and the function wanted returns true. Its result is the
+// time at which to call prepareIfDue again. If the disk has too little space, prepareIfDue prepares nothing.
 func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bool) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -349,7 +348,7 @@ func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bo
 	}
 	p.at = now + checkEvery
 	dir := filepath.Join(root, preparedDir)
-	if os.RemoveAll(dir) != nil { // left by the previous runner
+	if os.RemoveAll(dir) != nil { // a previous runner may have left the directory
 		return p.at
 	}
 	files, err := makeRunFiles(dir)
@@ -364,7 +363,7 @@ func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bo
 	return p.at
 }
 
-// wait returns when no goroutine is creating or renaming the directory.
+// wait waits until no goroutine creates or renames the directory.
 func (p *prepared) wait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 // action is the runner's next action for a run.
 type action struct {
 	end   string        // reason for ending the agent (a By constant); empty if the agent may continue
-	sweep bool          // whether to end the processes that the agent left behind
+	sweep bool          // whether to end the remaining processes of an agent that has exited
 	at    time.Duration // when to check again
 }
 
-// next returns the action that is due at the time now, and when to check again. Times are since boot.
+// next returns the action that is due now. Times are since boot.
 func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
 	d := action{at: now + checkEvery}
 	due := func(from, after time.Duration) bool {
@@ -61,8 +61,8 @@ func (a *agent) grace() time.Duration {
 	return a.Limits.Grace
 }
 
-// enforceDeadlines ends agents at their deadlines. It returns when the runner should exit: when mayLeave allows it, or
-// after SIGTERM and the end of all agents.
+// enforceDeadlines ends agents at their deadlines. It runs until the runner should exit. That is the case if mayLeave
+// returns true, or if a SIGTERM has arrived and all agents have ended.
 func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 	var restedFrom time.Duration
 	for {
@@ -97,28 +97,29 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 	}
 }
 
-// restAfter is how long the runner waits after the last agent has ended before it releases memory.
+// restAfter is the time between the end of the last agent and the release of memory.
 const restAfter = 500 * time.Millisecond
 
-// releaseMemory returns unused memory to the kernel, once per period without an agent. It returns when to call it
-// again. from is the start of the last period in which it returned memory; releaseMemory updates it.
-func (s *server) releaseMemory(now time.Duration, from *time.Duration) time.Duration {
+// releaseMemory returns unused memory to the kernel, once in each period without agents. Its result is the time at
+// which to call it again. The parameter released is the start of the last period in which it returned memory.
+// releaseMemory updates it.
+func (s *server) releaseMemory(now time.Duration, released *time.Duration) time.Duration {
 	s.mu.Lock()
 	idleFrom, busy := s.idleFrom, len(s.runs)+len(s.starting) > 0
 	s.mu.Unlock()
-	if busy || idleFrom == *from {
+	if busy || idleFrom == *released {
 		return now + checkEvery
 	}
 	if at := idleFrom + restAfter; now < at {
 		return at
 	}
-	*from = idleFrom
+	*released = idleFrom
 	_ = memory.Release() // an error does no harm
 	return now + checkEvery
 }
 
-// prepare creates the files of the next run. It does so only while a client is connected: without clients no run can
-// start, and a user may be deleting the directory. It returns when to call it again.
+// prepare creates the files of the next run if a client is connected. Without a client no run can start, and a user may
+// be deleting the directory. The result is the time at which to call prepare again.
 func (s *server) prepare(now time.Duration) (again time.Duration) {
 	return s.prepared.prepareIfDue(s.dir, now, func() bool {
 		s.mu.Lock()
@@ -127,8 +128,8 @@ func (s *server) prepare(now time.Duration) (again time.Duration) {
 	})
 }
 
-// desertedIdle is how long a runner without an agent waits after its last client left, before it exits. It is long
-// enough for a client to connect to a runner that it has just started.
+// desertedIdle is the time after which a runner without agents and clients exits. It is long enough for a client to
+// connect to a runner that the client has just started.
 const desertedIdle = time.Second
 
 // mayLeave reports whether the runner may exit. If not, it returns the time of the next check. If it returns true, no
@@ -168,7 +169,7 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 // endAll ends every agent, because a signal ends the runner. When it returns, the clients have been notified.
 func (s *server) endAll() {
 	s.mu.Lock()
-	s.starting = nil // forbid new starts; the next runner ends a run that is starting now
+	s.starting = nil // nil forbids new starts; the next runner ends a run that is starting now
 	s.mu.Unlock()
 	var ending sync.WaitGroup
 	for _, a := range s.all() {
@@ -177,7 +178,7 @@ func (s *server) endAll() {
 	ending.Wait()
 }
 
-// sweep ends orphaned processes, but only when all agents are gone, because they could belong to an agent.
+// sweep ends orphaned processes. It does nothing while an agent is left, because an orphan may belong to that agent.
 func (s *server) sweep() {
 	for _, id := range s.orphans() {
 		terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(id, "") }}
@@ -188,17 +189,17 @@ func (s *server) sweep() {
 // orphans lists the runner's children that are not agents. It returns nothing while an agent is left.
 func (s *server) orphans() (ids []proctree.ID) {
 	all := s.all()
-	s.reaping.Lock() // prevents a start
+	s.reaping.Lock() // no agent can start until the unlock
 	defer s.reaping.Unlock()
 	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.phase() != gone }) {
 		return nil
 	}
 	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),
 		unix.ECHILD) {
-		return nil // no children; Children reads /proc, which takes longer than ending an agent
+		return nil // no children; proctree.Children would be much slower
 	}
 	ids, err := proctree.Children(os.Getpid())
-	if err == nil && s.store != 0 { // after the death of a runner, its children belong to the container's first process
+	if err == nil && s.store != 0 { // the first process of the container inherits the children of a dead runner
 		var inherited []proctree.ID
 		inherited, err = proctree.Children(os.Getppid())
 		ids = append(ids, slices.DeleteFunc(inherited, func(id proctree.ID) bool { return id.PID == os.Getpid() })...)

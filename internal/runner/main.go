@@ -55,7 +55,7 @@ const (
 	softMemory = 24 << 20 // GOMEMLIMIT in bytes
 	socketFile = "sock"
 	lockFile   = "lock"
-	readyFD    = 3 // pipe to which the runner writes once the socket exists
+	readyFD    = 3 // number of a pipe; the runner writes to it when the socket exists
 )
 
 // Main runs a runner for the directory in args (root=DIR), and returns the exit code. The runner exits when no agent
@@ -127,7 +127,7 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // for the agents
+	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // agents must not inherit other descriptors
 	s := &server{dir: a.root, idle: a.idle, program: a.program, store: a.store,
 		children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{},
 		starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
@@ -139,7 +139,7 @@ func serve(args []string) error {
 			return err
 		}
 	}
-	s.group, _ = proctree.GroupParent("self") // on failure, the runner finds an agent's processes in other ways
+	s.group, _ = proctree.GroupParent("self") // on failure, agents get no control groups
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
@@ -156,13 +156,13 @@ func serve(args []string) error {
 	signal.Notify(deaths, syscall.SIGCHLD)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	adoptErr := s.adoptAll() // a run that cannot be adopted stays for the next runner
-	looking.Wait()           // the child of InheritedFileLimit must be gone before reap starts
+	looking.Wait()           // reap must not see the child process of InheritedFileLimit
 	s.wg.Go(func() { s.growth.serve(s.ctx) })
 	s.wg.Go(func() { s.reap(deaths) })
 	s.wg.Go(s.accept)
 	if a.listen == 0 {
 		ready := os.NewFile(readyFD, "ready")
-		_, _ = ready.Write([]byte{1}) // an error means that this client has exited
+		_, _ = ready.Write([]byte{1}) // fails only if the client that started this runner has exited
 		_ = ready.Close()
 	}
 	s.enforceDeadlines(signals)
@@ -214,12 +214,12 @@ func (s *server) becomeRunner(a arguments) (ok bool, err error) {
 	if s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
 		return false, fmt.Errorf("create the socket: %w", err)
 	}
-	s.listener.SetUnlinkOnClose(false) // the path below /proc soon becomes invalid; the next runner removes the socket
+	s.listener.SetUnlinkOnClose(false) // the socket's path below /proc soon becomes invalid
 	return true, os.Chmod(filepath.Join(s.dir, socketFile), 0o600)
 }
 
-// shortPath returns a path of the socket in dir that fits into a socket address, which holds only 107 bytes. The path
-// leads through an open descriptor of dir. The caller must call done afterwards.
+// shortPath returns a path of the socket in dir that fits into the 107 bytes of a socket address. The path uses an open
+// descriptor of dir. The caller must call done to close the descriptor.
 func shortPath(dir string) (path string, done func(), err error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -240,10 +240,10 @@ func programID(path string) (string, error) {
 // quiesce is how long an upgrade waits for a write to an agent that is in progress.
 const quiesce = 2 * time.Second
 
-// upgrade replaces this process with another program, which inherits the children and descriptors. If path is empty,
-// program contains the program file. Clients lose their connections, and find the new program at the same socket.
-// upgrade waits for writes to agents that are in progress. If one takes too long, upgrade returns an error and changes
-// nothing.
+// upgrade replaces the program of this process. The new program inherits the children and descriptors. If path is
+// empty, the parameter program contains the file of the new program. Clients lose their connections, and reconnect
+// through the same socket. First, upgrade waits until no write to an agent is in progress. If that takes too long,
+// upgrade returns an error and changes nothing.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)

@@ -25,11 +25,11 @@ type Output struct {
 
 // source provides the data of an Output: from a file on this machine, or from a runner elsewhere.
 type source interface {
-	// read reads output at an offset, and waits until some is available; see reader.read.
+	// read waits until output is available at an offset, and reads it; see reader.read.
 	read(p []byte, at int64) (int, error)
 	noteActivity()
-	// reportsOffset reports whether the client must report to the runner how far it has read. A runner that sends the
-	// output itself knows that anyway.
+	// reportsOffset reports whether the client must send the runner the offset up to which it has read. This is not
+	// necessary if the runner sends the output.
 	reportsOffset() bool
 	close()
 }
@@ -103,7 +103,7 @@ func (o *Output) Read(p []byte) (int, error) {
 // reportRead reports to the runner up to which offset the client has read.
 func (c *Client) reportRead(id string, offset int64) {
 	if l := c.currentLink(); l != nil {
-		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // reattach reports it, too
+		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // reattach sends the offset again
 	}
 }
 
@@ -121,12 +121,12 @@ const (
 	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to chat
 	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 50 * time.Millisecond
-	// After paceFull large reads in a row, reads are not delayed for paceBulk. A read is large if it returns paceBig
-	// bytes or fills the buffer.
+	// A large read returns at least paceBig bytes or fills the buffer. After paceFull large reads in a row, no read is
+	// delayed for the time paceBulk.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second
-	// paceSpare is the number of small reads after a pause in the output that are not delayed.
+	// paceSpare is the number of small reads without a delay after a pause in the output.
 	paceSpare = 16
 )
 
@@ -135,7 +135,7 @@ const (
 type pace struct {
 	on     atomic.Bool
 	urgent chan struct{}
-	busy   time.Time // moved forward by paceEvery for each small read
+	busy   time.Time // each small read adds paceEvery; a read waits if busy is in the future
 	full   int       // number of large reads in a row so far
 	bulk   time.Time // reads before this time are not delayed, because output is arriving in bulk
 }

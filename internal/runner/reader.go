@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// checkEarly is the first interval of additional checks of a file that inotify watches, in case the file system
-	// does not report a write. The interval grows while no output arrives. After lastCheckAfter without output, the
-	// checks stop.
+	// checkEarly is how soon the reader itself checks a file that inotify watches, because the file system may not
+	// report a write. The interval between checks grows while no output arrives. After lastCheckAfter without output,
+	// the checks stop.
 	checkEarly     = 500 * time.Millisecond
 	lastCheckAfter = 15 * time.Minute
 	// pollInterval is the interval of checks if the file system does not report writes.
@@ -49,8 +49,8 @@ type reader struct {
 // noteActivity makes the additional checks frequent again.
 func (r *reader) noteActivity() { r.active.Store(time.Now().UnixNano()) }
 
-// read reads the output at an offset, and waits until some is available. It returns *LostError if output is missing,
-// io.EOF at the end of the output, and ErrDetached after the reader detached.
+// read waits until output is available at an offset, and reads it. It returns *LostError if output is missing, io.EOF
+// at the end of the output, and ErrDetached after the reader detached.
 func (r *reader) read(p []byte, at int64) (int, error) {
 	for looked := false; ; {
 		n, err := r.readAvailable(p, at)
@@ -107,8 +107,8 @@ func (r *reader) size(fallback int64) int64 {
 	return info.Size()
 }
 
-// firstKept returns the offset of the first byte that is not freed, starting at the offset at. p is the data that was
-// read there.
+// firstKept returns the first offset, from the given one, at which the output is not freed. The parameter p contains
+// the data that was read at the given offset.
 func (r *reader) firstKept(p []byte, at int64) int64 {
 	if at < r.freed {
 		return r.freed
@@ -123,12 +123,12 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	if err != nil || data <= at { // the agent printed a zero byte
 		return at
 	}
-	block := make([]byte, 4<<10) // the first bytes here may be freed too, because a hole covers only whole blocks
+	block := make([]byte, 4<<10) // the block may begin with freed bytes, because a hole covers only whole blocks
 	n, _ := r.file.ReadAt(block, data)
 	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))
 }
 
-// wait waits for a write or for the next additional check. looked is true if the check is due.
+// wait waits for a write or for the next additional check. It returns true if the reader must check the file now.
 func (r *reader) wait(at int64) (looked bool, err error) {
 	every := r.files.arm(r)
 	if r.size(at) != at { // a write happened before arm
@@ -187,7 +187,7 @@ func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 	}
 }
 
-// pull reads output for a client that cannot open the journal. It waits until some is available.
+// pull reads output for a client that cannot open the journal. It waits until output is available.
 func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	a.mu.Lock()
 	owned := a.owner == c

@@ -71,7 +71,7 @@ const (
 	lineEnd    = "end"    // end of the write: number of bytes
 	lineClosed = "closed" // the input was closed
 	lineTime   = "time"   // offset in the output, time of the write in microseconds since 1970
-	lineAge    = "age"    // start of Limits.MaxAge as time since boot, in nanoseconds; the Limits
+	lineAge    = "age"    // start of Limits.MaxAge in nanoseconds since boot, and the Limits
 	lineBy     = "by"     // a By constant
 	lineFreed  = "freed"  // offset before which the output is freed
 	lineStatus = "status" // Status
@@ -187,8 +187,8 @@ func (s *server) adoptAll() error {
 	return errors.Join(errs...)
 }
 
-// adopt takes over a run of the previous runner. If the log contains no agent, no client ever got the run, so adopt
-// ends and deletes it.
+// adopt takes over a run of the previous runner. If the previous runner died before it logged the agent's start, no
+// client knows the run. Then adopt ends and deletes the run.
 func (s *server) adopt(id string) error {
 	rec, err := readRecord(s.dir, id)
 	h, logErr := readHistory(s.dir, id)
@@ -223,7 +223,8 @@ func (a *agent) continueWithoutClient() {
 	}
 }
 
-// restorePhase sets the phase of an agent that the previous runner started, from the log and the agent's process.
+// restorePhase sets the phase of an agent that the previous runner started. It uses the log, and checks whether the
+// agent's process is running.
 func (a *agent) restorePhase(h history) {
 	alive := a.Boot == proctree.BootID() && a.root.Running()
 	switch {
@@ -239,7 +240,7 @@ func (a *agent) restorePhase(h history) {
 			a.s.wg.Go(func() { a.watchExit(a.s.ctx) })
 		}
 	default:
-		if !a.s.parentOf(a) { // reap collects the exit of a child
+		if !a.s.parentOf(a) { // for a child, reap records the exit
 			a.recordExit(Exit{})
 		}
 	}
@@ -249,8 +250,8 @@ func (a *agent) restorePhase(h history) {
 	}
 }
 
-// parentOf reports whether an agent is a child of this process. This is possible after an upgrade, which changes the
-// program of the process. reap then collects the agent's exit.
+// parentOf reports whether an agent is a child of this process. The agents from before an upgrade are children, because
+// an upgrade only changes the program of the process. For a child, the method reap collects the exit.
 func (c *children) parentOf(a *agent) bool {
 	c.reaping.Lock()
 	defer c.reaping.Unlock()

@@ -15,7 +15,7 @@ import (
 // A relay connects a program in the runner's environment to the tools that a client serves. The runner passes lines
 // between the program's connection and the client's connection.
 
-// toolServerRelay is a reserved relay name: with it, a client announces that it serves tools.
+// toolServerRelay is the relay name that a client uses to announce that it serves tools.
 const toolServerRelay = "serve"
 
 // maxLine limits the bytes of a line. relayBuffer limits the number of lines that wait for a slow program or tool
@@ -49,8 +49,8 @@ func (s *server) relay(c *conn, name string, line []byte) error {
 	return nil
 }
 
-// otherEnd returns the connection to which lines from c go, and the name of the relay. The connection is nil if the
-// other end is not connected.
+// otherEnd returns the connection that receives the lines from c, and the name of the relay. The connection is nil if
+// the other side is not connected.
 func (s *server) otherEnd(c *conn, name string) (*conn, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *frames) findTools(ctx context.Context) error {
 	err := f.send(request{Seq: 1, Op: opRelay}, nil)
 	for err == nil {
 		var r reply
-		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // other messages report ends of runs
+		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // messages with another Seq report ends of runs
 			return r.err()
 		}
 	}

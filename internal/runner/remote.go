@@ -14,9 +14,9 @@ import (
 // Remote is an environment whose runner and files are not on this machine, such as a container. The first process in
 // the environment is Hold; see Inside. Safe for concurrent use.
 type Remote interface {
-	// Dial starts the program Connect in the environment, and returns Connect's standard input and output as a
-	// connection. ctx limits only the start. The error matches ErrNoEnvironment if the environment does not exist, so
-	// no run can be alive. If effort is Make, users see the text of the error.
+	// Dial starts the program Connect in the environment. The returned connection is the standard input and output of
+	// Connect. ctx limits only the start. The error matches ErrNoEnvironment if the environment does not exist, so no
+	// run can be alive. Errors for the effort Make are shown to users.
 	Dial(ctx context.Context, effort Effort) (net.Conn, error)
 	Restart(ctx context.Context) error
 	// Program returns the identity of the program that should be the runner in the environment, and the path of its
@@ -92,8 +92,8 @@ func (c *Client) minEffort() Effort {
 	return AsIs
 }
 
-// shouldGiveUp reports whether to stop reconnecting. That is so if the error is permanent, if the connection broke more
-// than maxAway ago, or if the client is local.
+// shouldGiveUp reports whether the client should stop reconnecting: after a permanent error, if the connection broke
+// more than maxAway ago, or if the client is local.
 func (c *Client) shouldGiveUp(err error, broke time.Time) bool {
 	var version *VersionError
 	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) ||
@@ -106,8 +106,8 @@ func (c *Client) giveUpRuns(err error) {
 	}
 }
 
-// giveUp records that the client cannot learn how the run ended, unless it already knows that. It returns the error for
-// readers of the output.
+// giveUp records that the client will not learn how the run ended. It has no effect if the client already knows. It
+// returns the error for readers of the output.
 func (r *Run) giveUp(err error) error {
 	r.end.mu.Lock()
 	if r.end.lost == nil {
@@ -123,10 +123,10 @@ func (r *Run) giveUp(err error) error {
 type pulled struct {
 	run      *Run
 	buffered []byte        // received, but not yet read
-	next     *pendingReply // request for the next output, sent before a Read needs it
+	next     *pendingReply // request for the next output, sent in advance
 }
 
-func (p *pulled) noteActivity()       {} // the runner answers a waiting request immediately
+func (p *pulled) noteActivity()       {}
 func (p *pulled) reportsOffset() bool { return false }
 func (p *pulled) close()              {}
 
@@ -141,8 +141,7 @@ func (p *pulled) read(buf []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// pull waits for the answer to the next request for output, and stores the output. It returns nil without output if the
-// connection broke.
+// pull stores the reply to the next request for output. It returns nil without output if the connection broke.
 func (p *pulled) pull(at int64) error {
 	r := p.run
 	if p.next == nil {
@@ -184,8 +183,8 @@ func (p *pulled) post(l *link, at int64) {
 	p.next = &next
 }
 
-// askToEnd sends a request that ends agents. If no process can be started in the environment to reach the runner, it
-// restarts the environment, which also ends the agents, and sends the request again.
+// askToEnd sends a request that ends agents. If the environment has reached its limit of processes, the runner may be
+// unreachable. Then askToEnd restarts the environment, which also ends the agents, and sends the request again.
 func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	r, err := c.ask(ctx, q, Revive)
 	if errors.Is(err, ErrNoRoom) && ctx.Err() == nil {
@@ -213,7 +212,7 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 	for upgraded := false; ; {
 		l := c.newLink(conn)
 		r, err := l.ask(ctx, request{Op: opHello, Version: Version, Program: id}, nil)
-		replaced := upgraded && errors.Is(err, ErrGone) // this connection still led to the program before the upgrade
+		replaced := upgraded && errors.Is(err, ErrGone) // the runner broke the connection to upgrade
 		if err == nil && id != "" && r.Program != id && !upgraded {
 			upgraded = true
 			replaced = l.sendProgram(ctx, id, path)
@@ -236,7 +235,7 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	program, err := os.ReadFile(path)
 	if err != nil {
-		return false // the upgrade is not essential
+		return false // the old program works, too
 	}
 	_, err = l.ask(ctx, request{Op: opUpgrade, Args: []string{run, "program=" + id}}, program)
 	return errors.Is(err, ErrGone)

@@ -43,7 +43,7 @@ const (
 	wholeInput = 1 << 20
 )
 
-// runPhase is how much a client knows about the end of a run.
+// runPhase is the phase of a run that its client knows.
 type runPhase int
 
 const (
@@ -73,7 +73,7 @@ type runEnd struct {
 	mu     sync.Mutex
 	phase  runPhase
 	status Status
-	stderr string // end of standard error, which the runner sent with the status
+	stderr string // last bytes of standard error; the runner sent them with the status
 	lost   error  // set if the client cannot learn how the run ended
 }
 
@@ -93,13 +93,13 @@ func (r *Run) ID() string { return r.info.ID }
 // PID returns the agent's process ID.
 func (r *Run) PID() int { return r.info.PID }
 
-// Info returns the state of the run when this client attached.
+// Info returns the state that the run had when this client attached.
 func (r *Run) Info() Info { return r.info }
 
-// Stdin writes to the agent. A Write returns when the kernel has received all of it for the agent. If this client dies
-// during a Write of up to a megabyte, the agent receives either all of it or nothing. If the runner dies, a Write
-// continues through the next runner, but fails if it was only partly written. Writes to a dead agent fail. Close closes
-// the agent's standard input.
+// Stdin writes to the agent. A Write returns when the kernel has received the whole input for the agent. If this client
+// dies during a Write of up to a megabyte, the agent receives the whole input or nothing. If the runner dies, a Write
+// continues through the next runner, but fails if the input was only partly written. Writes to a dead agent fail. Close
+// closes the agent's standard input.
 func (r *Run) Stdin() io.WriteCloser { return &r.in }
 
 // Stdout returns the agent's output from the offset at which this client attached. If output is missing, Read returns a
@@ -133,7 +133,8 @@ func (r *Run) Done() <-chan struct{} { return r.end.done }
 // Exit returns how the agent ended. It is valid only after Done.
 func (r *Run) Exit() Exit { return r.Status().Exit }
 
-// Status returns Exit and further facts. Exit is valid after Done, the other fields after Stdout has returned io.EOF.
+// Status returns the status of the run. The field Exit is valid after Done. The other fields are valid after Stdout has
+// returned io.EOF.
 func (r *Run) Status() Status {
 	r.end.mu.Lock()
 	defer r.end.mu.Unlock()
@@ -150,7 +151,8 @@ func (e *runEnd) hasEnded() bool {
 // outputEnd returns the offset of the end of the output. It is valid only in phase runEnded.
 func (r *Run) outputEnd() int64 { return r.Status().OutputEnd }
 
-// finish records the end of the run. The runner reports it twice: the first status may lack the end of the output.
+// finish records the end of the run. The runner sends two statuses: when the agent has exited, and when the output has
+// ended. The first may lack the end of the output.
 func (e *runEnd) finish(status Status, stderr string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -167,9 +169,9 @@ func (e *runEnd) finish(status Status, stderr string) {
 	}
 }
 
-// When returns the time at which the output at an offset was printed. It is accurate to about 100 ms, or to a
-// thousandth of the duration of a long run. It returns the zero time for output that was printed after this client
-// attached.
+// When returns the time at which the output at an offset was printed. The time is accurate to about 100 ms, or, for a
+// long run, to a thousandth of the run's duration. When returns the zero time for output that was printed after this
+// client attached.
 func (r *Run) When(offset int64) time.Time {
 	t := r.info.Times
 	if offset < 0 || offset >= r.info.OutputEnd {
@@ -205,8 +207,7 @@ func (r *Run) ask(ctx context.Context, q request) (reply, error) {
 	return r.c.ask(ctx, q, AsIs)
 }
 
-// Limit replaces the limits of the run. MaxAge counts again from now. Limit returns once the runner has stored the
-// limits.
+// Limit replaces the limits of the run, and returns when the runner has stored them. The new MaxAge counts from now.
 func (r *Run) Limit(ctx context.Context, l Limits) error {
 	if _, err := r.ask(ctx, request{Op: opLimits, Limits: &l}); err != nil {
 		return fmt.Errorf("limit run %s: %w", r.ID(), err)

@@ -28,12 +28,12 @@ type server struct {
 	program string         // identity of this program
 	lock    *os.File       // locked while this process is the runner
 	store   fdstore.Client // connection to the first process of a container
-	agents  fork.Limits    // kernel settings of the agents
+	agents  fork.Limits    // kernel settings for new agents
 	group   string         // control group below which each agent gets its own; empty if not available
 
 	listener *net.UnixListener
 	growth   *growthWatch
-	files    writeWatch    // for clients that cannot open the output files
+	files    writeWatch    // watches output files for clients that cannot open them
 	wakes    chan struct{} // wakes enforceDeadlines
 	wg       sync.WaitGroup
 	ctx      context.Context // done when the runner leaves
@@ -44,7 +44,7 @@ type server struct {
 	mu       sync.Mutex
 	runs     map[string]*agent
 	conns    map[*conn]bool           // nil after closeConns
-	starting map[string]chan struct{} // closed at the end of a start, by run ID; nil forbids new starts
+	starting map[string]chan struct{} // by run ID: closed at the end of the start; nil forbids new starts
 	idleFrom time.Duration
 }
 
@@ -178,7 +178,7 @@ func (s *server) serve(c *conn) {
 		if err != nil {
 			break
 		}
-		started, err := s.announce(q) // before the next request, which may be about the same run
+		started, err := s.announce(q) // the next request may be about the run that this one starts
 		handle := func() {
 			var r reply
 			if err == nil {
@@ -267,8 +267,8 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	return a.handle(c, q, body)
 }
 
-// announce registers a run before it starts, so that other requests can wait for it. It does nothing for requests other
-// than opStart. The caller must call started when the start has succeeded or failed.
+// announce registers a run before its start, so that other requests can wait for the start. It does nothing for
+// requests other than opStart. The caller must call started when the start has succeeded or failed.
 func (s *server) announce(q request) (started func(), err error) {
 	if q.Op != opStart {
 		return func() {}, nil

@@ -91,7 +91,7 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 	}
 }
 
-// abandonStart ends a run whose start failed, in case the agent started anyway. Only Client.start calls it.
+// abandonStart ends the agent of a failed start, because the agent may be running. Only Client.start calls it.
 func (c *Client) abandonStart(id string) {
 	c.starts.Go(func() {
 		ctx, cancel := context.WithTimeout(c.life.ctx, connectWait)
@@ -141,8 +141,8 @@ func LookPath(name string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// RunVar is the environment variable that marks every process of a run. With it, the runner recognizes even processes
-// that left the agent's process group, session and process tree.
+// RunVar is an environment variable of every process of a run. The runner uses it to find processes that left the
+// agent's process group, session and process tree.
 const RunVar = "DUCTOR_RUN"
 
 // Mark returns the environment entry NAME=VALUE that marks the processes of a run.
@@ -151,7 +151,7 @@ func Mark(run string) string { return RunVar + "=" + run }
 // Spec describes an agent to start. The runner starts it without a shell.
 type Spec struct {
 	// ID identifies the run: at most 64 letters, digits, - and _. If it is empty, Start generates an ID. A caller that
-	// sets it can find out after a crash whether the agent was started.
+	// chooses the ID can find out after a crash whether the agent was started.
 	ID string `json:"id"`
 	// Path is the program. A name without a slash is looked up in the PATH of the client, or of the remote environment.
 	Path   string            `json:"path"`
@@ -224,7 +224,7 @@ func (s Spec) check() error {
 	return nil
 }
 
-// environment returns the environment of the agent: Env without RunVar, and with the mark of this run.
+// environment returns the environment of the agent: the field Env, and the value of RunVar for this run.
 func (s Spec) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(s.Env),
 		func(entry string) bool { return strings.HasPrefix(entry, RunVar+"=") })

@@ -168,16 +168,16 @@ type Info struct {
 	Memory    int64    `json:"memory"` // resident memory of all processes in bytes; shared pages count once per process
 	OutputEnd int64    `json:"output_end"`
 	Freed     int64    `json:"freed,omitempty"` // output before this offset is freed
-	// InputEnd is the number of bytes of standard input that reached the agent. If a runner died during a write, it
-	// includes all bytes of that write, and InputTorn is set; the next runner ends the agent.
+	// InputEnd is the number of bytes of standard input that reached the agent. If a runner died during a write,
+	// InputTorn is set, and InputEnd includes the whole write. The next runner ends the agent.
 	InputEnd    int64   `json:"input_end,omitempty"`
 	InputTorn   bool    `json:"input_torn,omitempty"`
 	InputClosed bool    `json:"input_closed,omitempty"` // whether standard input was closed
 	Status      *Status `json:"status,omitempty"`       // nil until the agent has exited
 	// Problem is the reason if this Info is incomplete.
 	Problem string `json:"problem,omitempty"`
-	// Times alternates offsets in the output and times, in microseconds since 1970. The output that starts at an offset
-	// was printed at the time that follows it, or shortly after. Only opAttach returns Times.
+	// Times contains an offset in the output, the time of this output, the next offset, and so on. Times are in
+	// microseconds since 1970. The output was printed at this time or shortly after. Only opAttach returns Times.
 	Times []int64 `json:"times,omitempty"`
 }
 
@@ -196,8 +196,8 @@ type Exit struct {
 	Code   int    `json:"code"`  // exit code, or the negative number of the signal
 	Signal bool   `json:"signal,omitempty"`
 	By     string `json:"by,omitempty"` // why the runner ended the agent (a By constant); empty if it did not
-	// OOM means that the kernel probably killed the agent because memory was exhausted. It may be set even if Known is
-	// not.
+	// OOM means that the kernel probably killed the agent because memory was exhausted. OOM may be true although Known
+	// is false.
 	OOM bool `json:"oom,omitempty"`
 }
 

@@ -13,10 +13,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// The tables asks and ask_requests store approvals and the agents' requests. Better names would need a migration.
+// Approvals are in the table "asks". The agents' requests are in the table "ask_requests".
 //
-// The last column of approvalColumns is a JSON array of the request IDs. So one statement reads an approval and all its
-// requests from the same snapshot.
+// The last column of approvalColumns is a JSON array of the request IDs. One statement can then read an approval with
+// all its requests from the same snapshot.
 const (
 	approvalInserted = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
 	asked, expires, state, ruled, reason, decided, sandbox`
@@ -25,10 +25,10 @@ const (
 	ORDER BY n.seq))`
 )
 
-// OpenApproval implements orchestrator.ApprovalStore. It waits for the disk only if a is already decided.
+// OpenApproval implements orchestrator.ApprovalStore. It waits for the disk only if the approval is already decided.
 func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
 	now, write := a, db.write
-	if a.State == orchestrator.ApprovalOpen { // the user sees it before it is on the disk
+	if a.State == orchestrator.ApprovalOpen { // show it to the user without waiting for the disk
 		write = db.writeLazily
 	}
 	err := write(ctx, func(t tx) error {
@@ -53,8 +53,8 @@ func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest 
 	return now, wrap(fmt.Sprintf("open approval %s", a.ID), err)
 }
 
-// reopenRequest marks a request as waiting again, because the agent has repeated it. It also stores the request again,
-// because an older version of ductor may have stored fewer facts about it.
+// reopenRequest marks a request as waiting again after the agent has repeated it. The stored content may come from an
+// older version of ductor with fewer fields. So reopenRequest replaces the content, too.
 func (t tx) reopenRequest(a orchestrator.Approval, id, digest string) error {
 	content, err := encodeRequest(a)
 	if err == nil {
@@ -68,8 +68,8 @@ func (t tx) reopenRequest(a orchestrator.Approval, id, digest string) error {
 	return err
 }
 
-// insertRequest stores a new request and returns the ID of its approval. If an approval for an equal request (with the
-// same digest) is open, the request is added to that approval. Otherwise it gets a new approval.
+// insertRequest stores a new request and returns the ID of its approval. If an approval with the same digest is open,
+// insertRequest adds the request to that approval. Otherwise it creates a new approval.
 func (t tx) insertRequest(a orchestrator.Approval, digest string) (id string, err error) {
 	err = sql.ErrNoRows
 	if a.State == orchestrator.ApprovalOpen {
@@ -144,7 +144,8 @@ func (db *DB) ApprovalsShownOpen(ctx context.Context) ([]orchestrator.Approval, 
 	return all, wrap("list approvals that are shown as open", err)
 }
 
-// DecideApproval waits for the disk. Otherwise a power failure could undo the decision, and a user could decide again.
+// DecideApproval waits for the disk. If it did not wait, a power failure could undo the decision, and a user could
+// decide again.
 func (db *DB) DecideApproval(
 	ctx context.Context, d orchestrator.ApprovalDecision,
 ) (now orchestrator.Approval, won bool, err error) {
@@ -256,7 +257,7 @@ func (db *DB) WithdrawApproval(
 func (db *DB) WithdrawTurn(
 	ctx context.Context, turn cli.TurnID, at time.Time,
 ) (all []orchestrator.Approval, err error) {
-	// Every turn calls this method when it ends. Most turns have no approvals, and then nothing is written.
+	// This method runs at the end of every turn. Most turns have no approvals, so check that before writing anything.
 	open, err := sqlite.Many(ctx, db.file, sqlite.Value[string],
 		`SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
 	if err != nil || len(open) == 0 {
@@ -300,7 +301,7 @@ func (t tx) withdraw(id string, kind orchestrator.AuditKind, at time.Time) error
 	return t.audit(auditEntry(a, kind, at))
 }
 
-// requestRow is the stored form of an agent's request, which is for an approval or for answers to questions.
+// requestRow is the stored form of an agent's request: a request for permission or questions.
 type requestRow struct {
 	Approval  *approvalRow   `json:"approval,omitempty"`
 	Questions []cli.Question `json:"questions,omitempty"`
@@ -309,7 +310,7 @@ type requestRow struct {
 type approvalRow struct {
 	cli.ApprovalAsked
 	Links []orchestrator.Link `json:"links,omitempty"`
-	Edits bool                `json:"edits,omitempty"` // Approval.Edits
+	Edits bool                `json:"edits,omitempty"`
 }
 
 func encodeRequest(a orchestrator.Approval) (string, error) {
@@ -319,7 +320,7 @@ func encodeRequest(a orchestrator.Approval) (string, error) {
 		if !json.Valid(p.Input) {
 			p.Input = nil
 		}
-		p.Fields = append([]cli.Field{}, p.Fields...) // never nil, because versions that did not store fields wrote nil
+		p.Fields = append([]cli.Field{}, p.Fields...) // not nil: that marks rows of old versions without fields
 		row.Approval = &approvalRow{p, a.Links, a.Edits}
 	}
 	return encode(row)
@@ -332,7 +333,7 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 	}
 	if row.Approval != nil {
 		a.Edits, a.Links, a.Request = row.Approval.Edits, row.Approval.Links, &row.Approval.ApprovalAsked
-		if a.Request.Fields == nil { // an old version did not store the fields, so show the whole input
+		if a.Request.Fields == nil { // an old version of ductor stored no fields, so show the whole input
 			a.Request.Fields = cli.Reading{}.Fields(a.Request.Input)
 		}
 	}

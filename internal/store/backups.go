@@ -19,7 +19,7 @@ type Backup struct {
 	Bytes int64
 }
 
-// backupName is the file name of a backup, as a layout for package time.
+// backupName is the file name of a backup, as a layout for time.Format.
 const backupName = "ductor-20060102T150405Z.db"
 
 // Backups lists the backups in a directory, the newest first.
@@ -34,9 +34,9 @@ func Backups(dir string) (all []Backup) {
 	return all
 }
 
-// BackUp copies the database at path into dir and checks the copy. Other processes can use the database meanwhile.
-// BackUp then deletes older backups: those older than age, and the oldest ones while the total size exceeds maxBytes.
-// It returns ErrDiskFull if the copy would leave less free space than its own size.
+// BackUp copies the database at path into the directory dir and checks the copy. Other processes can use the database
+// meanwhile. BackUp then deletes old backups: all whose age exceeds the parameter age, and the oldest ones while the
+// total size exceeds maxBytes. It returns ErrDiskFull if the copy would leave less free space than its own size.
 func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, maxBytes int64) error {
 	s, err := schema()
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 	"ductor/internal/store/sqlite"
 )
 
-// Values that are stored as JSON have types of this package, or types of package orchestrator with JSON tags. Renaming
-// a field in Go therefore does not lose stored data.
+// Only types of this package, and types of package orchestrator with JSON tags, are stored as JSON. Their JSON tags fix
+// the stored names, so that a field can be renamed in Go without loss of data.
 
 func encode(value any) (string, error) {
 	text, err := json.Marshal(value)
@@ -69,8 +69,8 @@ func blob(b []byte) []byte {
 // nonNegative replaces a negative limit with 0, because SQLite would treat it as no limit.
 func nonNegative(limit int) int { return max(limit, 0) }
 
-// scan returns a function that reads a row into a T. fields returns pointers to the fields of a T, in the order of the
-// columns. Inserts use the same pointers as values.
+// scan returns a function that reads a row into a value of type T. The function fields returns pointers to the fields
+// of a value, in the order of the columns. Inserts use these pointers, too.
 func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
 	return func(row sqlite.Row) (v T, err error) {
 		err = row.Scan(fields(&v)...)
@@ -78,7 +78,7 @@ func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
 	}
 }
 
-// timeColumn lets a time be scanned from, and inserted into, a column with milliseconds.
+// timeColumn converts between a time and a column with milliseconds, for reading and writing.
 type timeColumn struct{ at *time.Time }
 
 // Scan implements sql.Scanner.
@@ -94,7 +94,7 @@ func (m timeColumn) Scan(stored any) error {
 // Value implements driver.Valuer.
 func (m timeColumn) Value() (driver.Value, error) { return millis(*m.at), nil }
 
-// listColumn lets a slice be scanned from, and inserted into, a column with JSON. An empty slice is stored as "".
+// listColumn converts between a slice and a column with JSON, for reading and writing. An empty slice is stored as "".
 type listColumn[T any] struct{ of *[]T }
 
 // Scan implements sql.Scanner.
@@ -109,15 +109,15 @@ func (l listColumn[T]) Scan(stored any) error {
 // Value implements driver.Valuer.
 func (l listColumn[T]) Value() (driver.Value, error) { return encodeList(*l.of) }
 
-// insert inserts a row, and returns the number of inserted rows. more is appended to the statement, for example a
-// conflict clause.
-func (t tx) insert(table, columns, more string, fields ...any) (int64, error) {
+// insert inserts a row, and returns the number of inserted rows. It appends the parameter clause to the statement, for
+// example a conflict clause.
+func (t tx) insert(table, columns, clause string, fields ...any) (int64, error) {
 	marks := strings.Repeat("?, ", len(fields)-1) + "?"
-	return t.Exec("INSERT INTO "+table+" ("+columns+") VALUES ("+marks+") "+more, fields...)
+	return t.Exec("INSERT INTO "+table+" ("+columns+") VALUES ("+marks+") "+clause, fields...)
 }
 
-// onConflictReplace returns the conflict clause of an insert that replaces the row with the same key. key is one
-// column, or several columns separated by ", ".
+// onConflictReplace returns the conflict clause of an insert that replaces the row with the same key. The parameter key
+// is the name of one column, or several names separated by ", ".
 func onConflictReplace(key, columns string) string {
 	var set []string
 	for _, column := range strings.Split(columns, ", ") {
@@ -134,17 +134,17 @@ func (t tx) upsert(table, key, columns string, fields ...any) error {
 	return err
 }
 
-// mapNoRows replaces sql.ErrNoRows with the error missing. If missing is nil, the result is the zero value without an
-// error.
-func mapNoRows[T any](v T, err, missing error) (T, error) {
+// mapNoRows replaces sql.ErrNoRows with errMissing, which may be nil.
+func mapNoRows[T any](v T, err, errMissing error) (T, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		var none T
-		return none, missing
+		return none, errMissing
 	}
 	return v, err
 }
 
-// exec runs one statement in its own transaction. write is the method of DB that makes the transaction.
+// exec runs one statement in its own transaction. The parameter write is the method of DB to use, such as
+// db.writeLazily.
 func (db *DB) exec(
 	ctx context.Context, op string, write func(context.Context, func(tx) error) error, query string, args ...any,
 ) error {
@@ -154,11 +154,11 @@ func (db *DB) exec(
 	}))
 }
 
-// execExisting runs a statement that must change at least one row. Otherwise it returns missing.
-func (t tx) execExisting(missing error, query string, args ...any) error {
+// execExisting runs a statement. It returns errMissing if the statement changes no row.
+func (t tx) execExisting(errMissing error, query string, args ...any) error {
 	n, err := t.Exec(query, args...)
 	if err == nil && n == 0 {
-		err = missing
+		err = errMissing
 	}
 	return err
 }

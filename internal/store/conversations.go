@@ -148,8 +148,8 @@ func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
 }
 
 // SaveLanguage stores the language of a user or group, and replaces the previous one. It uses a shared transaction, so
-// that the first prompt of a chat does not wait for the disk. This is safe: ductor confirms the Telegram update that
-// contains the language only after the commit.
+// that the first answer in a chat does not wait for the disk. The change cannot be lost: until the commit, Telegram
+// keeps the update with the user's choice, and would send it again.
 func (db *DB) SaveLanguage(ctx context.Context, c lang.Choice) error {
 	return wrap("save a language", db.writeShared(ctx, func(t tx) error {
 		return t.upsert("languages", "id", languageColumns, languageFields(&c)...)

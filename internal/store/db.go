@@ -7,8 +7,8 @@
 // does not prevent two processes from using the same database; the lock file of the command does.
 //
 // Every writing method is atomic. When it returns, its changes survive a power failure, with two exceptions:
-//   - A method described as lazy returns before its changes are on the disk. They survive the death of the process. A
-//     power failure can lose them during the next second, unless another method that is not lazy has returned since.
+//   - Some methods do not wait for the disk, as their comments say. Their changes survive the death of the process. A
+//     power failure during the next second can lose them, unless a method that waits for the disk has returned since.
 //   - A method that uses a shared transaction returns before the commit, so that several calls can share one commit.
 //     Its changes are lost if the process dies before the commit. They are committed by the next method that does not
 //     use a shared transaction, or by a timer after some milliseconds.
@@ -41,8 +41,8 @@ var (
 var migrations embed.FS
 
 // schema describes the database for package sqlite, which copies the database before a migration. The statement
-// CleanCopy removes the text of unhandled Telegram messages from this copy, for two reasons. The text may contain a
-// secret. And if a user goes back to the copy, ductor must not handle these messages again.
+// CleanCopy removes the text of unhandled Telegram messages from the copy, for two reasons. The text may contain a
+// secret. And if a user later restores the copy, ductor must not handle these messages again.
 func schema() (sqlite.Schema, error) {
 	files, err := fs.Sub(migrations, "sql")
 	return sqlite.Schema{
@@ -126,7 +126,7 @@ func (db *DB) TryWrite(ctx context.Context) error {
 	}))
 }
 
-// tx is an open transaction. Its methods write single rows, and methods of DB combine them.
+// tx is an open transaction. The methods of tx write single rows. The methods of DB combine them.
 type tx struct{ *sqlite.Tx }
 
 // write runs f in a transaction, and returns when the changes are on the disk; see sqlite.DB.Write.

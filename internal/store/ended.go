@@ -38,7 +38,7 @@ func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
 	}))
 }
 
-// changeEnded updates columns of a turn that has ended.
+// changeEnded updates columns of a turn. It returns an error unless the turn has ended.
 func (t tx) changeEnded(id cli.TurnID, set string, args ...any) error {
 	n, err := t.Exec(`UPDATE turns SET `+set+`
 		WHERE id = ? AND state NOT IN ('queued', 'running')`, append(args, string(id))...)

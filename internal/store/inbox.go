@@ -10,12 +10,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// reuseAge is the age after which a new update may have the same ID as a stored one. Telegram repeats an update for at
-// most a day, and restarts its numbering after a week without updates.
+// After reuseAge, Telegram may use the ID of a stored update for a new one. Telegram repeats an update for at most a
+// day, and restarts its numbering after a week without updates.
 const reuseAge = 3 * 24 * time.Hour
 
-// AppendUpdates uses a shared transaction. An update without Raw is stored as handled. A stored update is replaced by a
-// new one with the same ID only if it is handled and older than reuseAge.
+// AppendUpdates uses a shared transaction. It stores an update without Raw as handled. If an update has the ID of a
+// stored one, AppendUpdates replaces the stored one only if that is handled and older than reuseAge.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
@@ -69,7 +69,7 @@ func (db *DB) ForgetUpdates(ctx context.Context, ids []int64, notices ...orchest
 	return wrap("forget updates", db.writeSecret(ctx, db.finishUpdates(ids, notices)))
 }
 
-// finishUpdates returns the part of a transaction that marks updates as handled and stores notices.
+// finishUpdates returns a function that marks updates as handled and stores notices, for use in a transaction.
 func (db *DB) finishUpdates(ids []int64, notices []orchestrator.Message) func(tx) error {
 	now := millis(db.now())
 	return func(t tx) error {
@@ -85,8 +85,7 @@ func (db *DB) finishUpdates(ids []int64, notices []orchestrator.Message) func(tx
 	}
 }
 
-// markHandled marks updates as handled and deletes their text, which is no longer needed. It does not change updates
-// that are already handled.
+// markHandled marks updates as handled and deletes their text. It does not change updates that are already handled.
 func (t tx) markHandled(ids []int64, now int64) error {
 	if len(ids) == 0 {
 		return nil

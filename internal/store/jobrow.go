@@ -33,7 +33,7 @@ type jobRow struct {
 	Rules    []string `json:"rules,omitempty"`
 	Tools    []string `json:"tools,omitempty"`
 	No       []string `json:"denied_tools,omitempty"`
-	Of       string   `json:"rights,omitempty"` // empty means RightsOfJob
+	Of       string   `json:"rights,omitempty"` // "" for RightsOfJob
 }
 
 type quietRow struct {
@@ -54,7 +54,6 @@ func rowOfJob(j orchestrator.Job) jobRow {
 	}
 }
 
-// jobRights returns Rights.Of as stored in a jobRow: "" for RightsOfJob, which is the default.
 func jobRights(j orchestrator.Job) string {
 	if j.Rights.Of == orchestrator.RightsOfJob {
 		return ""
@@ -62,7 +61,6 @@ func jobRights(j orchestrator.Job) string {
 	return string(j.Rights.Of)
 }
 
-// jobSource returns the Source of a jobRow for Job.Configured.
 func jobSource(j orchestrator.Job) string {
 	if j.Configured {
 		return configuredJob
@@ -72,7 +70,7 @@ func jobSource(j orchestrator.Job) string {
 
 const configuredJob = "config"
 
-// decodeJob decodes the column spec, which contains the fields of a job that have no column of their own.
+// decodeJob decodes the column "spec". It contains the fields of a job that have no column of their own.
 func decodeJob(text string, j *orchestrator.Job) error {
 	var r jobRow
 	if err := decode(text, &r); err != nil {

@@ -13,8 +13,8 @@ import (
 
 const messageColumns = `key, turn, chat, topic, state, message, mark, content`
 
-// SaveMessage waits for the disk if the message has Content, because ductor still has to send it. For a message that is
-// being sent, SaveMessage is lazy, because the user waits for it. Otherwise it uses a shared transaction.
+// SaveMessage waits for the disk if the message has Content, because ductor still has to send this content. It does not
+// wait if ductor is sending the message, because the user is waiting. In all other cases, it uses a shared transaction.
 func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
 	write := db.write
 	switch {
@@ -46,7 +46,7 @@ func (db *DB) FindMessage(ctx context.Context, key string) (orchestrator.Message
 	return db.findMessage(ctx, "load message "+key, `SELECT `+messageColumns+` FROM messages WHERE key = ?`, key)
 }
 
-// MessageAt implements orchestrator.MessageStore. If several stored messages have the Telegram ID, it returns the
+// MessageAt implements orchestrator.MessageStore. If several stored messages have this Telegram ID, it returns the
 // newest.
 func (db *DB) MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error) {
 	return db.findMessage(ctx, fmt.Sprintf("find message %d", id), `SELECT `+messageColumns+` FROM messages
@@ -112,8 +112,8 @@ func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, sho
 	}))
 }
 
-// SaveCard is lazy. turn may also be a name that is not the ID of a turn, for content such as drafts. Prune deletes
-// such content by age.
+// SaveCard does not wait for the disk. The parameter turn may also be a name of other content, such as a draft. Prune
+// deletes such content by age.
 func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
 	return db.exec(ctx, "save card of turn "+turn, db.writeLazily,
 		`INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)

@@ -30,8 +30,8 @@ func (t tx) moveToFront(id cli.TurnID) (bool, error) {
 	if err != nil || len(positions) == 0 {
 		return false, err
 	}
-	// Positions are unique and positive. Use negative numbers first, so that no two turns have the same position
-	// meanwhile.
+	// No two turns may have the same position, not even for a moment. Negative positions are free, so move the turns
+	// there first.
 	for i, from := range positions {
 		to := positions[(i+1)%len(positions)]
 		if _, err := t.Exec(`UPDATE turns SET seq = -? WHERE seq = ?`, to, from); err != nil {

@@ -15,17 +15,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// Rescue replaces a damaged database with a new one, and moves the damaged files to a separate directory. If all rows
-// of the damaged database can be read, the new database contains all of them. Otherwise it is a copy of the newest
-// usable backup, or empty without a backup. A new database that may lack rows may contain work that was already done.
-// ductor then runs that work only after a user confirms it.
+// Rescue replaces a damaged database with a new one, and moves the damaged files to a separate directory. The new
+// database contains all rows of the damaged one, if they can be read. Otherwise it is a copy of the newest usable
+// backup, or empty if no backup is usable. If rows may be missing, ductor may have already done work that the new
+// database lists as waiting. ductor does such work only after a user confirms it.
 type Rescue struct {
 	Path    string
 	Cause   error  // the error of Open
 	Backups string // directory of the backups
 	// HasOutput reports whether the output of a run can be read from the given offset to its end.
 	HasOutput func(run cli.RunID, output int64) bool
-	// Notices returns notices about the rescue for users. The fields of Rescued are set when Run calls it.
+	// The function Notices returns messages to users about the rescue. Run sets the fields of Rescued before it calls
+	// Notices.
 	Notices func(db *DB) ([]orchestrator.Message, error)
 	Now     func() time.Time
 	Rescued
@@ -34,10 +35,10 @@ type Rescue struct {
 // Rescued describes the result of a Rescue.
 type Rescued struct {
 	Dir        string    // directory with the files of the damaged database
-	LastWrite  time.Time // the last write to the damaged database was at this time or before
+	LastWrite  time.Time // the damaged database was not written after this time
 	Copied     bool      // the new database contains all rows of the damaged file
 	LostWrites bool      // the damaged file lacks the last writes, because its log was lost
-	BackupTime time.Time // time of the backup that was copied; zero if none was
+	BackupTime time.Time // time of the backup in the new database; zero without a backup
 }
 
 // Complete reports whether no data was lost.
@@ -46,15 +47,15 @@ func (r Rescued) Complete() bool { return r.Copied && !r.LostWrites }
 // damagedPrefix is the prefix of a directory with the files of a damaged database.
 const damagedPrefix = "damaged-"
 
-// Suffixes of the new database until it replaces the damaged one: draftSuffix while it is incomplete, then nextSuffix
-// with a timestamp.
+// Suffixes of the new database before it replaces the damaged one. An incomplete database has draftSuffix. A complete
+// one has nextSuffix and a timestamp.
 const (
 	draftSuffix = ".draft"
 	nextSuffix  = ".next-"
 )
 
-// Run creates the new database, and then moves both databases to their places. If the process is killed meanwhile, the
-// next start of ductor continues with FinishRescue, or runs another Rescue.
+// Run creates the new database. It then moves the damaged database to its directory, and the new one to the field Path.
+// If the process is killed meanwhile, the next start of ductor continues with FinishRescue, or runs another Rescue.
 func (r *Rescue) Run(ctx context.Context) error {
 	r.LostWrites = errors.Is(r.Cause, sqlite.ErrLogLost)
 	for _, path := range []string{r.Path, r.Path + "-wal", filepath.Dir(r.Path)} {
@@ -87,7 +88,7 @@ func (r *Rescue) Run(ctx context.Context) error {
 	return wrap("rescue a damaged database", err)
 }
 
-// copy creates the new database from the damaged one or from a backup, and opens it. The path draft is still temporary.
+// copy creates the new database at the path draft, from the damaged one or from a backup, and opens it.
 func (r *Rescue) copy(ctx context.Context, draft string) (*DB, error) {
 	db, err := Open(ctx, draft, Options{Now: r.Now})
 	if err != nil {
@@ -130,9 +131,9 @@ func (r *Rescue) prepare(ctx context.Context, db *DB) error {
 	return err
 }
 
-// invalidate changes a database that may lack the last writes. Turns and job runs that wait in it may have run already,
-// so it stops them. Users may have revoked permissions, so it removes them. A running turn continues only if the whole
-// output of its agent can be read.
+// invalidate changes a database that may lack the last writes. It stops waiting turns and job runs, because they may
+// have run already. It removes permissions, because users may have revoked them. A running turn continues only if the
+// whole output of its agent can be read.
 func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 	open, err := db.RunningTurns(ctx)
 	if err != nil {
@@ -148,22 +149,23 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 			}
 		}
 		for _, statement := range []string{
-			// Telegram may send the updates of these turns again. Mark them as handled.
+			// Mark the updates of these turns as handled, because Telegram may send them again.
 			`INSERT OR IGNORE INTO inbox (id, raw, received, handled)
 				SELECT u.value, x'', t.queued, t.queued
 				FROM turns t, json_each(iif(json_valid(t.updates), t.updates, '[]')) u`,
 			`UPDATE turns SET state = 'running', started = queued, run = 'unknown' WHERE state = 'queued'
 				AND delivered = 0`,
 			`UPDATE turns SET delivered = 1 WHERE state <> 'running' AND delivered = 0`,
-			// The chat may contain messages of these turns that are not in this database. The stored messages remain,
-			// because ductor must still remove their buttons.
+			// Delete the cards, because the chat may contain newer messages of these turns. Do not delete the stored
+			// messages, because ductor must still remove their buttons.
 			`DELETE FROM cards WHERE turn IN (SELECT id FROM turns WHERE state = 'running' AND run = 'unknown')`,
 			`UPDATE messages SET content = NULL,
 				state = CASE WHEN state IN ('pending', 'sending') THEN 'unknown' ELSE state END`,
 			`UPDATE inbox SET raw = x'', handled = max(handled, received, 1)`,
 			`UPDATE job_runs SET told = 1,
 				state = CASE WHEN state IN ('waiting', 'asked') THEN 'skipped' ELSE state END`,
-			// Agents may have received more entries than this database has recorded. Do not send any of them again.
+			// Agents may have received more history entries than this database records. Do not send them any old entry
+			// again.
 			`UPDATE agent_sessions SET offered = coalesce((SELECT max(number) FROM turns), 0)`,
 			`DELETE FROM background`, `DELETE FROM rules`, `DELETE FROM users`, `DELETE FROM invitations`,
 			`UPDATE conversations SET permission = '', bypass_until = 0`,
@@ -174,8 +176,8 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 				return err
 			}
 		}
-		// The scheduler treats a time in the far future as the effect of a clock that was set back. It then computes
-		// the next run, and does not catch up on missed runs.
+		// The scheduler assumes that the clock was set back if the next run is in the far future. It then computes the
+		// next run again, without catching up on missed runs.
 		far := millis(r.Now().AddDate(100, 0, 0))
 		if _, err := t.Exec(`UPDATE jobs SET next = ?1, planned = ?1 WHERE next > 0`, far); err != nil {
 			return err
@@ -184,11 +186,12 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 	})
 }
 
-// rescueAlert is the key of an alert that only stores the time of the last rescue.
+// rescueAlert is a key in the table of alerts. Its row is not an alert, but stores the time of the last rescue that
+// lost data.
 const rescueAlert = "rescued"
 
-// LastRescue returns the time up to which ductor may have handled messages that this database does not contain, because
-// a rescue lost them. It returns the zero time if no rescue has lost data.
+// LastRescue returns the time of the last write before a rescue that lost data. ductor may have handled messages up to
+// this time that this database does not contain. LastRescue returns the zero time if no rescue has lost data.
 func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	all, err := db.Alerts(ctx)
 	if i := slices.IndexFunc(all, func(a orchestrator.Alert) bool { return a.Key == rescueAlert }); i >= 0 {
@@ -204,9 +207,9 @@ func (db *DB) RecentChats(ctx context.Context, since time.Time) ([]orchestrator.
 	return all, wrap("list recent chats", err)
 }
 
-// FinishRescue completes a Rescue that created a new database and was then killed. It moves the files of the damaged
-// database at path to their directory, and the new database to path. Otherwise it does nothing. Every start of ductor
-// calls it.
+// FinishRescue completes a Rescue whose process was killed after it had created the new database. It moves the damaged
+// files to their directory, and the new database to path. If no such Rescue exists, FinishRescue does nothing. Every
+// start of ductor calls FinishRescue.
 func FinishRescue(path string) error {
 	complete := withPrefix(path + nextSuffix)
 	if len(complete) == 0 {
@@ -227,7 +230,7 @@ func FinishRescue(path string) error {
 	if err != nil {
 		return fmt.Errorf("move the database aside: %w", err)
 	}
-	_ = os.Remove(aside) // removes it if nothing was moved there
+	_ = os.Remove(aside) // fails unless the directory is empty
 	return nil
 }
 

@@ -14,7 +14,7 @@ type Pruned struct{ Updates, Messages, Cards, Drafts, Approvals int64 }
 // pruneBatch limits the rows that one transaction deletes, so that other writers do not wait long.
 const pruneBatch = 500
 
-// Prune deletes rows that are older than before and that ductor no longer needs:
+// Prune deletes rows that are older than the given time and that ductor no longer needs:
 //   - handled updates
 //   - messages without content left to send
 //   - closed approvals
@@ -22,7 +22,7 @@ const pruneBatch = 500
 //   - content that SaveCard stored under names that are not turns, such as drafts
 //
 // Turns and sessions stay, because they are the history. Audit entries belong to AuditTrail. Prune uses several small
-// transactions. If it returns an error, the counts say how many rows it had deleted before.
+// transactions. Even with an error, the counts of deleted rows are correct.
 func (db *DB) Prune(ctx context.Context, before time.Time) (Pruned, error) {
 	var p Pruned
 	at := millis(before)
@@ -67,8 +67,8 @@ func (db *DB) deleteAll(ctx context.Context, count *int64, query string, at int6
 	}
 }
 
-// Transcripts is the dataset of prompts and answers of delivered turns. Trimming it empties the texts but keeps the
-// turns, because they prevent a job or an update from running twice.
+// Transcripts is the dataset of prompts and answers of delivered turns. Its method Trim deletes the texts but not the
+// turns, because the turns prevent a job or an update from running twice.
 func (db *DB) Transcripts() heartbeat.Dataset {
 	return &dataset{db: db, name: "transcripts",
 		selection: `SELECT seq, ended AS at,
@@ -99,9 +99,9 @@ func (db *DB) JobRuns() heartbeat.Dataset {
 type dataset struct {
 	db        *DB
 	name      string
-	selection string // query for seq, at and bytes of each row that may be deleted
-	// deletion deletes the rows whose seq is in a JSON list. It repeats the conditions of selection, because a row may
-	// have changed in the meantime.
+	selection string // query that lists the rows that may be deleted, with columns seq, at and bytes
+	// The statement deletion gets a list of seq as JSON, and deletes these rows. It repeats the conditions of
+	// selection, because a row may have changed in the meantime.
 	deletion string
 }
 

@@ -13,9 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of a search by words. The time of a search grows with the number of entries that it reads. A search in a scope
-// with fewer than smallScope entries reads all of them. In a larger scope it reads only the newest maxHits entries that
-// contain the words.
+// A search for words becomes slower with each entry that it reads. If fewer than smallScope entries are in the scope of
+// the search, it reads all of them. Otherwise it reads only the newest maxHits entries that contain the words.
 const (
 	smallScope = 10_000 // entries
 	maxHits    = 10_000 // entries
@@ -42,7 +41,7 @@ func (a *arguments) below(dirs []string) string {
 		WHERE dir = below.value OR substr(dir, 1, length(below.value) + 1) = below.value || '/')`
 }
 
-// scope returns an SQL condition for the sessions in which a query may search.
+// scope returns an SQL condition for the sessions that a query includes.
 func (a *arguments) scope(q orchestrator.SessionQuery) string {
 	in, all := q.Conversation, []string{}
 	if q.Scope.Conversation != (orchestrator.ConversationID{}) {
@@ -66,8 +65,8 @@ func (a *arguments) scope(q orchestrator.SessionQuery) string {
 	return strings.Join(append(all, "archived = "+a.add(q.Archived)), " AND ")
 }
 
-// FindSessions searches the sessions in a scope. If q.Elsewhere is set, it searches that user's sessions in all other
-// conversations.
+// FindSessions searches the sessions in a scope. If the field Elsewhere of q is a user, it searches this user's
+// sessions in all other conversations.
 func (db *DB) FindSessions(
 	ctx context.Context, q orchestrator.SessionQuery,
 ) (found []orchestrator.FoundSession, more bool, err error) {
@@ -129,7 +128,8 @@ func searchStatement(q orchestrator.SessionQuery, words string, small bool) (str
 		` ESCAPE '\')` + listedOrder + args.page(q), args
 }
 
-// quote sets the excerpts of found sessions. It runs the full-text query only once, for all sessions.
+// quote adds excerpts to the found sessions. It runs only one full-text query for all sessions, because such a query is
+// slow.
 func (db *DB) quote(ctx context.Context, words string, found []listedSession) error {
 	var hits []int64
 	for _, s := range found {
@@ -157,8 +157,8 @@ func (db *DB) quote(ctx context.Context, words string, found []listedSession) er
 	return err
 }
 
-// ftsQuery returns a full-text query for texts that contain all words. A word of three letters or more is a prefix, so
-// it also matches longer words. Every word is quoted, so that none is interpreted as query syntax.
+// ftsQuery returns a full-text query that finds texts with all the words. A word of three letters or more also finds
+// longer words with this beginning. All words are quoted, because some would otherwise be operators of the query.
 func ftsQuery(words string) string {
 	var terms []string
 	for _, w := range strings.FieldsFunc(words, func(r rune) bool {
@@ -178,7 +178,7 @@ func likePattern(words string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.TrimSpace(words)) + "%"
 }
 
-// listedSession is a found session. hit is the row ID of its newest entry that contains the words, or 0.
+// listedSession is a found session. The field hit is the row ID of the newest entry that contains the words, or 0.
 type listedSession struct {
 	orchestrator.FoundSession
 	hit int64

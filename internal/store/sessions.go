@@ -13,14 +13,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// The last column is a JSON array of the agents' own sessions. So one statement reads a session from a single snapshot.
+// The last column is a JSON array of the agents' sessions that belong to the session. One statement can then read the
+// whole session from a single snapshot.
 const sessionColumns = `id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens, pinned,
 	archived, (SELECT coalesce(max(number), 0) FROM turns WHERE session = sessions.id),
 	(SELECT json_group_array(json_object('agent', agent, 'account', account, 'sandbox', sandbox, 'lane', lane, 'id', id,
 	'told', told, 'upto', upto, 'offered', offered, 'terminal', terminal))
 	FROM agent_sessions WHERE session = sessions.id)`
 
-// CreateSession uses a shared transaction, which is committed at the latest when the session's turn starts.
+// CreateSession uses a shared transaction. The start of the session's first turn commits it at the latest.
 func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
@@ -61,13 +62,12 @@ func (db *DB) Session(ctx context.Context, id orchestrator.SessionID) (orchestra
 	return s, wrap(fmt.Sprintf("load session %s", id), err)
 }
 
-// sessionSource returns the cache key of a session, which includes its agent sessions.
 func sessionSource(id orchestrator.SessionID) sqlite.Source {
 	return sqlite.Source{Name: string(id), Tables: []string{"sessions", "agent_sessions"}}
 }
 
-// SetAgentSession uses a shared transaction; see sqlite.DB.WriteShared. If a power failure loses the change, ductor may
-// send the agent entries again. SetAgentSession returns ErrNoSession for an unknown session.
+// SetAgentSession uses a shared transaction; see sqlite.DB.WriteShared. After a power failure, ductor may send history
+// entries to the agent a second time. SetAgentSession returns ErrNoSession for an unknown session.
 func (db *DB) SetAgentSession(
 	ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, own orchestrator.AgentSession,
 ) error {
@@ -84,7 +84,7 @@ func (db *DB) SetAgentSession(
 	return wrap(fmt.Sprintf("set %s id of session %s", of.Agent, id), err)
 }
 
-// SaveBegun stores the ID of a session that ductor made an agent start. It uses a shared transaction.
+// SaveBegun stores the ID of an agent session that ductor started. It uses a shared transaction.
 func (db *DB) SaveBegun(ctx context.Context, own cli.AgentSessionID) error {
 	return db.exec(ctx, fmt.Sprintf("store agent session %s", own), db.writeShared,
 		`INSERT OR IGNORE INTO begun_sessions (id) VALUES (?)`, string(own))
@@ -96,9 +96,9 @@ func (db *DB) Knows(ctx context.Context, own cli.AgentSessionID) (bool, error) {
 	return n > 0, wrap(fmt.Sprintf("find agent session %s", own), err)
 }
 
-// Spent returns the latest total cost that an agent has reported for its session, or nil; see cli.Fill. A turn during
-// which ductor was killed reports nothing, so the total may lack the last turns. If the agent now reports a smaller
-// total, the result of Spent belonged to an earlier session of the agent.
+// Spent returns the latest total cost that an agent has reported for its session, or nil; see cli.Fill. If ductor was
+// killed during a turn, the total may lack this turn. If the agent later reports a smaller total, the result of Spent
+// belongs to an earlier session of the agent.
 func (db *DB) Spent(ctx context.Context, own cli.AgentSessionID) (*float64, error) {
 	usd, err := sqlite.One(ctx, db.file, sqlite.Value[sql.NullFloat64], `SELECT (SELECT
 		outcome ->> '$.fill.spent_usd' AS usd FROM agent_sessions a JOIN turns t ON t.id = a.told
@@ -181,7 +181,7 @@ func (db *DB) OwnSession(
 	return id, wrap(fmt.Sprintf("find session %q", name), err)
 }
 
-// CreateOwnSession uses a shared transaction, which is committed at the latest when the session's first turn starts.
+// CreateOwnSession uses a shared transaction. The start of the session's first turn commits it at the latest.
 func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.Session) error {
 	err := db.writeShared(ctx, func(t tx) error {
 		if err := t.insertSession(s); err != nil {
@@ -203,7 +203,7 @@ func (db *DB) SaveSession(ctx context.Context, s orchestrator.Session) error {
 	}))
 }
 
-// jobSession is a query that returns a row if session ?1 belongs to a job.
+// jobSession is a query that returns a row if the session with the ID ?1 belongs to a job.
 const jobSession = `SELECT 1 FROM own_sessions o JOIN jobs j ON j.id = o.name WHERE o.session = ?1`
 
 // DeleteSession does not delete audit entries.
@@ -299,7 +299,7 @@ func (db *DB) Summary(ctx context.Context, id orchestrator.SessionID) (orchestra
 	return s, wrap(fmt.Sprintf("load the summary of session %s", id), err)
 }
 
-// SaveSummary is lazy. If a power failure loses the summary, the agent writes another one.
+// SaveSummary does not wait for the disk. If a power failure loses the summary, the agent writes another one.
 func (db *DB) SaveSummary(ctx context.Context, s orchestrator.Summary) error {
 	return wrap(fmt.Sprintf("store a summary of session %s", s.Session), db.writeLazily(ctx, func(t tx) error {
 		return t.upsert("summaries", "session", summaryColumns, summaryFields(&s)...)

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// countSpent stores s, unless an entry with its ID is stored already.
+// countSpent stores an amount. It does nothing if the ID of the amount is already stored.
 func (t tx) countSpent(s orchestrator.Spent) error {
 	_, err := t.insert("spent",
 		`id, at, chat, topic, person, job, agent, model, input, output, cache_read, cache_write, cost_usd, took`,
@@ -78,7 +78,7 @@ func usageFields(u *orchestrator.UsageRow) []any {
 	return []any{&u.Name, &u.Turns, &u.Tokens, &u.CostUSD, &u.Took}
 }
 
-// lifted in the column scope means that a user has lifted all budgets for the day.
+// The value "lifted" of the column scope means that a user has lifted all budgets for the day.
 const lifted = "lifted"
 
 func (db *DB) WarnBudget(ctx context.Context, period string, of orchestrator.BudgetScope) (first bool, err error) {
@@ -110,7 +110,7 @@ func limitFields(a *cli.AccountLimits) []any {
 	return []any{&a.Agent, &a.Account, listColumn[cli.PlanLimit]{&a.Limits}}
 }
 
-// MergeLimits is lazy.
+// MergeLimits does not wait for the disk.
 func (db *DB) MergeLimits(ctx context.Context, of cli.AccountLimits, now time.Time) (cli.AccountLimits, error) {
 	var merged cli.AccountLimits
 	err := db.writeLazily(ctx, func(t tx) error {

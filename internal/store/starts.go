@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// RecordBackground records that the agent of a run continues to work in the background after its last turn. An empty
-// Note means that this work has ended. RecordBackground is lazy.
+// RecordBackground records that the agent of a run continues to work in the background after its last turn. If s.Note
+// is empty, the background work has ended. RecordBackground does not wait for the disk.
 func (db *DB) RecordBackground(ctx context.Context, s cli.Start) error {
 	return wrap("record background work", db.writeLazily(ctx, func(t tx) error {
 		if s.Note == "" {
@@ -28,7 +28,7 @@ func (t tx) endBackground(run cli.RunID) error {
 	return err
 }
 
-// EndBackground is lazy.
+// EndBackground does not wait for the disk.
 func (db *DB) EndBackground(ctx context.Context, run cli.RunID) error {
 	return wrap(fmt.Sprintf("delete the background work of run %s", run),
 		db.writeLazily(ctx, func(t tx) error { return t.endBackground(run) }))

@@ -6,7 +6,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// outcomeRow is the stored form of an Outcome. It redefines the fields whose stored form differs.
+// outcomeRow is the stored form of an Outcome. Fields with a different stored form replace those of Outcome.
 type outcomeRow struct {
 	orchestrator.Outcome
 	orchestrator.Recovery
@@ -102,7 +102,7 @@ func decodeRights(text string) (orchestrator.Rights, error) {
 		Denied: row.No}}, err
 }
 
-// wantsRow is the stored form of Wants. It also contains Prompt.Quotes.
+// wantsRow is the stored form of a turn's Wants and Prompt.Quotes.
 type wantsRow struct {
 	orchestrator.Wants
 	orchestrator.CardStyle

@@ -25,8 +25,7 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 	now := millis(db.now())
 	write := db.write
 	if len(t.Prompt.Updates) > 0 {
-		// Until the commit, the updates are not marked as handled. If the process dies before it, ductor handles them
-		// again.
+		// If the process dies before the commit, the updates are not marked as handled, and ductor handles them again.
 		write = db.writeShared
 	}
 	err := write(ctx, func(tx tx) error {
@@ -94,8 +93,9 @@ func (db *DB) UpdatePrompt(
 		text, listColumn[orchestrator.Attachment]{&files}, string(id))
 }
 
-// StartTurn is lazy. A power failure may lose the start, but it also ends the agent, and the turn then starts again.
-// StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an unknown session.
+// StartTurn does not wait for the disk. If a power failure loses the change, the agent has ended too, and ductor starts
+// the turn again. StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an unknown
+// session.
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
 	err = db.writeLazily(ctx, func(tx tx) error {
 		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?,
@@ -113,7 +113,7 @@ func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (
 	return ok && err == nil, wrap(fmt.Sprintf("start turn %s", t.ID), err)
 }
 
-// AbortTurns implements orchestrator.Store. It is lazy if it only marks a running turn.
+// AbortTurns implements orchestrator.Store. It does not wait for the disk if it only marks a running turn.
 func (db *DB) AbortTurns(
 	ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled orchestrator.Handled,
 ) error {
@@ -157,12 +157,12 @@ func (db *DB) changeQueued(ctx context.Context, verb string, id cli.TurnID, quer
 	return n > 0, wrap(fmt.Sprintf("%s turn %s", verb, id), err)
 }
 
-// steeredUndelivered is an SQL condition: the prompt of the turn was steered, which means added to a running turn, and
-// ductor does not know whether the agent received it.
+// steeredUndelivered is an SQL condition for a steered turn: its prompt was added to a running turn, but ductor does
+// not know whether the agent received the prompt.
 const steeredUndelivered = `(state = 'cancelled' AND steered_into <> '' AND delivered = 0)`
 
-// FinishTurn uses a shared transaction, but starts a flush after the commit. It returns ErrNoTurn for an unknown ID,
-// and another error if the turn is not running.
+// FinishTurn uses a shared transaction and starts a flush after the commit. It returns ErrNoTurn for an unknown ID. It
+// returns another error if the turn is not running.
 func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("finish turn %s", id)
 	switch o.State {
@@ -198,7 +198,8 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	}))
 }
 
-// SQL expressions for the number of an entry. A steered turn gets the number of the turn to which its prompt was added.
+// SQL expressions for the number of a turn in the history. A steered turn, whose prompt was added to another turn, has
+// the number of that turn.
 const (
 	nextNumber   = `(SELECT coalesce(max(number), 0) + 1 FROM turns WHERE number > 0)`
 	numberOfHost = `coalesce((SELECT host.number FROM turns host WHERE host.id = turns.steered_into), 0)`
@@ -211,7 +212,7 @@ func (t tx) addToSession(session string, ended time.Time, o orchestrator.Outcome
 	return err
 }
 
-// AddEntry uses a shared transaction, but starts a flush after the commit. It returns ErrNoSession for an unknown
+// AddEntry uses a shared transaction and starts a flush after the commit. It returns ErrNoSession for an unknown
 // session.
 func (db *DB) AddEntry(ctx context.Context, turn orchestrator.Turn, steps []orchestrator.Step) error {
 	op := fmt.Sprintf("store entry %s", turn.ID)
@@ -286,8 +287,8 @@ func (db *DB) TurnsShownWaiting(ctx context.Context) ([]orchestrator.Turn, error
 	return all, wrap("list turns that are shown as waiting", err)
 }
 
-// History includes, for a fork, the turns that it shares with the original session. It omits cancelled turns, because
-// they never ran. It includes steered turns, which have no answer of their own.
+// History omits cancelled turns, because they never ran. It includes steered turns, which have no answer of their own.
+// The history of a fork includes the turns that the fork shares with the original session.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
 	return db.EntriesAfter(ctx, id, 0, limit)
 }
@@ -321,7 +322,8 @@ func (db *DB) EntriesAfter(
 const isHistory = `(state IN ('done', 'failed', 'aborted', 'interrupted')
 	OR state = 'cancelled' AND steered_into <> '')`
 
-// ancestry is a session and the number of the last turn that its fork shares with it.
+// ancestry is a session in a chain of forks. The field last is the number of the last turn of this session that belongs
+// to the fork.
 type ancestry struct {
 	session string
 	last    int64

@@ -10,8 +10,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Codex has no list of hooks. At the end of a turn, it runs the single program in `notify` of its config.toml, with the
-// arguments there.
+// notifyKey is the key of config.toml to which ductor adds its hook, because Codex has no list of hooks. The value is a
+// single command line. Codex runs it at the end of each turn.
 const notifyKey = "notify"
 
 var errNotTOML = errors.New("it is not valid TOML")
@@ -43,9 +43,9 @@ func removeNotify(text []byte, _ Machine) ([]byte, bool, error) {
 	return out, true, err
 }
 
-// splitFormer splits the value of notify. before is the program that was configured before ductor added its hook. had
-// is true if the value contains ductor's hook.
-func splitFormer(words []string) (before []string, had bool) {
+// splitFormer splits the value of notify. It returns the user's former command line, without ductor's hook. The result
+// hooked is true if the value contains ductor's hook.
+func splitFormer(words []string) (former []string, hooked bool) {
 	if len(words) < 5 || words[1] != Verb || words[3] != StateFlag {
 		return words, false
 	}
@@ -65,7 +65,7 @@ func notifyOf(text []byte) ([]string, error) {
 	return all.Notify, nil
 }
 
-// setNotify sets notify, or removes it if words is empty. It preserves all other lines.
+// setNotify sets the key notify to a command line. If words is empty, it removes the key. All other lines stay.
 func setNotify(text []byte, words []string) ([]byte, error) {
 	lines := strings.SplitAfter(string(text), "\n")
 	at, end := notifyLines(lines)
@@ -81,8 +81,8 @@ func setNotify(text []byte, words []string) ([]byte, error) {
 	return next, checkOnlyNotify(text, next, words)
 }
 
-// notifyLines returns the range of lines with notify. If the key is missing, the range is empty and at the beginning of
-// the file, because a key outside of tables must come before all tables.
+// notifyLines returns the range of lines that contain the key notify. If the key is missing, the range is empty and at
+// the beginning of the file, because such a key must come before all tables.
 func notifyLines(lines []string) (at, end int) {
 	for i, line := range lines {
 		name, _, found := strings.Cut(line, "=")

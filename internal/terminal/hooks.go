@@ -17,8 +17,8 @@ import (
 // A CLI runs ductor as a hook with the arguments Verb, the agent's name, StateFlag, and ductor's state directory.
 const (
 	Verb      = "hook"
-	StateFlag = "--ductor-state" // also identifies ductor's hooks in settings, because no other program uses it
-	ThenFlag  = "--then"         // the user's own program for notify follows; ductor runs it, too
+	StateFlag = "--ductor-state" // also marks hooks in settings as hooks of ductor, because it is unique
+	ThenFlag  = "--then"         // precedes the user's own program, which the hook runs, too
 )
 
 // Machine is the environment of the CLIs and of ductor.
@@ -34,13 +34,14 @@ type File struct {
 	Agent         string // such as "claude"
 	Path          string
 	Before, After []byte // Before is nil if the file does not exist
-	Hooked        bool   // Before contains ductor's hooks
+	Hooked        bool   // whether Before contains ductor's hooks
 }
 
 // ErrNoCLI means that this user has never started a CLI that supports hooks.
 var ErrNoCLI = errors.New("neither Claude Code nor Codex nor Gemini has a directory of settings here; start one of them once")
 
-// edit adds or removes ductor's hooks in the text of a settings file. had is true if text contained them.
+// edit adds or removes ductor's hooks in the text of a settings file. The result had is true if the text already
+// contained them.
 type edit func(text []byte, m Machine) (next []byte, had bool, err error)
 
 // settings is the settings file of a CLI.
@@ -82,7 +83,7 @@ func (m Machine) editFiles(how func(settings) edit) (files []File, err error) {
 		}
 		f := File{Agent: s.agent, Path: filepath.Join(dir, s.name)}
 		if to, err := filepath.EvalSymlinks(f.Path); err == nil {
-			f.Path = to // preserve the link, and write its target
+			f.Path = to // replace the target of a symbolic link, not the link
 		}
 		if f.Before, err = os.ReadFile(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read the settings of %s: %w", s.agent, err)

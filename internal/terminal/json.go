@@ -16,7 +16,7 @@ type jsonHooks struct {
 	events []event
 }
 
-// event is an event for which ductor adds a hook. The CLI determines the unit of its timeout.
+// event is an event of a CLI for which ductor adds a hook. The unit of the timeout depends on the CLI.
 type event struct {
 	name    string
 	timeout int
@@ -80,7 +80,7 @@ func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 	for _, m := range slices.Clone(hooks) {
 		var groups []json.RawMessage
 		if json.Unmarshal(m.value, &groups) != nil {
-			continue // not written by ductor, so leave it unchanged
+			continue // ductor did not write this, so do not change it
 		}
 		kept := slices.DeleteFunc(slices.Clone(groups), isOurs)
 		if len(kept) == len(groups) {
@@ -197,7 +197,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// encode encodes the object. It uses the indentation of the second line of before, or two spaces.
+// encode encodes the object. It indents the result like the second line of the text before, or with two spaces.
 func (o object) encode(before []byte) ([]byte, error) {
 	raw, err := marshal(o)
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"ductor/heartbeat"
 )
 
-// inUse returns err. If the removal returned no error but removed nothing, inUse returns heartbeat.ErrInUse.
-func inUse(gone bool, err error) error {
-	if err == nil && !gone {
+// removalError returns the error of a removal. If nothing was removed although err is nil, it returns
+// heartbeat.ErrInUse.
+func removalError(removed bool, err error) error {
+	if err == nil && !removed {
 		err = heartbeat.ErrInUse
 	}
 	return err
@@ -25,10 +26,10 @@ func (e *Environments) HomesDataset() heartbeat.Items {
 		InUse: since(max(e.Sandboxes.cfg.Agents.TurnTimeout, e.Sandboxes.cfg.Agents.IdleLimit))}
 }
 
-// since returns a function that returns the time d before now.
+// since returns a function whose result is the current time minus d.
 func since(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(-d) } }
 
-// keptHomes returns all homes that it can list, and an error if it cannot list some.
+// keptHomes lists the homes. If it cannot list some, it returns all others and an error.
 func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err error) {
 	var errs []error
 	if e.Homes != nil {
@@ -54,9 +55,9 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes lists the homes in all engines. The homes of sandboxes in withSessions contain homes of sessions, which can
-// be removed separately. The homes in whole can only be removed completely. These are the homes of single
-// conversations, and of sandboxes that are no longer configured.
+// sortHomes lists the homes in all engines, in two groups. The sandboxes in withSessions have a home with one part for
+// each session, and the parts can be removed separately. The homes in whole can only be removed completely: the homes
+// of single conversations, and of sandboxes that are no longer configured.
 func (s *Sandboxes) sortHomes(ctx context.Context) (withSessions []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {
@@ -72,7 +73,7 @@ func (s *Sandboxes) sortHomes(ctx context.Context) (withSessions []*Sandbox, who
 			case b.Launcher == nil || b.Engine != e:
 			case cli.Sandbox(home.Name).Alone() != "":
 				whole = append(whole, heartbeat.Item{Used: home.Used, Remove: func(ctx context.Context) error {
-					return inUse(b.Launcher.Forget(ctx, s.cfg.Agents.IdleLimit))
+					return removalError(b.Launcher.Forget(ctx, s.cfg.Agents.IdleLimit))
 				}})
 			default:
 				withSessions = append(withSessions, b)
@@ -82,8 +83,8 @@ func (s *Sandboxes) sortHomes(ctx context.Context) (withSessions []*Sandbox, who
 	return withSessions, whole, errors.Join(errs...)
 }
 
-// sessionHomes returns the homes of sessions in a sandbox. Only a running container can list them, so it may create the
-// container again. It skips a sandbox that is paused or has no image.
+// sessionHomes returns the homes of sessions in a sandbox. Only a running container can list them, so sessionHomes may
+// create the container again. It skips a sandbox that is paused or has no image.
 func (b *Sandbox) sessionHomes(ctx context.Context) ([]docker.SessionHome, error) {
 	status, err := b.Launcher.Status(ctx)
 	switch {
@@ -118,7 +119,7 @@ func (s *Sandboxes) keptContainers(ctx context.Context) (all []heartbeat.Item, e
 			continue
 		}
 		all = append(all, heartbeat.Item{Used: used, Bytes: size, Remove: func(ctx context.Context) error {
-			return inUse(b.Launcher.Retire(ctx, s.cfg.Agents.IdleLimit))
+			return removalError(b.Launcher.Retire(ctx, s.cfg.Agents.IdleLimit))
 		}})
 	}
 	return all, errors.Join(errs...)

@@ -4,8 +4,8 @@ package environment
 
 import "embed"
 
-// embedded contains the program ductor-runner. The name of its file ends with its digest. scripts/release creates the
-// file.
+// embedded contains the program ductor-runner. The digest of the program is a part of its file name. scripts/release
+// creates the file.
 //
 //go:embed program/ductor-runner-*
 var embedded embed.FS

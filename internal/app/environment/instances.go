@@ -9,7 +9,7 @@ import (
 	"ductor/docker"
 )
 
-// instances contains the open sandboxes that each belong to a single conversation, by name. Safe for concurrent use.
+// instances contains the open sandboxes of single conversations. Safe for concurrent use.
 type instances struct {
 	mu     sync.Mutex
 	byName map[string]*Sandbox
@@ -42,7 +42,8 @@ func (s *Sandboxes) All() []*Sandbox {
 	return append(slices.Clone(s.configured), s.instances.list()...)
 }
 
-// project returns the configured sandbox to which in belongs, or nil if it is not configured.
+// project returns the configured sandbox of a name. The name may also be that of a conversation's own instance of the
+// sandbox. project returns nil if no such sandbox is configured.
 func (s *Sandboxes) project(in cli.Sandbox) *Sandbox {
 	i := slices.IndexFunc(s.configured, func(b *Sandbox) bool { return b.Name == in.Name() })
 	if i < 0 || in.Alone() != "" && s.configured[i].Setting.Isolation != docker.IsolationConversation {
@@ -51,8 +52,8 @@ func (s *Sandboxes) project(in cli.Sandbox) *Sandbox {
 	return s.configured[i]
 }
 
-// Find returns a sandbox, or nil if the configuration does not contain it. If in belongs to a single conversation, Find
-// opens it if necessary. It does not contact an engine.
+// Find returns the sandbox with the given name, or nil if the configuration does not contain it. Find opens the sandbox
+// if it belongs to a single conversation and is not open. It does not contact an engine.
 func (s *Sandboxes) Find(in cli.Sandbox) *Sandbox {
 	of := s.project(in)
 	if of == nil || in.Alone() == "" {

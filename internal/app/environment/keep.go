@@ -52,7 +52,7 @@ func (s *Sandboxes) begin(ctx context.Context) {
 		}
 	}
 	all.Go(func() { s.clean(ctx) })
-	all.Go(func() { s.leaveEngines(ctx) })
+	all.Go(func() { s.cleanFormerEngines(ctx) })
 	all.Wait()
 	s.cleanImages(ctx)
 }
@@ -61,14 +61,14 @@ func (s *Sandboxes) begin(ctx context.Context) {
 func (s *Sandboxes) cleanImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
-	var keep []string // one list for all engines, because two addresses may belong to the same engine
+	var keep []string // images of all engines, because two addresses may lead to the same engine
 	for _, b := range s.configured {
 		if b.Launcher == nil {
 			continue
 		}
 		images, err := b.Launcher.Images(ctx)
 		if err != nil {
-			return // prepare logs the error; without a complete list, remove nothing
+			return // the list would be incomplete, and images in use would be removed; prepare logs the error
 		}
 		keep = append(keep, images...)
 	}
@@ -101,7 +101,7 @@ func (s *Sandboxes) clean(ctx context.Context) {
 	}
 }
 
-// engineIDs returns the IDs of the engines that answer.
+// engineIDs asks all engines for their IDs. The result lacks engines that do not answer.
 func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	var mu sync.Mutex
 	ids := map[*docker.Engine]string{}
@@ -122,8 +122,8 @@ func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	return ids
 }
 
-// levelOf returns the level at which to log that an engine does not answer. It is lower if no sandbox in the engine is
-// needed; see Sandbox.matters.
+// levelOf returns the log level for the message that an engine does not answer. The message is a warning only if a
+// sandbox in this engine matters; see Sandbox.matters.
 func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	if slices.ContainsFunc(s.configured, func(b *Sandbox) bool { return b.Engine == e && b.matters() }) {
 		return slog.LevelWarn
@@ -131,9 +131,9 @@ func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	return slog.LevelDebug
 }
 
-// keeps returns a filter for names of sandboxes whose containers must stay in engine e. It accepts the configured
-// sandboxes of e, and of other addresses of the same engine. To be safe, it also accepts sandboxes of engines that do
-// not answer.
+// keeps returns a function that reports whether the container of a sandbox must stay in engine e. The containers of
+// configured sandboxes must stay, even if their address of the engine differs from that of e. If an engine does not
+// answer, the containers of its sandboxes must stay, too.
 func (s *Sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
 	return func(name string) bool {
 		in := cli.Sandbox(name)
@@ -163,7 +163,7 @@ func (s *Sandboxes) retire(ctx context.Context) {
 	}
 }
 
-// prepare builds the image of a sandbox if it is missing, because a turn should not have to wait for that.
+// prepare builds the image of a sandbox if the image is missing, so that no turn has to wait for the build.
 func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	looking, cancel := context.WithTimeout(ctx, cleanWait)
 	status, err := b.Launcher.Status(looking)
@@ -186,8 +186,8 @@ func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	}
 }
 
-// enginesFile contains the engines that ductor has used. With it, ductor can clean up engines that no sandbox uses any
-// more.
+// enginesFile lists the engines that ductor has used. If no sandbox uses one of them any more, ductor can still clean
+// it up.
 const enginesFile = "engines.json"
 
 func (s *Sandboxes) enginesPath() string { return s.path(filepath.Join(dockerDir, enginesFile)) }
@@ -208,8 +208,8 @@ func (s *Sandboxes) formerEngines() ([]docker.EngineOptions, error) {
 	return slices.DeleteFunc(all, func(o docker.EngineOptions) bool { return s.engines[o] != nil }), nil
 }
 
-// noteEngines stores the engines in use, and those former engines that could not be cleaned up.
-func (s *Sandboxes) noteEngines(former []docker.EngineOptions) error {
+// saveEngines stores the list of engines: those in use, and former ones that could not be cleaned up.
+func (s *Sandboxes) saveEngines(former []docker.EngineOptions) error {
 	all := append(slices.Collect(maps.Keys(s.engines)), former...)
 	slices.SortFunc(all, func(a, b docker.EngineOptions) int { return cmp.Compare(a.Host+a.Cert, b.Host+b.Cert) })
 	raw, err := json.Marshal(all)
@@ -219,8 +219,9 @@ func (s *Sandboxes) noteEngines(former []docker.EngineOptions) error {
 	return rooted.ReplaceFile(s.enginesPath(), raw, nil)
 }
 
-// leaveEngines cleans up former engines. If an engine does not answer, the next start of ductor tries again.
-func (s *Sandboxes) leaveEngines(ctx context.Context) {
+// cleanFormerEngines cleans up the engines that no sandbox uses any more. If an engine does not answer, the next start
+// of ductor tries again.
+func (s *Sandboxes) cleanFormerEngines(ctx context.Context) {
 	former, err := s.formerEngines()
 	if err != nil {
 		s.log.Warn("read which engines were used", "err", err)
@@ -239,7 +240,7 @@ func (s *Sandboxes) leaveEngines(ctx context.Context) {
 	if len(former)+len(s.engines) == 0 {
 		return
 	}
-	if err := s.noteEngines(left); err != nil {
+	if err := s.saveEngines(left); err != nil {
 		s.log.Warn("save which engines are used", "err", err)
 	}
 }
@@ -256,8 +257,8 @@ func (s *Sandboxes) leaveEngine(ctx context.Context, o docker.EngineOptions, use
 	return errors.Join(s.empty(ctx, e, used), e.Close())
 }
 
-// empty removes ductor's containers and images from a former engine. It does nothing if a sandbox still uses the same
-// engine through another address.
+// empty removes ductor's containers and images from a former engine. It does nothing if a sandbox uses the same engine
+// under another address.
 func (s *Sandboxes) empty(ctx context.Context, e *docker.Engine, used map[*docker.Engine]string) error {
 	id, err := e.ID(ctx)
 	if err != nil {

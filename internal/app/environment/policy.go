@@ -17,7 +17,7 @@ import (
 type Policy struct {
 	projects []projectDir
 	sandbox  config.Sandbox
-	any      bool // whether the configuration uses a sandbox
+	any      bool // whether any directory has a sandbox
 }
 
 // projectDir is a directory of a project. Symbolic links in it are resolved when ductor starts, before an agent can
@@ -53,8 +53,8 @@ func (p Policy) Of(dir string, conv orchestrator.ConversationID) cli.Sandbox {
 	return ""
 }
 
-// sandboxFor returns the name of a project's sandbox. If each conversation has its own container, it returns the name
-// of the sandbox of conv.
+// sandboxFor returns the name of a project's sandbox. If each conversation has its own container, the name includes the
+// conversation.
 func (p Policy) sandboxFor(name string, conv orchestrator.ConversationID) cli.Sandbox {
 	if p.sandbox.Named(name).Isolation == docker.IsolationConversation {
 		return cli.Sandbox(name).For(conv.Key())
@@ -83,8 +83,8 @@ func (p Policy) docker(name string) bool {
 	return p.sandbox.Named(name).Mode == orchestrator.SandboxDocker
 }
 
-// project returns the project that contains dir. A path and its resolved form may belong to different projects. Then
-// the project with a sandbox wins, because an agent may have created the symbolic links.
+// project returns the project that contains dir. If dir contains symbolic links, dir and its resolved form may belong
+// to different projects. Then project prefers the one with a sandbox, because an agent may have created the links.
 func (p Policy) project(dir string) string {
 	if len(p.projects) == 0 {
 		return config.DefaultSandbox

@@ -10,24 +10,23 @@ import (
 	"ductor/internal/runner"
 )
 
-// Runs gives access to the runs of agents in one environment. Name is empty for this machine.
+// Runs gives access to the runs of agents in one environment. Name is the name of a sandbox, or empty for this machine.
 type Runs struct {
 	Name string
 	Root *runner.Client
 }
 
-// lookWait limits how long Running waits for one sandbox.
 const lookWait = 10 * time.Second
 
-// Running returns the sandboxes in which agents may be running. It writes messages about unreachable sandboxes to
-// notes.
-func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (runs []Runs) {
+// Running returns the sandboxes in which agents may be running. If a sandbox is unreachable, Running writes a message
+// to warnings.
+func (s *Sandboxes) Running(ctx context.Context, warnings io.Writer) (runs []Runs) {
 	for _, b := range s.All() {
 		if !b.matters() {
 			continue
 		}
 		if b.Launcher == nil {
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be reached: %v\n", b.Name, b.Err)
+			fmt.Fprintf(warnings, "ductor: the sandbox %s cannot be reached: %v\n", b.Name, b.Err)
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, lookWait)
@@ -37,9 +36,9 @@ func (s *Sandboxes) Running(ctx context.Context, notes io.Writer) (runs []Runs) 
 		case status.Is == docker.StateRunning:
 			runs = append(runs, Runs{Name: b.Name, Root: b.Launcher.Runs()})
 		case status.Is == docker.StatePaused:
-			fmt.Fprintf(notes, "ductor: the sandbox %s is paused and was skipped\n", b.Name)
+			fmt.Fprintf(warnings, "ductor: the sandbox %s is paused and was skipped\n", b.Name)
 		case err != nil:
-			fmt.Fprintf(notes, "ductor: the sandbox %s cannot be reached: %v\n", b.Name, err)
+			fmt.Fprintf(warnings, "ductor: the sandbox %s cannot be reached: %v\n", b.Name, err)
 		}
 	}
 	return runs

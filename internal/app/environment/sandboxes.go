@@ -28,8 +28,8 @@ const (
 	GeminiDir  = "gemini"  // settings for starting Gemini
 	ProbesDir  = "probes"  // empty; agents run there when ductor checks their log-in and models
 	HomesDir   = "homes"   // home directories of sessions on this machine
-	dockerDir  = "docker"  // facts about containers
-	seedsDir   = "seeds"   // in dockerDir: files for sandboxes, derived from files of the user who runs ductor
+	dockerDir  = "docker"  // files in which ductor stores facts about containers
+	seedsDir   = "seeds"   // below dockerDir: files for sandboxes that ductor derives from files of its user
 	programDir = "program" // a ductor-runner that ductor itself has built
 )
 
@@ -44,8 +44,8 @@ type Sandboxes struct {
 	small      smallProgram
 }
 
-// Sandbox is the sandbox of a project, or the default sandbox of all other directories. With
-// docker.IsolationConversation, each conversation has its own container; a Sandbox can then also be the sandbox of a
+// Sandbox is a sandbox in which agents run: of one project, or of all directories without their own sandbox. With
+// docker.IsolationConversation, each conversation has its own container. A Sandbox can then also be the sandbox of a
 // single conversation.
 type Sandbox struct {
 	Name     string
@@ -54,7 +54,7 @@ type Sandbox struct {
 	Launcher *docker.Launcher // nil if the sandbox cannot be used
 	Err      error            // reason if the sandbox cannot be used; an error of package docker
 	Seeds    []docker.Seed
-	source   *docker.Engine // engine from which the image is copied, or nil
+	source   *docker.Engine // the engine from which ductor copies the image; nil if it does not copy the image
 	small    func(context.Context) error
 }
 
@@ -66,17 +66,19 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	return b.small(ctx)
 }
 
-// matters reports whether agents use the sandbox by default, or it already has a container. Other sandboxes exist only
-// for jobs that require one.
+// matters reports whether ductor should prepare the sandbox, and warn if it does not work. It returns true if agents
+// use the sandbox by default, or if the sandbox already has a container. All other sandboxes exist only for jobs that
+// require one.
 func (b *Sandbox) matters() bool {
 	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
 
-// inSandbox informs Claude that it runs in a container. Otherwise Claude refuses to bypass permissions as root.
+// The variable inSandbox tells Claude that it runs in a container. Otherwise Claude refuses to bypass permissions as
+// root.
 const inSandbox = "IS_SANDBOX=1"
 
-// OpenSandboxes opens the configured sandboxes. It does not contact an engine. A sandbox that cannot be used is no
-// error; its turns fail.
+// OpenSandboxes opens the configured sandboxes. It does not contact an engine. If a sandbox cannot be used,
+// OpenSandboxes returns no error, but the turns in this sandbox fail.
 func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 	s := &Sandboxes{cfg: cfg, log: log, engines: map[docker.EngineOptions]*docker.Engine{}, policy: NewPolicy(cfg)}
 	if !asksForSandbox(cfg) {
@@ -130,7 +132,7 @@ func asksForSandbox(cfg config.Config) bool {
 
 func (s *Sandboxes) path(name string) string { return filepath.Join(s.cfg.Storage.Dir, name) }
 
-// shared returns the directories of ductor that containers must be able to read.
+// shared returns the directories of ductor that agents in containers read.
 func (s *Sandboxes) shared() []string {
 	return []string{s.path(UploadsDir), s.path(PromptsDir), s.path(GeminiDir), s.path(ProbesDir)}
 }
@@ -211,8 +213,8 @@ func Owner(cfg config.Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// projects returns the directories in which agents work in a sandbox. Each is listed as configured and with symbolic
-// links resolved, because a container does not contain the links.
+// projects returns the directories in which agents work in a sandbox. A directory with symbolic links appears twice: as
+// configured, and with the links resolved. The container needs both paths, because the links do not exist there.
 func (s *Sandboxes) projects(b *Sandbox) []string {
 	var named []string
 	if p, ok := s.cfg.Sandbox.Projects[cli.Sandbox(b.Name).Name()]; ok {
@@ -220,7 +222,7 @@ func (s *Sandboxes) projects(b *Sandbox) []string {
 	} else {
 		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
 			_, err := os.Stat(root)
-			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work in a missing directory
+			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work in it
 		})
 	}
 	var dirs []string
@@ -251,8 +253,8 @@ func (s *Sandboxes) Configured() []*Sandbox { return s.configured }
 // Policy returns the policy that chooses the environment for a directory.
 func (s *Sandboxes) Policy() Policy { return s.policy }
 
-// RunLauncher returns a launcher that starts agents in the sandbox. If the sandbox cannot be used, all methods of the
-// launcher return the reason.
+// RunLauncher returns a launcher that starts agents in the sandbox. If the sandbox cannot be used, every method of the
+// launcher returns the field Err.
 func (b *Sandbox) RunLauncher() cli.Launcher {
 	if b.Launcher == nil {
 		return unavailable{b.Err}

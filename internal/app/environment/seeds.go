@@ -30,8 +30,8 @@ type agentSeeds struct {
 	seeds []cli.HomeSeed
 }
 
-// homeSeeds returns the files that new home directories need: the log-ins of the user who runs ductor, and settings
-// that prevent questions when an agent starts.
+// homeSeeds returns the files that a new home directory needs: copies of the log-ins of the user who runs ductor, and
+// settings because of which an agent asks no questions at its start.
 func homeSeeds(agents config.Agents) []agentSeeds {
 	home, env := OwnerHome(), os.Environ()
 	if home == "" {
@@ -67,8 +67,8 @@ func openHomes(cfg config.Config) (*host.Homes, error) {
 	return host.OpenHomes(host.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, HomesDir), Seeds: seeds})
 }
 
-// seedsOf returns the files of this machine that ductor copies into the home of a sandbox. Files that must differ from
-// the original are written to dir.
+// seedsOf returns the files of this machine that ductor copies into the home of a sandbox. If the copy must differ from
+// the original, seedsOf writes the copy to dir.
 func seedsOf(set docker.Settings, agents config.Agents, dir string) ([]docker.Seed, error) {
 	var seeds []docker.Seed
 	if set.Logins == docker.LoginsCopy {

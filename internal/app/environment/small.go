@@ -27,7 +27,7 @@ import (
 // smallName is the small program that runs agents, in containers and on this machine. It needs less memory than ductor.
 const smallName = "ductor-runner"
 
-// embeddedDir is the directory of embedded that contains ductor-runner.
+// embeddedDir is the directory of the embedded program.
 const embeddedDir = "program"
 
 // smallProgram is the location of ductor-runner, and how to install it.
@@ -38,7 +38,8 @@ type smallProgram struct {
 }
 
 // findSmall finds ductor-runner. It tries these places in order: the copy embedded in a release, the directory of this
-// program, PATH, and the storage directory. In the last case, ductor has compiled it or must still do so.
+// program, PATH, and the storage directory. The storage directory is the place for a ductor-runner that ductor itself
+// compiles. So if findSmall finds the program nowhere else, its result contains the function that compiles it.
 func findSmall(cfg config.Config) smallProgram {
 	dir := filepath.Join(cfg.Storage.Dir, programDir)
 	if files, err := fs.Glob(embedded, embeddedDir+"/"+smallName+"-*"); err == nil && len(files) == 1 {
@@ -90,8 +91,8 @@ func besideOwn() string {
 	return filepath.Join(filepath.Dir(own), smallName)
 }
 
-// maker installs a program in a directory. The file's name identifies its source, and a symbolic link with a fixed name
-// refers to the file. Safe for concurrent use, even by several processes.
+// maker installs a program in a directory. The name of the program's file depends on its content or source. A symbolic
+// link with a fixed name leads to the file. Safe for concurrent use, even by several processes.
 type maker struct {
 	dir   string
 	file  string
@@ -121,12 +122,12 @@ func (m *maker) make(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a directory for %s: %w", smallName, err)
 	}
-	defer func() { _ = os.RemoveAll(work) }() // on failure, it only takes space
+	defer func() { _ = os.RemoveAll(work) }()
 	program, link := filepath.Join(work, "program"), filepath.Join(work, "link")
 	if err := m.write(ctx, program); err != nil {
 		return err
 	}
-	if err := syncFile(program); err != nil { // later starts assume that this file is complete
+	if err := syncFile(program); err != nil { // after a crash, the next start must not find an incomplete file
 		return fmt.Errorf("keep %s: %w", smallName, err)
 	}
 	before, _ := os.Readlink(m.path()) // empty if nothing was installed
@@ -156,11 +157,12 @@ type builder struct {
 }
 
 const (
-	goPlace   = "/usr/local/go/bin/go" // for systemd services, whose PATH is short
-	endOfPipe = 5 * time.Second        // how long children of the Go tool may keep its output open
+	goPlace   = "/usr/local/go/bin/go" // tried after PATH, because the PATH of systemd services is short
+	endOfPipe = 5 * time.Second        // how long children of the Go tool may write output after the tool has exited
 )
 
-// build compiles ductor-runner without using the network. Its errors are of type *docker.Error, which contains a fix.
+// build compiles ductor-runner without using the network. All its errors are of type *docker.Error, and describe how a
+// user can fix the problem.
 func (b builder) build(ctx context.Context, path string) error {
 	const args = "build ./cmd/" + smallName
 	byHand := "run in the source of ductor: CGO_ENABLED=0 go build -o " + besideOwn() + " ./cmd/" + smallName
@@ -193,7 +195,8 @@ func (b builder) build(ctx context.Context, path string) error {
 	return nil
 }
 
-// goEnv returns the environment of the Go tool. It produces a static program, using only modules on this machine.
+// goEnv returns an environment for the Go tool. In this environment, the tool compiles static programs and does not
+// download modules.
 func goEnv() []string {
 	env := []string{"CGO_ENABLED=0", "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off"}
 	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "GOCACHE",
@@ -225,7 +228,7 @@ func ownID() string {
 	defer f.Close()
 	var note []byte
 	if s := f.Section(".note.go.buildid"); s != nil {
-		note, _ = s.Data() // an unreadable note counts as none
+		note, _ = s.Data()
 	}
 	sum := sha256.Sum256(note)
 	return hex.EncodeToString(sum[:6])
@@ -237,7 +240,7 @@ func HostRunner(ctx context.Context, cfg config.Config, log *slog.Logger) runner
 	small := findSmall(cfg)
 	if small.make != nil {
 		if small.slow {
-			return runner.Options{} // compiling it takes too long; only sandboxes need it
+			return runner.Options{} // do not compile now: it takes long, and only sandboxes require ductor-runner
 		}
 		if err := small.make(ctx); err != nil {
 			log.Warn("ductor itself runs the agents, since ductor-runner failed", "err", err)

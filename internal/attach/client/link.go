@@ -104,7 +104,7 @@ func (c *connection) next() (wire.Message, error) {
 	return m, nil
 }
 
-// batch waits for a message. It returns this message and all others that have already arrived.
+// batch waits for a message. It returns this message and all further messages that have already arrived.
 func (c *connection) batch() ([]wire.Message, error) {
 	var all []wire.Message
 	for {
@@ -123,9 +123,9 @@ func (c *connection) batch() ([]wire.Message, error) {
 	}
 }
 
-// follow keeps a connection to ductor open, and calls happened for each event, until ctx ends or ductor refuses the
-// connection. If the first attempt to connect fails, follow returns the error. Later it retries.
-func follow(ctx context.Context, dir string, happened func(event)) error {
+// follow stays connected to ductor until ctx ends or ductor refuses the connection. It calls onEvent for each event of
+// the connection. If the first attempt to connect fails, follow returns the error. It retries after all later failures.
+func follow(ctx context.Context, dir string, onEvent func(event)) error {
 	for pause := time.Duration(0); ; {
 		c, err := dial(ctx, dir)
 		var refused refusal
@@ -134,7 +134,7 @@ func follow(ctx context.Context, dir string, happened func(event)) error {
 			return err
 		case err == nil:
 			pause = firstPause
-			if err = c.pump(ctx, happened); errors.As(err, &refused) {
+			if err = c.pump(ctx, onEvent); errors.As(err, &refused) {
 				return err
 			}
 		default:
@@ -148,15 +148,15 @@ func follow(ctx context.Context, dir string, happened func(event)) error {
 	}
 }
 
-func (c *connection) pump(ctx context.Context, happened func(event)) error {
+func (c *connection) pump(ctx context.Context, onEvent func(event)) error {
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	defer c.Close()
-	happened(event{up: c})
-	defer happened(event{lost: true})
+	onEvent(event{up: c})
+	defer onEvent(event{lost: true})
 	for {
 		messages, err := c.batch()
 		if len(messages) > 0 {
-			happened(event{messages: messages})
+			onEvent(event{messages: messages})
 		}
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ func (c *connection) pump(ctx context.Context, happened func(event)) error {
 	}
 }
 
-// find returns the key of a conversation. name is its key, its title, or the beginning of its title.
+// find asks ductor for its conversations, and returns the key of the one that name identifies; see match.
 func find(ctx context.Context, dir, name string) (string, error) {
 	c, err := dial(ctx, dir)
 	if err != nil {

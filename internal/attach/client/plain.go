@@ -20,7 +20,7 @@ var errFailed = errors.New("a turn did not end well; its last line above says wh
 func printLines(ctx context.Context, o Options) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	p := &lines{session: newSession(o), printer: screen.NewPrinter(o.ascii()), out: o.Out}
+	p := &linePrinter{session: newSession(o), printer: screen.NewPrinter(o.ascii()), out: o.Out}
 	events, prompts, followed := make(chan event), make(chan string), make(chan error, 1)
 	go func() {
 		followed <- follow(ctx, o.Dir, func(e event) {
@@ -30,8 +30,8 @@ func printLines(ctx context.Context, o Options) error {
 			}
 		})
 	}()
-	go readPrompts(ctx, o.In, o.Lines, prompts) // if no input arrives, this goroutine runs until the process exits
-	for !p.over() {
+	go readPrompts(ctx, o.In, o.Lines, prompts) // without input, this goroutine runs until the process exits
+	for !p.finished() {
 		var err error
 		select {
 		case e := <-events:
@@ -55,9 +55,9 @@ func printLines(ctx context.Context, o Options) error {
 	return nil
 }
 
-// readPrompts reads prompts until the end of in. If each is set, each line is a prompt. Otherwise the whole input is
-// one prompt.
-func readPrompts(ctx context.Context, in io.Reader, each bool, prompts chan<- string) {
+// readPrompts reads prompts until the end of in. If perLine is true, each line is a prompt. Otherwise the whole input
+// is one prompt.
+func readPrompts(ctx context.Context, in io.Reader, perLine bool, prompts chan<- string) {
 	defer close(prompts)
 	pass := func(text string) {
 		if strings.TrimSpace(text) != "" {
@@ -67,7 +67,7 @@ func readPrompts(ctx context.Context, in io.Reader, each bool, prompts chan<- st
 			}
 		}
 	}
-	if !each {
+	if !perLine {
 		all, _ := io.ReadAll(io.LimitReader(in, wire.MaxPrompt+1)) // ductor refuses longer prompts anyway
 		pass(string(all))
 		return
@@ -81,18 +81,18 @@ func readPrompts(ctx context.Context, in io.Reader, each bool, prompts chan<- st
 	}
 }
 
-// lines prints a conversation as plain lines.
-type lines struct {
+// linePrinter prints a conversation as plain lines.
+type linePrinter struct {
 	*session
 	printer *screen.Printer
 	out     io.Writer
-	own     []string // turns of prompts from the input that have not ended
-	asked   int      // number of prompts and commands from the input
+	own     []string // IDs of unfinished turns whose prompts came from the input
+	asked   int      // number of prompts and commands in the input so far
 	ended   bool     // the input has ended
 	failed  bool     // the turn of a prompt failed
 }
 
-func (p *lines) submit(text string) {
+func (p *linePrinter) submit(text string) {
 	p.asked++
 	requests := p.screen.Submit(text)
 	for _, r := range requests {
@@ -103,8 +103,8 @@ func (p *lines) submit(text string) {
 	p.send(requests)
 }
 
-func (p *lines) event(e event) error {
-	p.happened(e)
+func (p *linePrinter) event(e event) error {
+	p.handleEvent(e)
 	for _, m := range e.messages {
 		if m.Reply != nil && m.Reply.Error != "" {
 			p.failed = true
@@ -117,8 +117,8 @@ func (p *lines) event(e event) error {
 	return nil
 }
 
-// over reports whether the input has ended and the turns of all its prompts have ended, too.
-func (p *lines) over() bool {
+// finished reports whether the input and the turns of all its prompts have ended.
+func (p *linePrinter) finished() bool {
 	for _, turn := range p.own {
 		if state := p.printer.State(turn); state.Over() && state != "" {
 			p.failed = p.failed || state != wire.StateDone && state != wire.StateSteered

@@ -21,8 +21,7 @@ type session struct {
 
 func newSession(o Options) *session { return &session{screen: screen.New(o.Conversation, rand.Text)} }
 
-// happened handles an event of the connection.
-func (s *session) happened(e event) {
+func (s *session) handleEvent(e event) {
 	switch {
 	case e.up != nil:
 		s.link = e.up
@@ -35,7 +34,7 @@ func (s *session) happened(e event) {
 	}
 }
 
-// send sends requests. If that fails, the screen repeats them when the client has reconnected.
+// send sends requests. If it fails, the screen sends the requests again after a reconnect.
 func (s *session) send(requests []wire.Request) {
 	if s.link != nil && len(requests) > 0 && s.link.send(requests...) != nil {
 		_ = s.link.Close() // the reading goroutine then gets an error and reconnects
@@ -66,7 +65,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, tea.Quit
 		}
 	case event:
-		m.happened(msg)
+		m.handleEvent(msg)
 	}
 	return m, nil
 }
@@ -82,7 +81,8 @@ func (m model) View() tea.View {
 	return v
 }
 
-// fillTerminal shows a conversation in the whole terminal until the user leaves, ctx ends, or ductor refuses.
+// fillTerminal shows a conversation in the whole terminal until the user leaves, ctx ends, or ductor refuses the
+// connection.
 func fillTerminal(ctx context.Context, o Options) error {
 	following, leave := context.WithCancel(ctx)
 	defer leave()

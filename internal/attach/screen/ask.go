@@ -9,21 +9,21 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostAsked limits the text of a request, in bytes. The user cannot allow a longer request in a terminal.
+// mostAsked is the maximum size of a request that a user can allow in a terminal, in bytes.
 const mostAsked = 128 << 10
 
-// ask is an open approval on the screen. It records how far the user has read it, and the user's choices so far.
+// ask is an open approval on the screen. It records which rows the user has read, and which choices the user has made.
 type ask struct {
 	wire.Approval
 	text []row // the complete request
 
 	rows    []row      // text, broken into rows
-	look    Look       // the look for which rows was computed
+	look    Look       // size and style of the screen for which rows was computed
 	top     int        // index of the first row on the screen
-	read    int        // number of rows that were on the screen so far
+	read    int        // number of rows, from the first, that the user has seen
 	shown   int        // number of rows on the screen
 	choice  int        // index of the option under the cursor
-	marked  []string   // chosen labels, if the question allows several
+	marked  []string   // labels chosen so far, if the current question allows several
 	answers [][]string // answers to the earlier questions
 }
 
@@ -41,7 +41,7 @@ func (k *ask) replace(a wire.Approval) {
 	}
 }
 
-// question returns the current question, or nil if k requests permission.
+// question returns the question that the user must answer next. It returns nil if the agent requests permission.
 func (k *ask) question() *wire.Question {
 	if k.Asks != nil || len(k.answers) >= len(k.Questions) {
 		return nil
@@ -49,8 +49,8 @@ func (k *ask) question() *wire.Question {
 	return &k.Questions[len(k.answers)]
 }
 
-// describe returns the complete text of the request. Only names of fields begin in the first column, so that a value
-// cannot look like another field.
+// describe returns the complete text of the request. All values are indented, so that a line of a value cannot look
+// like the name of another field.
 func (k *ask) describe() []row {
 	var rows []row
 	part := func(s style, name, value string, of func(line string) style) {
@@ -108,8 +108,8 @@ func (k *ask) describe() []row {
 	return rows
 }
 
-// lines returns the rows of the request. If the width has changed, it breaks the text again, and all rows count as
-// unread.
+// lines returns the rows of the request. After a change of the width, it breaks the text into new rows, and the user
+// must read all of them again.
 func (k *ask) lines(look Look) []row {
 	if look.Height = 0; k.rows != nil && look == k.look {
 		return k.rows
@@ -138,7 +138,7 @@ func (k *ask) page(look Look, height int) []row {
 	return rows[k.top:end]
 }
 
-// whyShut explains why the user can only deny the request. It returns "" if the user can allow it.
+// whyShut returns the reason why the user can only deny the request, or "" if the user can allow it.
 func (k *ask) whyShut() string {
 	size := 0
 	for _, line := range k.text {
@@ -162,8 +162,8 @@ func (k *ask) unread() bool { return k.rows == nil || k.read < len(k.rows) }
 type option struct {
 	label  string
 	choice wire.Choice
-	needs  focus // the input that the user must fill in first; onPrompt for none
-	done   bool  // ends the choice for a question with several answers
+	needs  focus // where the user must type a text first; onPrompt if no text is necessary
+	done   bool  // the option "done" below a question that allows several answers
 }
 
 // options lists the current choices.
@@ -226,8 +226,8 @@ func (k *ask) answerOptions() []option {
 	return all
 }
 
-// choose applies the option under the cursor. text is the text that the user typed for it. choose returns the decision,
-// or nil if the user must choose more.
+// choose applies the option under the cursor. The parameter text is what the user typed for this option. choose returns
+// nil if the user must choose more, and otherwise the decision.
 func (k *ask) choose(text string) *wire.Decide {
 	all := k.options()
 	if k.choice >= len(all) {

@@ -13,7 +13,7 @@ import (
 // them.
 const mostBlocks = 300
 
-// block is a turn, or a notice or decision between turns.
+// block is a part of the conversation: a turn, or a note (a notice or a decision) between two turns.
 type block struct {
 	at   time.Time
 	turn *turn
@@ -29,18 +29,18 @@ func (b block) all() []*item {
 
 // conversation is the state of a conversation, as received from ductor, and the user's scroll position in it.
 type conversation struct {
-	about  wire.Snapshot // without Entries, Approvals and Notices
+	about  wire.Snapshot // the newest Snapshot, without Entries, Approvals and Notices
 	blocks []block
 	queue  []wire.Entry // waiting turns
 	asks   []*ask       // open approvals
 	from   *item        // last visible item; nil if the end of the conversation is visible
-	upto   int          // number of rows of the item from that are above the bottom of the screen
+	upto   int          // number of rows of the item `from` that are above the bottom of the screen
 	page   int          // number of rows of the conversation on the screen
-	// number of rows by which the next View scrolls up; negative for down
+	// number of rows to scroll up when the screen is next computed; negative for down
 	scrolled int
 }
 
-// snapshot merges a Snapshot into the current state, as the comment of package wire describes.
+// snapshot merges a Snapshot into the current state. The comment of package wire contains the rules.
 func (c *conversation) snapshot(s wire.Snapshot) {
 	old := c.asks
 	c.queue, c.asks = nil, nil
@@ -49,8 +49,8 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 		listed[e.Turn] = true
 		c.entry(e)
 	}
-	// Remove unfinished turns that ductor no longer lists. After a crash, ductor may have lost a turn, and will get its
-	// message from Telegram again.
+	// Remove unfinished turns that ductor no longer lists. ductor may have lost such a turn in a crash. Telegram then
+	// sends the prompt to ductor again, as a new turn.
 	c.blocks = slices.DeleteFunc(c.blocks, func(b block) bool {
 		return b.turn != nil && !b.turn.State.Over() && !listed[b.turn.Turn]
 	})
@@ -68,7 +68,7 @@ func (c *conversation) snapshot(s wire.Snapshot) {
 	c.about = s
 }
 
-// entry shows the new state of a turn. It adds a waiting turn to the queue, and all others to the blocks.
+// entry applies a new state of a turn. A waiting turn goes into the queue, any other turn into the blocks.
 func (c *conversation) entry(e wire.Entry) {
 	c.queue = slices.DeleteFunc(c.queue, func(q wire.Entry) bool { return q.Turn == e.Turn })
 	t := c.turn(e.Turn)
@@ -91,7 +91,7 @@ func (c *conversation) add(b block) {
 	c.blocks = slices.Delete(c.blocks, 0, max(len(c.blocks)-mostBlocks, 0))
 }
 
-// turn returns the turn with this id if it is running or has ended, and otherwise nil.
+// turn returns the turn with this ID. It returns nil if the turn is unknown or waits in the queue.
 func (c *conversation) turn(id string) *turn {
 	for _, b := range slices.Backward(c.blocks) {
 		if b.turn != nil && b.turn.Turn == id {
@@ -170,7 +170,7 @@ func decisionOf(a wire.Approval) string {
 	return text
 }
 
-// apply applies a change to its turn.
+// apply applies a message about a turn.
 func (c *conversation) apply(m wire.Message) {
 	with := func(id string, f func(t *turn)) {
 		if t := c.turn(id); t != nil {

@@ -12,16 +12,16 @@ const (
 	mostLine = 4 << 10   // bytes of a line; longer lines are split
 )
 
-// growing is a text that grows while ductor sends it. It caches the screen rows of the text for one width, so appending
-// costs time only for the new text.
+// growing is a text that grows while ductor sends it. It caches the rows of the text, so that an appended text does not
+// cost time for the whole text.
 type growing struct {
 	how   wrapping
 	style func(line string) style // nil for a text without styles
 	text  []byte                  // the received text, at most mostText bytes
 
-	look  Look // the look for which the rows were computed
-	ends  int  // number of bytes of text in complete lines
-	whole int  // number of rows for these complete lines
+	look  Look // size and style of the screen for which the rows were computed
+	ends  int  // number of bytes of the text that belong to complete lines
+	whole int  // number of rows of the complete lines
 	rows  []row
 }
 
@@ -75,11 +75,11 @@ func (g *growing) lines(look Look) []row {
 		if !whole {
 			break
 		}
-		g.rows = append(g.rows, g.broken(strings.TrimSuffix(string(line), "\n"))...)
+		g.rows = append(g.rows, g.breakLine(strings.TrimSuffix(string(line), "\n"))...)
 		g.ends, g.whole = g.ends+len(line), len(g.rows)
 	}
 	if rest := g.text[g.ends:]; len(rest) > 0 {
-		g.rows = append(g.rows, g.broken(string(rest))...)
+		g.rows = append(g.rows, g.breakLine(string(rest))...)
 	}
 	rows := g.rows
 	for len(rows) > 0 && strings.TrimSpace(rows[len(rows)-1].text) == "" {
@@ -88,8 +88,8 @@ func (g *growing) lines(look Look) []row {
 	return rows
 }
 
-// broken breaks a line into rows.
-func (g *growing) broken(line string) []row {
+// breakLine breaks a line into rows.
+func (g *growing) breakLine(line string) []row {
 	line = g.look.clean(line)
 	of := normal
 	if g.style != nil {

@@ -18,22 +18,22 @@ const (
 	ofNote     kind = "note"
 )
 
-// outputRows limits the rows of a tool's output, unless the user opens outputs.
+// outputRows limits the rows of a tool's output. The limit does not apply while the user shows complete outputs.
 const outputRows = 8
 
 // item is a part of a conversation on the screen, such as a prompt, a piece of the answer or a tool.
 type item struct {
 	kind   kind
-	id     string // unique in its turn; empty for thoughts and notes
+	id     string // unique among the items of the turn; empty for thoughts and notes
 	offset int    // position in the answer, in bytes
 	head   string // the first line, such as the title of a tool
-	long   string // arguments of a tool; shown if the user opens outputs
+	long   string // arguments of a tool; visible only while the user shows complete outputs
 	tail   string // the last line, such as the result of a tool
 	mark   mark
 	body   growing
 }
 
-// mark is the state of an item, shown as a symbol.
+// mark is the state of an item. The screen shows it as a symbol.
 type mark string
 
 const (
@@ -67,11 +67,11 @@ func diffStyle(line string) style {
 	return normal
 }
 
-// drawn is an item, broken into rows for one width.
+// drawn is an item that was broken into rows.
 type drawn struct {
 	look       Look
 	head, tail []string // with escape codes
-	before     string   // prefix of each row of body, with escape codes
+	before     string   // prefix of every row of the body, with escape codes
 	body       []row
 	style      style // default style of the rows of body
 }
@@ -95,7 +95,7 @@ func (d drawn) rows(from, to int) []string {
 	return out
 }
 
-// draw breaks an item into rows. If open is set, they include the complete output and arguments of a tool.
+// draw breaks an item into rows. If open is true, the rows include all output and arguments of a tool.
 func (it *item) draw(look Look, open bool) drawn {
 	look.Height = 0
 	d, inner := drawn{look: look}, look

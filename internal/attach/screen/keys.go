@@ -17,8 +17,9 @@ func (s *Screen) editor() *editor {
 	return &s.words
 }
 
-// Key handles a key. name is the name of the key, such as "enter", and text is the text that the key types. Key returns
-// the requests to send to ductor. leave is true if the user wants to leave the conversation.
+// Key handles a key. The parameter name is the name of the key, such as "enter". The parameter text is what the key
+// types. Key returns the requests to send to ductor. The result leave is true if the user wants to leave the
+// conversation.
 func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 	switch name {
 	case "ctrl+c":
@@ -63,7 +64,7 @@ func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 		s.shown().scrolled += max(s.shown().page-1, 1)
 	case "pgdown":
 		s.shown().scrolled -= max(s.shown().page-1, 1)
-	case "up": // many terminals send this for the mouse wheel
+	case "up": // many terminals send this key for the mouse wheel
 		s.shown().scrolled++
 	case "down":
 		s.shown().scrolled--
@@ -94,7 +95,8 @@ func (s *Screen) enter() []wire.Request {
 	return s.decide(k, words)
 }
 
-// decide applies the option under the cursor of an approval.
+// decide applies the option under the cursor. It returns the decision as a request, or nil if the user must choose
+// more.
 func (s *Screen) decide(k *ask, words string) []wire.Request {
 	s.focus = onAsk
 	d := k.choose(words)
@@ -133,7 +135,7 @@ func (s *Screen) askKey(name string) []wire.Request {
 	return nil
 }
 
-// turnTo shows the next or the previous conversation.
+// turnTo switches to the next conversation (step 1) or to the previous one (step -1).
 func (s *Screen) turnTo(step int) []wire.Request {
 	if len(s.all) == 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// Printer converts messages from ductor to plain lines for other programs. Of the first Snapshot it prints only
-// unfinished turns and open approvals. It prints each later change once.
+// Printer converts messages from ductor to plain lines for other programs. It prints the unfinished turns and open
+// approvals of the first Snapshot. After that, it prints each change once.
 type Printer struct {
 	look  Look
 	out   strings.Builder
@@ -17,12 +17,12 @@ type Printer struct {
 	done  map[string]bool // tools, changes, notices and approvals that were printed
 }
 
-// printed is how much of a turn a Printer has printed.
+// printed is the state of a turn, and the part of the turn that a Printer has printed.
 type printed struct {
 	state  wire.State
 	answer []byte // the received answer
 	bytes  int    // number of printed bytes of answer
-	// numbers of printed tools and changes
+	// how many tools and changes were printed
 	tools, changes int
 }
 
@@ -72,7 +72,7 @@ func (p *Printer) print(prefix, text string) {
 	}
 }
 
-// once reports whether this is the first call for id.
+// once reports whether the Printer has not printed the object with this ID yet. It records the object as printed.
 func (p *Printer) once(id string) bool {
 	if p.done[id] {
 		return false
@@ -115,7 +115,7 @@ func (p *Printer) entry(e wire.Entry) {
 		t.state = e.State
 		return
 	}
-	over := e.State.Over() // the tools of an ended turn have other ids, so count them
+	over := e.State.Over() // an ended turn identifies its tools by other IDs, so skip as many as were printed
 	for i, tool := range e.Tools {
 		if over && i < t.tools {
 			continue
@@ -145,7 +145,8 @@ func (p *Printer) text(piece wire.Text) {
 	}
 }
 
-// replace replaces the answer after the first offset bytes. If that changes printed text, it prints the new text again.
+// replace changes the answer: text replaces everything after the first offset bytes. If printed text changes, the next
+// flush prints it again.
 func (p *Printer) replace(t *printed, offset int, text string) {
 	answer := append(t.answer[:min(offset, len(t.answer)):min(offset, len(t.answer))], text...)
 	if same := min(t.bytes, len(answer)); !bytes.Equal(answer[:same], t.answer[:same]) || same < t.bytes {
@@ -157,7 +158,8 @@ func (p *Printer) replace(t *printed, offset int, text string) {
 	t.answer = answer
 }
 
-// flush prints the new complete lines of the answer. If all is set, it also prints an incomplete last line.
+// flush prints the complete lines of the answer that were not printed yet. If all is true, it also prints an incomplete
+// last line.
 func (p *Printer) flush(t *printed, all bool) {
 	end := bytes.LastIndexByte(t.answer, '\n') + 1
 	if all {

@@ -13,7 +13,7 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// focus is the part of the screen that gets the user's keys.
+// focus is the part of the screen that receives the keys.
 type focus string
 
 // Values of focus.
@@ -29,7 +29,7 @@ const (
 type Pending struct {
 	Conversation string
 	wire.Request
-	edits string // for Cancel: the prompt that the user will edit when it has left the queue
+	edits string // in a Cancel request: the text of the canceled prompt, which the user wants to edit
 }
 
 // Screen is the state of an attached terminal. It is not safe for concurrent use.
@@ -39,8 +39,8 @@ type Screen struct {
 
 	all     []wire.Conversation
 	known   map[string]*conversation
-	at      string // conversation that is open in ductor
-	wanted  string // conversation that the user wants to see
+	at      string // key of the conversation that ductor has opened
+	wanted  string // key of the conversation that the user wants to see
 	pending []Pending
 
 	focus focus
@@ -132,13 +132,13 @@ func (s *Screen) ask() *ask {
 	return nil
 }
 
-// decided reports whether the user has decided the approval here and ductor has not replied yet.
+// decided reports whether the user has decided the approval in this terminal, but ductor has not replied yet.
 func (s *Screen) decided(id string) bool {
 	return slices.ContainsFunc(s.pending, func(p Pending) bool { return p.Decide != nil && p.Decide.Approval == id })
 }
 
-// reply handles ductor's answer to a request. If a prompt failed, its text returns to the input. After a command, reply
-// opens the conversation again, because the command may have changed its state.
+// reply handles ductor's reply to a request. If a prompt failed, its text returns to the input. A command may have
+// changed the conversation, so after a command reply opens the conversation again.
 func (s *Screen) reply(r wire.Reply) []wire.Request {
 	i := slices.IndexFunc(s.pending, func(p Pending) bool { return p.ID() == r.ID })
 	if i < 0 {

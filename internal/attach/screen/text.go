@@ -111,10 +111,10 @@ func (l Look) reveal(text string) string {
 	return b.String()
 }
 
-// one returns a text as a single line of at most width columns, cleaned and truncated.
+// one cleans a text and makes it a single line of at most width columns.
 func (l Look) one(text string, width int) string {
 	if limit := 1<<10 + 4*max(width, 0); len(text) > limit {
-		text = text[:limit] // the rest costs time and would not be shown
+		text = text[:limit] // a longer text would cost time, but not be visible
 	}
 	text = strings.Join(strings.Fields(l.clean(text)), " ")
 	return ansi.Truncate(text, max(width, 0), l.mark("…", "~"))
@@ -125,7 +125,7 @@ type wrapping string
 
 const (
 	atWords  wrapping = "words"
-	anywhere wrapping = "anywhere" // at any column; preserves all blanks
+	anywhere wrapping = "anywhere" // at any column, so that all blanks remain
 )
 
 // wrap breaks cleaned text into rows of at most width columns.

@@ -16,7 +16,7 @@ const mostItems = 1000
 
 // turn is a turn on the screen, with its prompt, answer, tools and changes.
 type turn struct {
-	wire.Entry        // without Answer, Tools and Changes; items contains them
+	wire.Entry        // Answer, Tools and Changes are empty, because items contains them
 	size       int    // length of the answer in bytes
 	status     string // activity of the agent other than text and tools
 	prompt     *item
@@ -31,11 +31,13 @@ func newTurn(e wire.Entry) *turn {
 	return t
 }
 
-// replace shows a new entry of the turn. If the entry is Replayed, it is incomplete, so the earlier items stay.
+// replace applies a new entry of the turn. If the field Replayed of the entry is true, the entry is incomplete, and the
+// current items stay.
 func (t *turn) replace(e wire.Entry) {
 	answer, tools, changes := e.Answer, e.Tools, e.Changes
 	e.Answer, e.Tools, e.Changes = "", nil, nil
-	// The tools of an ended turn come from the store, with other ids. If nothing has changed, do not replace the items.
+	// The entry of an ended turn comes from the store, which identifies tools by other IDs. If the turn has not
+	// changed, its items must not be replaced.
 	same := t.State.Over() && e.State == t.State && len(answer) == t.size
 	t.Entry = e
 	t.prompt.head, t.prompt.tail = headOf(e), strings.Join(e.Files, ", ")
@@ -57,7 +59,7 @@ func (t *turn) replace(e wire.Entry) {
 	}
 	for _, c := range changes {
 		all = append(all, changeItem(old[changeID(c)], c))
-		delete(old, changeID(c)) // a file may change several times
+		delete(old, changeID(c)) // a later change of the same file gets its own item
 	}
 	slices.SortStableFunc(all, func(a, b *item) int { return cmp.Compare(a.offset, b.offset) })
 	t.items, t.size = nil, 0
@@ -69,7 +71,7 @@ func (t *turn) replace(e wire.Entry) {
 	t.end()
 }
 
-// extend appends a piece of the answer. It reuses the items in old, which already have their rows.
+// extend appends a text to the answer. If old contains an item for this position, extend reuses the rows of that item.
 func (t *turn) extend(text string, old map[string]*item) {
 	if text == "" {
 		return
@@ -95,7 +97,7 @@ func (t *turn) last() *item {
 	return t.items[len(t.items)-1]
 }
 
-// text applies a piece of the answer, which may retract earlier text.
+// text applies new text of the answer. This may remove text at the end.
 func (t *turn) text(piece wire.Text) {
 	if t.State.Over() || t.Replayed {
 		return
@@ -128,7 +130,7 @@ func (t *turn) note(text string) {
 	t.add(it)
 }
 
-// tool shows a tool. It replaces an item of the same tool.
+// tool shows a tool, or the new state of a tool that is already visible.
 func (t *turn) tool(tool wire.Tool) {
 	if t.Replayed || t.State.Over() {
 		return

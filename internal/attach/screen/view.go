@@ -23,7 +23,7 @@ type View struct {
 	X, Y int      // position of the cursor; a negative Y hides the cursor
 }
 
-// View returns the current screen. If it shows rows of an approval, they count as read from now on.
+// View returns the current screen. The rows of an approval on this screen then count as read.
 func (s *Screen) View(look Look) View {
 	if look.Width < leastWidth || look.Height < leastHeight {
 		return View{Rows: []string{ansi.Truncate("too small", look.Width, "")}, Y: -1}
@@ -36,7 +36,7 @@ func (s *Screen) View(look Look) View {
 	if k := s.ask(); k != nil {
 		asked = s.askRows(k, look, look.Height-len(top)-len(input)-1)
 		if s.focus != onPrompt {
-			bottom = bottom[len(bottom)-1:] // the request needs the space
+			bottom = bottom[len(bottom)-1:] // leave more space for the request
 		}
 	}
 	if left := look.Height - len(top) - len(asked) - len(input); len(bottom) > left {
@@ -139,7 +139,7 @@ func (s *Screen) inputRows(look Look) (rows []string, x, y int) {
 	}
 	y -= first
 	if s.focus == onAsk {
-		y = -look.Height // no cursor
+		y = -look.Height // a negative row hides the cursor
 	}
 	if look.Height >= 10 {
 		rows = append(rows, look.paint(faint, look.one(s.help(), look.Width)))
@@ -161,7 +161,7 @@ func (s *Screen) help() string {
 	return "Enter send  Esc back"
 }
 
-// askRows returns rows for an approval and its options, at most `most` of them.
+// askRows returns rows for an approval and its options. The parameter most limits the number of rows.
 func (s *Screen) askRows(k *ask, look Look, most int) []string {
 	focused := s.focus != onPrompt
 	title := k.Agent + " asks"
@@ -190,7 +190,7 @@ func (s *Screen) askRows(k *ask, look Look, most int) []string {
 	return append(rows, k.optionRows(look, room, s.focus == onAsk)...)
 }
 
-// preview returns the first rows of a request. It does not count them as read.
+// preview returns the first rows of a request. These rows do not count as read.
 func (k *ask) preview(look Look, most int) []string {
 	var rows []string
 	for _, r := range k.lines(look) {
@@ -243,7 +243,7 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		at = len(all) - 1
 		c.upto = drawn(at).len()
 	}
-	// After scrolling, upto may be outside of the item from. Move from to the item at the bottom of the screen.
+	// After scrolling, the bottom of the screen may be in another item. Make that item the new c.from.
 	c.upto, c.page = min(c.upto, drawn(at).len())-c.scrolled, height
 	for c.scrolled = 0; at < len(all)-1 && c.upto > drawn(at).len(); at++ {
 		c.upto -= drawn(at).len()
@@ -261,7 +261,7 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		}
 		shown = slices.Concat(d.rows(max(to-height+len(shown), 0), to), shown)
 	}
-	// If the beginning of the conversation is visible, fill the screen with the rows that follow.
+	// If the conversation now begins below the top of the screen, move it up and show further rows at the bottom.
 	for i, from := at, c.upto; len(shown) < height && i < len(all); i, from = i+1, 0 {
 		d := drawn(i)
 		to := min(from+height-len(shown), d.len())

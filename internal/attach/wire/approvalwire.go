@@ -24,8 +24,8 @@ type Choice string
 // The choices.
 const (
 	AllowOnce    Choice = "once"
-	AllowSession Choice = "session" // allow requests that the rule covers, in this session
-	AllowPattern Choice = "pattern" // allow requests that the rule covers, until a user revokes the rule
+	AllowSession Choice = "session" // in this session, allow all requests that the rule covers
+	AllowPattern Choice = "pattern" // allow all requests that the rule covers, until a user revokes the rule
 	AllowEdits   Choice = "edits"   // allow the request and all later edits in the working directory
 	Deny         Choice = "deny"
 	Answer       Choice = "answer" // answer the questions
@@ -37,9 +37,9 @@ type Offer struct {
 	Rule   string `json:"rule,omitempty"` // set for AllowSession and AllowPattern; the client must show it
 }
 
-// Approval is a request for permission, or a set of questions, from an agent. ductor sends it when it is new, when it
-// changes, and when it is decided in a terminal or in the chat. A client must show every field of a request before it
-// offers a choice other than Deny.
+// Approval is an agent's request for permission, or a set of questions from an agent. ductor sends an approval when the
+// agent makes the request, when the request changes, and when a user decides in a terminal or in the chat. A client
+// must show every field of a request before it offers a choice other than Deny.
 type Approval struct {
 	ID        string     `json:"id"`
 	Turn      string     `json:"turn"`
@@ -60,7 +60,7 @@ type Decision struct {
 	State    ApprovalState `json:"state"`
 	Terminal bool          `json:"terminal,omitempty"` // decided in a terminal
 	Chat     bool          `json:"chat,omitempty"`     // decided in the chat
-	Ruled    string        `json:"ruled,omitempty"`    // the rule that decided it, or that the decision created
+	Ruled    string        `json:"ruled,omitempty"`    // the rule that decided, or that the decision created
 	Reason   string        `json:"reason,omitempty"`
 	Answers  [][]string    `json:"answers,omitempty"` // without answers to secret questions
 	Decided  time.Time     `json:"decided,omitzero"`
@@ -75,7 +75,7 @@ type Asks struct {
 	Fields  []Field         `json:"fields,omitempty"` // parts that Title and Detail do not contain
 	Links   []Link          `json:"links,omitempty"`
 	Reason  string          `json:"reason,omitempty"`  // reason in the agent's words
-	Missing string          `json:"missing,omitempty"` // name of a part that cannot be shown; then offer only Deny
+	Missing string          `json:"missing,omitempty"` // a part that cannot be shown; if set, offer only Deny
 	Input   json.RawMessage `json:"input,omitempty"`   // the complete input from the agent
 }
 
@@ -84,7 +84,7 @@ type Field struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Wider bool   `json:"wider,omitempty"` // the field requests additional rights; show it first
-	Label bool   `json:"label,omitempty"` // the field only identifies the request, or has its usual value
+	Label bool   `json:"label,omitempty"` // the value only identifies the request, or is the usual one
 }
 
 // Link is a path in a request that is or contains a symbolic link.

@@ -35,7 +35,7 @@ const (
 	Socket    = "attach.sock"
 	MaxLine   = 8 << 20   // maximum bytes of a line
 	MaxPrompt = 256 << 10 // maximum bytes of a prompt
-	MaxID     = 64        // maximum length of an id, which has only letters, digits, - and _
+	MaxID     = 64        // maximum length of an ID; only letters, digits, - and _ are allowed
 )
 
 var errLong = errors.New("a line is too long")
@@ -94,11 +94,10 @@ type List struct{}
 // Open opens a conversation and closes the previous one. ductor answers with Message.Snapshot. Messages before the
 // Snapshot belong to the previous conversation. If Conversation is empty, Open opens the private chat of the owner.
 type Open struct {
-	Conversation string `json:"conversation"` // Conversation.Key
+	Conversation string `json:"conversation"` // the Key of a Conversation
 }
 
-// Prompt is a prompt for the open conversation. It becomes the turn TurnOf(ID). ductor replies when it has stored the
-// prompt.
+// Prompt is a prompt for the open conversation. ductor stores it as a turn with the ID TurnOf(ID), and then replies.
 type Prompt struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
@@ -110,21 +109,22 @@ const TurnPrefix = "attach-"
 // TurnOf returns the id of the turn for a prompt.
 func TurnOf(id string) string { return TurnPrefix + id }
 
-// Command is a command as in the chat, such as "/model opus". ductor replies after it has run the command. The output
-// of the command is a separate Notice, which the chat also shows. For "/abort", clients send an Abort instead.
+// Command is a text that begins with a slash, as users send it in the chat: for example, "/model opus". ductor replies
+// after it has run the command. The output of the command is a separate Notice, which the chat also shows. Instead of
+// "/abort", clients send an Abort.
 type Command struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 }
 
-// Decide decides an approval of the open conversation. If a user has already decided it, the Reply contains an error,
-// and an Approval contains that decision.
+// Decide decides an approval of the open conversation. If another decision was faster, the Reply contains an error, and
+// ductor sends an Approval with that decision.
 type Decide struct {
 	ID       string     `json:"id"`
 	Approval string     `json:"approval"`
 	Choice   Choice     `json:"choice"`            // one of Approval.Choices
 	Reason   string     `json:"reason,omitempty"`  // for Deny; the agent reads it
-	Answers  [][]string `json:"answers,omitempty"` // for Answer: the chosen labels or the user's words, by question
+	Answers  [][]string `json:"answers,omitempty"` // for each question: the chosen labels or the user's own words
 }
 
 // Abort stops the running turn of the open conversation and empties its queue. If Turn is set, it stops only that
@@ -165,7 +165,7 @@ type Welcome struct {
 	Ductor  string `json:"ductor"`  // version of ductor
 }
 
-// Reason is why ductor ends a connection.
+// Reason is the reason for which ductor ends a connection.
 type Reason string
 
 // The reasons.
@@ -174,8 +174,8 @@ const (
 	ReasonRemoved Reason = "removed" // the user may not use ductor any more
 )
 
-// Bye is the last line of a connection that ductor refuses. The client must not reconnect. If ductor only stops, or
-// disconnects a client that does not read, it sends no Bye.
+// Bye is the last line of a connection that ductor refuses. The client must not reconnect. ductor sends no Bye when it
+// stops, or when it disconnects a client that does not read.
 type Bye struct {
 	Reason   Reason `json:"reason"`
 	Sentence string `json:"sentence"` // sentence for the user
@@ -190,7 +190,7 @@ type Reply struct {
 // Conversation is a conversation that the owner can open.
 type Conversation struct {
 	Key       string    `json:"key"`             // chat/topic
-	Title     string    `json:"title,omitempty"` // name of the chat, or title of its session; may be empty
+	Title     string    `json:"title,omitempty"` // title of the session, or name of the chat; may be empty
 	Used      time.Time `json:"used,omitzero"`
 	Running   bool      `json:"running,omitempty"`
 	Approvals int       `json:"approvals,omitempty"` // number of open approvals
@@ -212,7 +212,7 @@ type Snapshot struct {
 	Model        string     `json:"model,omitempty"`
 	Mode         string     `json:"mode,omitempty"` // permission mode
 	Dir          string     `json:"dir,omitempty"`
-	Entries      []Entry    `json:"entries"` // the last ended entries, then running, then waiting ones
+	Entries      []Entry    `json:"entries"` // recent ended turns, then running turns, then waiting turns
 	Approvals    []Approval `json:"approvals"`
 	Notices      []Notice   `json:"notices"` // recent notices
 }
@@ -245,7 +245,7 @@ type Entry struct {
 	Files      []string  `json:"files,omitempty"`    // names of the prompt's files
 	Terminal   bool      `json:"terminal,omitempty"` // the prompt came from a terminal, not from the chat or a job
 	Job        string    `json:"job,omitempty"`      // title of the job
-	Ahead      int       `json:"ahead,omitempty"`    // number of turns ahead of it in the queue
+	Ahead      int       `json:"ahead,omitempty"`    // for a waiting turn: number of turns that run before this one
 	Agent      string    `json:"agent,omitempty"`
 	Model      string    `json:"model,omitempty"`
 	Replayed   bool      `json:"replayed,omitempty"` // see the package comment
@@ -260,8 +260,9 @@ type Entry struct {
 	CostUSD    float64   `json:"cost_usd,omitempty"`
 }
 
-// Text changes the answer of a turn. The new answer is the first Offset bytes of the previous answer, followed by Text.
-// If Offset is less than the length of the previous answer, the agent has retracted text.
+// Text adds to the answer of a turn, or changes its end. The new answer consists of the first Offset bytes of the
+// previous answer, followed by the field Text. If Offset is less than the length of the previous answer, the agent has
+// retracted text.
 type Text struct {
 	Turn   string `json:"turn"`
 	Offset int    `json:"offset"`
@@ -289,7 +290,7 @@ const (
 type Tool struct {
 	Turn       string          `json:"turn"`
 	ID         string          `json:"id"`
-	Parent     string          `json:"parent,omitempty"` // tool call that started the sub-agent that calls this tool
+	Parent     string          `json:"parent,omitempty"` // for a call by a sub-agent: the call that started it
 	Name       string          `json:"name"`
 	Title      string          `json:"title"`           // the complete command or path
 	Input      json.RawMessage `json:"input,omitempty"` // all arguments
@@ -302,7 +303,7 @@ type Tool struct {
 	Offset     int             `json:"offset"` // number of bytes of the answer before this tool call
 }
 
-// Change is a change of a file. Turn is empty inside an Approval.
+// Change describes how an agent changed a file. Turn is empty if the Change belongs to an Approval.
 type Change struct {
 	Turn   string `json:"turn,omitempty"`
 	Path   string `json:"path"`

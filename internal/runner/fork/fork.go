@@ -21,8 +21,8 @@ import (
 	"ductor/internal/proctree"
 )
 
-// InputFD is the descriptor at which a started program holds the other end of its standard input. The number is far
-// above the descriptors that a program gets when it opens files.
+// InputFD is the number of a descriptor in every started program: the write end of the program's standard input. The
+// number is far above the descriptors that a program gets when it opens files.
 const InputFD = 200
 
 // OOMFile contains the oom_score_adj of the process that opens it.
@@ -68,10 +68,10 @@ type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// Start starts a program with fds as its descriptors 0, 1, 2 and InputFD, and returns the PID. The program starts in
-// the control group in, if the kernel supports that. Otherwise it becomes the reaper of its orphaned descendants. The
-// caller must wait for the process.
-func Start(p Program, in proctree.Group, fds [4]int, l Limits) (pid int, err error) {
+// Start starts a program and returns its PID. The program gets fds as its descriptors 0, 1, 2 and InputFD. If the
+// kernel supports it, the program starts in the control group. Otherwise it becomes the reaper of its orphaned
+// descendants. The caller must wait for the process.
+func Start(p Program, group proctree.Group, fds [4]int, l Limits) (pid int, err error) {
 	st, err := newStub(p, l)
 	if err != nil {
 		return 0, err
@@ -80,7 +80,7 @@ func Start(p Program, in proctree.Group, fds [4]int, l Limits) (pid int, err err
 		return 0, err
 	}
 	defer unix.Close(st.spare) // fails for -1
-	cgroup, groupErr := in.Open()
+	cgroup, groupErr := group.Open()
 	if groupErr == nil {
 		defer unix.Close(cgroup)
 	}
@@ -174,10 +174,10 @@ func execError(pipe int) error {
 	}
 }
 
-// rawVfork makes a system call from which both the parent and a child on the same stack can return.
+// rawVfork makes a system call that creates a child. Parent and child share the stack, and the call returns in both.
 func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
 
-// rawFork is rawVfork for a child with its own memory.
+// rawFork is like rawVfork, but the child has its own memory.
 //
 //go:nosplit
 func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
@@ -205,7 +205,8 @@ func (st *stub) spawn(args *cloneArgs) (pid int, errno syscall.Errno) {
 	return int(r), syscall.Errno(e)
 }
 
-// child forks. The parent must return immediately, because the child uses the same stack frame.
+// child forks. The child executes the program. The parent must return immediately, because the child uses the same
+// stack frame.
 //
 //go:norace
 //go:noinline

@@ -30,8 +30,9 @@ func New() (*Watcher, error) {
 	return &Watcher{file: os.NewFile(uintptr(fd), "inotify"), armed: map[int32]map[any]func(){}}, nil
 }
 
-// Arm calls f once, after the next write to the file at path. It replaces an earlier function for the same path and
-// key. If the file system does not report writes, f is never called.
+// Arm calls f once, after the next write to the file at path. Several functions can wait for the same path if their
+// keys differ. Arm replaces an earlier function with the same path and key. If the file system does not report writes,
+// f is never called.
 func (w *Watcher) Arm(path string, key any, f func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,16 +70,16 @@ func (w *Watcher) Serve() {
 	}
 }
 
-// fire calls the functions for a watch descriptor. If all is true because events were lost, it calls all functions.
-func (w *Watcher) fire(wd int32, all bool) {
+// fire calls the functions for a watch descriptor. If eventsLost is true, it calls all functions.
+func (w *Watcher) fire(wd int32, eventsLost bool) {
 	w.mu.Lock()
 	var fired []func()
 	take := func(wd int32) {
 		fired = slices.AppendSeq(fired, maps.Values(w.armed[wd]))
 		delete(w.armed, wd)
 	}
-	take(wd) // returns no functions if the event reports the end of a watch
-	if all {
+	take(wd) // without effect if the watch has ended
+	if eventsLost {
 		for wd := range w.armed {
 			take(wd)
 		}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// backupSuffix is the suffix of the copy that Open makes before a migration. A later copy replaces it.
+// backupSuffix is the suffix of the copy that Open makes before a migration. The next migration replaces the copy.
 const backupSuffix = ".backup"
 
 // DraftSuffix is the suffix of an incomplete backup.
@@ -38,8 +38,8 @@ func BackUp(ctx context.Context, path, target string, schema Schema) (err error)
 	return nil
 }
 
-// checkpoint copies the log into the database, except for changes that a reader still needs there. If the log is lost
-// later, the database is not older than its backup.
+// checkpoint copies the log into the database, as far as readers of older snapshots allow. Without it, a database whose
+// log is lost could be older than its backup.
 func checkpoint(ctx context.Context, path string) error {
 	pool, err := openPool(path, Options{}.withDefaults(), url.Values{"mode": {string(readWrite)}}, 1)
 	if err != nil {
@@ -49,7 +49,7 @@ func checkpoint(ctx context.Context, path string) error {
 	return errors.Join(err, pool.Close())
 }
 
-// SyncAndRename flushes the file draft and renames it to target.
+// SyncAndRename flushes a file to the disk, and then renames it.
 func SyncAndRename(draft, target string) error {
 	f, err := os.Open(draft)
 	if err == nil {
@@ -61,7 +61,8 @@ func SyncAndRename(draft, target string) error {
 	return errors.Join(err, SyncDir(filepath.Dir(target)))
 }
 
-// cleanCopy runs a statement in a copy of the database, so that no data that it deletes remains in the file.
+// cleanCopy runs a statement in a copy of the database. The file then contains no trace of data that the statement
+// deletes.
 func cleanCopy(ctx context.Context, path, statement string) error {
 	if statement == "" {
 		return nil

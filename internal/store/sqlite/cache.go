@@ -12,7 +12,7 @@ import (
 type rowCache struct {
 	mu      sync.Mutex
 	count   uint64            // number of recorded changes
-	changes map[string]uint64 // by table, and by table and row: number of the last change
+	changes map[string]uint64 // number of the last change of a table, or of a row of a table
 	rows    map[string]cachedRow
 }
 
@@ -22,14 +22,14 @@ type cachedRow struct {
 	last  uint64
 }
 
-// maxCached limits the number of cached rows. The map changes may have twice as many entries.
+// maxCached limits the number of cached rows. The field changes may have twice as many entries.
 const maxCached = 1024
 
 func newRowCache() *rowCache {
 	return &rowCache{changes: map[string]uint64{}, rows: map[string]cachedRow{}}
 }
 
-// everyTable stands for all tables, which a rollback changes.
+// everyTable is the table name that stands for all tables. A rollback changes all of them.
 const everyTable = "*"
 
 // invalidate records a change of a table, or of one row of the table if row is not empty.
@@ -54,8 +54,8 @@ func cacheKey(table, row string) string {
 	return table + "/" + row
 }
 
-// get returns the cached value, or nil if it is missing or invalid. last is the number of the last change that affected
-// it.
+// get returns the cached value. It returns nil if the value is missing or outdated. The result last is the number of
+// the last change of the row.
 func (k *rowCache) get(of Source) (value any, last uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,14 +78,15 @@ func (k *rowCache) store(of Source, row cachedRow) {
 	k.rows[cacheKey(of.Tables[0], of.Name)] = row
 }
 
-// Source identifies a cached row: the tables from which it is read, and the name with which Tx.ExecRow invalidates it.
+// Source identifies a cached row. Tables are the tables from which the row is read. Tx.ExecRow uses Name to invalidate
+// the row.
 type Source struct {
 	Name   string
 	Tables []string
 }
 
-// OneCached is like One, but returns a cached value until a statement changes its row. Callers share the value and must
-// not change it.
+// OneCached is like One, but caches the value until a statement changes the row. Callers share the value and must not
+// change it.
 func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T, error), query string,
 	args ...any) (T, error) {
 	if db.writer == nil { // read-only; another process may change the row
@@ -102,8 +103,8 @@ func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T,
 	return v, err
 }
 
-// ExecRow is like Exec, for a statement that affects only one cached row of its table. row is the Source.Name of that
-// row.
+// ExecRow is like Exec, for a statement that changes only one row. It invalidates the cached row whose Source has this
+// Name.
 func (t *Tx) ExecRow(row, query string, args ...any) (int64, error) {
 	p, err := t.prepare(query)
 	if err != nil {

@@ -18,7 +18,7 @@ func Copy(ctx context.Context, path, target string, schema Schema) error {
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)
 	}
-	// Create the file here, because SQLite would make it readable for other users.
+	// Do not let SQLite create the file, because other users could then read it.
 	f, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)

@@ -22,7 +22,7 @@ type disk struct {
 
 	mu     sync.Mutex
 	state  orchestrator.DiskState
-	epoch  context.Context // done when the state changes
+	epoch  context.Context // ends at the next change of the state
 	change context.CancelFunc
 }
 
@@ -38,8 +38,8 @@ func (d *disk) current() (orchestrator.DiskState, context.Context) {
 	return d.state, d.epoch
 }
 
-// setState changes the state. DiskFailed and DiskDamaged never change again. DiskFull does not become DiskDamaged: a
-// log that lost data on a full disk only looks damaged, and RetryDisk checks it.
+// setState changes the state. DiskFailed and DiskDamaged are final. DiskFull does not become DiskDamaged. A full disk
+// can make an intact log look damaged; RetryDisk checks the log later.
 func (d *disk) setState(s orchestrator.DiskState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +52,7 @@ func (d *disk) setState(s orchestrator.DiskState) {
 	d.epoch, d.change = context.WithCancel(context.Background())
 }
 
-// writeError returns the error of all writes in the current state, or nil if the disk works.
+// writeError returns the error that all writes return in the current state. It returns nil if the disk works.
 func (d *disk) writeError() error {
 	switch state, _ := d.current(); state {
 	case orchestrator.DiskFull:
@@ -100,8 +100,8 @@ func diskError(no syscall.Errno) error {
 // Disk returns the state of the disk, and a context that ends when the state changes.
 func (db *DB) Disk() (orchestrator.DiskState, context.Context) { return db.writer.disk.current() }
 
-// RetryDisk checks whether the disk accepts a write. If so, it writes committed data again that may be missing on the
-// disk, and the database accepts writes again. After DiskFailed, writes continue to fail.
+// RetryDisk checks whether the disk accepts a write. If so, it writes committed data again if the disk may have lost
+// it. The database then accepts writes again. After DiskFailed, writes continue to fail.
 func (db *DB) RetryDisk(ctx context.Context) error {
 	return explain(db.writer.retryDisk(ctx, db.dir))
 }
@@ -116,7 +116,7 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 		}
 	}
 	w.disk.setState(orchestrator.DiskWorks)
-	return w.withToken(ctx, w.commitShared) // the commit by timer may have failed while the disk was full
+	return w.withToken(ctx, w.commitShared) // if the timer tried to commit while the disk was full, commit now
 }
 
 // repeatFlush writes and flushes the log again, if a flush has failed. It first checks that the log is complete.

@@ -44,7 +44,7 @@ func causeOf(err error) error {
 		return nil
 	}
 	if cause := diskError(e.SystemErrno); cause != nil && e.Code == sqlite3.ErrCantOpen {
-		return cause // SQLite could not create the log
+		return cause // the disk error that prevented SQLite from creating the log
 	}
 	switch e.Code {
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:

@@ -68,10 +68,10 @@ func newFileID(info fs.FileInfo) fileID {
 	return fileID{stat.Dev, stat.Ino}
 }
 
-// openFiles counts how often this process has opened each database file. POSIX locks make this necessary: when a
-// process closes any descriptor of a file, it loses all its locks on the file. Another process that closes the database
-// would then believe that it is the last user, and delete the log. Therefore only SQLite may open and close these files
-// while they are counted here; see readUnlessOpen.
+// openFiles counts how often this process has opened each database file. While the count of a file is above zero, only
+// SQLite may open and close the file; see readUnlessOpen. The reason is how POSIX locks work: when a process closes any
+// descriptor of a file, it loses all its locks on the file. Another process that closes the database would then believe
+// that it is the last user, and delete the log.
 var openFiles = struct {
 	mu    sync.Mutex
 	files map[fileID]int
@@ -118,7 +118,7 @@ func checkHeader(path string, size int64) error {
 
 func checkStart(path string, size int64) error {
 	if size == 0 {
-		// The file is empty without a log if an Open was killed before SQLite wrote to it.
+		// An Open that was killed before its first write leaves an empty file without a log.
 		return checkNoLog(path)
 	}
 	f, err := os.Open(path)
@@ -136,7 +136,7 @@ func checkStart(path string, size int64) error {
 	if bytes.Equal(head, []byte(sqliteMagic)) {
 		return nil
 	}
-	// If a journal exists, SQLite rolls back an interrupted first start.
+	// A journal means that the first start was interrupted. SQLite will roll it back.
 	if _, err := os.Stat(path + "-journal"); err != nil {
 		return fmt.Errorf("%w: it does not begin as a database does. %s", ErrCorrupt, restoreAdvice)
 	}

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// walLog flushes SQLite's write-ahead log. SQLite appends to the log at every commit, but this package flushes it. So a
-// commit need not wait for the flush of the previous one, and a single flush serves all callers that wait.
+// walLog flushes SQLite's write-ahead log. SQLite appends to the log at every commit, but does not flush it. A commit
+// therefore need not wait for the flush of the previous commit, and one flush serves all callers that wait.
 type walLog struct {
 	committed atomic.Int64 // number of transactions in the log
 	path      string
-	disk      *disk // records a failed flush; later flushes then fail, too, because the data may be lost
+	disk      *disk // after a failed flush, makes all flushes fail, because the disk may have lost data
 
-	// token is held during a flush. It is a channel and not a mutex, so that the fake clock of synctest advances while
-	// goroutines wait for it.
+	// token works like a mutex that is locked during a flush. It is a channel, because the fake clock of synctest stops
+	// while a goroutine waits for a mutex.
 	token      chan struct{}
 	flushed    int64 // number of transactions that are on the disk
 	file       *os.File
 	nameSynced bool     // whether the log's directory entry is on the disk
-	index      *os.File // nil until check opens it; stays open while SQLite uses it, because of openFiles
-	marker     *os.File // locked marker file; nil before the first flush, or if another process holds the lock
+	index      *os.File // opened by check; stays open while SQLite uses the file (see openFiles)
+	marker     *os.File // the locked marker file; nil before the first flush, or if another process has the lock
 
-	lazyFlush *time.Timer // flushes lazy transactions; only used with the writer's token
+	lazyFlush *time.Timer // flushes commits that no caller waits for; only the holder of the writer's token uses it
 }
 
 // newWALLog returns the log of the database at path. The caller must close it.
@@ -34,13 +34,13 @@ func newWALLog(path string, d *disk) *walLog {
 	return &walLog{path: path + "-wal", disk: d, token: make(chan struct{}, 1)}
 }
 
-// acquire waits for the token. The caller must call release.
+// acquire waits for the token. The caller must call release to return the token.
 func (l *walLog) acquire() (release func()) {
 	l.token <- struct{}{}
 	return func() { <-l.token }
 }
 
-// flush flushes the log if it has not flushed the first n transactions yet.
+// flush flushes the log. It does nothing if the first n transactions are already flushed.
 func (l *walLog) flush(n int64) error {
 	defer l.acquire()()
 	if l.flushed >= n {
@@ -112,9 +112,9 @@ func FileSuffixes() []string { return []string{"", "-journal", "-wal", "-shm", o
 
 func (l *walLog) markPath() string { return strings.TrimSuffix(l.path, "-wal") + openSuffix }
 
-// mark creates the marker file and locks it, unless another process holds the lock. If the marker exists and the log
-// does not, the next start knows that the log was lost. Otherwise it would assume that SQLite had copied the log into
-// the database.
+// mark creates the marker file and locks it, unless another process holds the lock. The next start then notices a lost
+// log: the marker exists, but the log does not. Without a marker, a missing log means that SQLite has copied the log
+// into the database.
 func (l *walLog) mark() {
 	if l.marker = openMark(l.markPath(), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX); l.marker != nil {
 		_ = l.marker.Truncate(0)

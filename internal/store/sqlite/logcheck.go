@@ -18,7 +18,7 @@ const (
 	walHeader      = 32
 	walFrameHeader = 24
 	walSummed      = 8       // number of bytes of a frame's header that its checksum includes
-	shmVersion     = 3007000 // first value in the index
+	shmVersion     = 3007000 // version number at the beginning of the index
 	shmPageSize    = 14
 	shmFrames      = 16
 	shmChecksum    = 24
@@ -27,12 +27,12 @@ const (
 
 var errLogLost = errors.New("the log of the database lacks data that was written to it")
 
-// ErrLogLost is an ErrCorrupt. It means that the database lacks the last writes, because its log was lost. The file
-// itself may be intact.
+// ErrLogLost means that the database lacks its last writes, because the log was lost. The database file may be intact.
+// ErrLogLost wraps ErrCorrupt.
 var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)
 
-// checkLeftLog checks the log that a killed process left behind. SQLite would not notice a lost log: if the log is
-// missing, it assumes that it was copied into the database, and it ignores everything after a damaged part.
+// checkLeftLog checks the log that a killed process left behind. SQLite does not notice a loss: it treats a missing log
+// as copied into the database, and ignores everything after a damaged part of a log.
 func checkLeftLog(path string) error {
 	marker := openMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
 	if marker == nil {
@@ -47,7 +47,7 @@ func checkLeftLog(path string) error {
 		return ErrLogLost
 	}
 	if len(boot) == 0 || string(boot) != bootID() {
-		return nil // the machine restarted, so the log may lack unflushed writes
+		return nil // after a restart of the machine, unflushed writes may be missing
 	}
 	return readUnlessOpen(path, func() error {
 		shm, err := os.Open(path + "-shm")
@@ -62,9 +62,8 @@ func checkLeftLog(path string) error {
 	})
 }
 
-// rewriteLog overwrites the log of the database at path with its own content, and flushes it. This is necessary after a
-// failed flush, because the kernel does not write the data again at the next flush. No other process may write to the
-// log meanwhile.
+// rewriteLog overwrites the log with the log's own content, and flushes it. After a failed flush, a second flush alone
+// is not enough, because the kernel no longer tries to write the data. No other process may write to the log meanwhile.
 func rewriteLog(path string, sync func(*os.File) error) error {
 	f, err := os.OpenFile(path+"-wal", os.O_RDWR, 0)
 	if err != nil {
@@ -136,11 +135,11 @@ func readIndex(shm io.ReaderAt) (i walIndex, err error) {
 		order = binary.BigEndian
 	}
 	if !bytes.Equal(head[:shmHeader], head[shmHeader:]) || order.Uint32(head) != shmVersion {
-		return i, nil // a process died while it wrote the header; SQLite creates it again
+		return i, nil // a process died while it wrote the header; SQLite repairs that
 	}
 	i.frames, i.pageSize = int(order.Uint32(head[shmFrames:])), int(order.Uint16(head[shmPageSize:]))
 	if i.pageSize == 1 {
-		i.pageSize = 1 << 16 // 1 means this size, which does not fit into 16 bits
+		i.pageSize = 1 << 16 // SQLite stores the page size 65536 as 1
 	}
 	i.sum = walSum{order.Uint32(head[shmChecksum:]), order.Uint32(head[shmChecksum+4:])}
 	return i, nil

@@ -41,8 +41,8 @@ func (s Schema) steps() ([]step, error) {
 	return steps, nil
 }
 
-// migrate runs the missing migrations, each in a transaction that also increments the database's version. It reads the
-// version inside of the transaction, so that two processes that start at the same time do not run a migration twice.
+// migrate runs the missing migrations, each in its own transaction. The transaction first reads the database's version,
+// and later increments it. So a migration does not run twice if two processes start at the same time.
 func (s Schema) migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 	for {
 		done, err := s.migrateOne(ctx, conn, steps)
@@ -108,8 +108,8 @@ func (s Schema) checkOwner(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// checkPages checks the whole file, so that damage is found at the start and not during a turn. It uses
-// integrity_check, because quick_check does not compare indexes with their tables.
+// checkPages checks the whole file at the start, because a turn should not be the first to notice damage. It uses
+// integrity_check and not quick_check, which does not compare indexes with their tables.
 func checkPages(ctx context.Context, conn *sql.Conn) error {
 	var word string
 	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&word); err != nil {
@@ -131,8 +131,8 @@ func integrityError(finding string) error {
 	return fmt.Errorf("%w: %s. %s", ErrCorrupt, words, restoreAdvice)
 }
 
-// damagedError adds ErrCorrupt and advice to an error that means damage. This includes SQLITE_ERROR without another
-// cause, which the first query returns if SQLite cannot read the schema.
+// damagedError adds ErrCorrupt and advice to an error that indicates damage. One such error is SQLITE_ERROR without
+// another cause: the first query returns it if SQLite cannot read the schema.
 func damagedError(err error) error {
 	var e sqlite3.Error
 	if causeOf(err) != ErrCorrupt && (!errors.As(err, &e) || e.Code != sqlite3.ErrError) {

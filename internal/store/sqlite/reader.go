@@ -17,7 +17,7 @@ import (
 // writer.
 type reader struct {
 	pool    *sql.DB
-	release func() // see markOpen
+	release func() // result of markOpen
 
 	mu    sync.Mutex
 	stmts map[string]*sql.Stmt
@@ -91,7 +91,7 @@ func Many[T any](
 	return all, db.explain(err)
 }
 
-// explain is like the function explain, for an error of a read. If the read has found damage, all later writes fail.
+// explain calls the function explain for an error of a read. If the error means damage, all later writes fail.
 func (db *DB) explain(err error) error {
 	err = explain(err)
 	if db.writer != nil && errors.Is(err, ErrCorrupt) {
@@ -120,13 +120,13 @@ func Value[T any](row Row) (v T, err error) {
 	return v, err
 }
 
-// unreadable collects the tables with rows that could not be decoded. SQLite's own checks do not find damaged text
-// inside of a page.
+// unreadable contains the names of tables with rows that could not be decoded. SQLite does not find such rows itself,
+// because it does not check the text in them.
 type unreadable struct{ tables sync.Map }
 
 var fromPattern = regexp.MustCompile(`\bFROM (\w+)`)
 
-// recorder returns a function that adds the table of a query.
+// recorder returns a function that adds the table of the query to the set.
 func (u *unreadable) recorder(query string) func() {
 	return func() {
 		if from := fromPattern.FindStringSubmatch(query); from != nil {
@@ -142,7 +142,7 @@ func (db *DB) Unreadable() (all []string) {
 	return all
 }
 
-// collect runs a query and scans every row. For a row that scan cannot decode, it calls skipped.
+// collect runs a query and scans every row. It calls the function skipped for each row that scan cannot decode.
 func collect[T any](
 	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), skipped func(),
 ) ([]T, error) {
@@ -166,8 +166,8 @@ func collect[T any](
 	return slices.Clip(all), rows.Err()
 }
 
-// check returns an error if this version of ductor cannot use the file. Unless briefly is set, it checks the whole
-// file.
+// check returns an error if this version of ductor cannot use the file. If briefly is false, it checks the whole file
+// for damage.
 func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
 	conn, err := r.pool.Conn(ctx)
 	if err != nil {

@@ -51,15 +51,15 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 	return whole, explain(err)
 }
 
-// harmless matches findings of an integrity check that concern no table. ofIndex matches findings that may concern only
-// an index: they name the index, or a page by its number.
+// Patterns of findings of an integrity check. A finding that matches harmless concerns no table. One that matches
+// ofIndex names an index or the number of a page, so it may concern only an index.
 var (
 	harmless = regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)
 	ofIndex  = regexp.MustCompile(`^(?:Tree (\d+) .*|.* on page (\d+)|.* in index .*)$`)
 )
 
-// hasAllRows reports whether all rows of the attached database can be read. Its version must be that of the main
-// database, and an integrity check may find damage only in its indexes.
+// hasAllRows reports whether all rows of the attached (damaged) database can be read. Both databases must have the same
+// version. All damage must be in indexes.
 func hasAllRows(t *Tx) bool {
 	is, err := OneIn(t, Value[int], "PRAGMA main.user_version")
 	was, failed := OneIn(t, Value[int], "PRAGMA old.user_version")

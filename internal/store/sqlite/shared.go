@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// shareTime is how long a shared transaction stays open for more writes.
+// shareTime is how long a shared transaction accepts more writes before a timer commits it.
 const shareTime = 10 * time.Millisecond
 
-// lazyTime is the maximum time between a commit and its flush. A power failure loses at most the commits of this time.
+// lazyTime is the time after which a commit is flushed, even if no caller waits for that. A power failure loses only
+// commits of the last lazyTime.
 const lazyTime = time.Second
 
 // shareRetry is the pause after a failed attempt to commit a shared transaction.
@@ -19,13 +20,13 @@ const shareRetry = time.Second
 // shared is a transaction that several calls of WriteShared use. Only the holder of the writer's token may access it.
 type shared struct {
 	open   atomic.Bool       // whether the transaction is open; may be read without the token
-	writes []func(*Tx) error // uncommitted writes; begin repeats them after a rollback
+	writes []func(*Tx) error // uncommitted writes; after a rollback, the method begin applies them again
 	ended  chan struct{}     // closed by the commit
 	timer  *time.Timer
 	flush  bool // whether to flush after the commit
 }
 
-// add records a write that was applied. The first write starts the timer, which calls commit.
+// add records an applied write. The first one starts a timer that calls commit.
 func (s *shared) add(f func(*Tx) error, commit func()) {
 	s.writes = append(s.writes, f)
 	if len(s.writes) > 1 {
@@ -46,7 +47,8 @@ func (s *shared) reset() {
 	s.writes, s.timer, s.ended = nil, nil, nil
 }
 
-// writeShared applies f in the shared transaction. The next other write commits it, or a timer does.
+// writeShared applies f in the shared transaction. The transaction is committed by the next write that is not shared,
+// or by a timer.
 func (w *writer) writeShared(ctx context.Context, f func(*Tx) error) error {
 	return w.withToken(ctx, func(t *Tx) error {
 		if err := w.apply(t, f); err != nil {
@@ -72,7 +74,8 @@ func (w *writer) commitShared(t *Tx) error {
 	return err
 }
 
-// apply calls f in the open transaction, and begins a transaction if necessary. If f fails, apply undoes its changes.
+// apply calls f in the open transaction. It begins a transaction if none is open. If f returns an error, apply undoes
+// the changes of f.
 func (w *writer) apply(t *Tx, f func(*Tx) error) error {
 	if err := w.begin(t); err != nil {
 		return err
@@ -80,7 +83,7 @@ func (w *writer) apply(t *Tx, f func(*Tx) error) error {
 	made := false
 	defer func() {
 		if !made {
-			_ = w.rollBack(t) // fails if SQLite has rolled back already because the disk is full
+			_ = w.rollBack(t) // fails if SQLite has already rolled back, because of a full disk
 		}
 	}()
 	if len(w.shared.writes) == 0 {
@@ -102,8 +105,7 @@ func (w *writer) apply(t *Tx, f func(*Tx) error) error {
 	return errors.Join(err, released)
 }
 
-// begin begins a transaction, and applies the shared writes if they were rolled back. It does nothing if a transaction
-// is open.
+// begin begins a transaction unless one is open. If a rollback undid the shared writes, begin applies them again.
 func (w *writer) begin(t *Tx) error {
 	if w.shared.open.Load() {
 		return nil
@@ -128,7 +130,7 @@ func (w *writer) rollBack(t *Tx) error {
 	return err
 }
 
-// commitOpen applies f, unless it is nil, and commits it together with the shared writes.
+// commitOpen commits the shared writes. If f is not nil, it first applies f in the same transaction.
 func (w *writer) commitOpen(t *Tx, f func(*Tx) error) error {
 	if err := w.begin(t); err != nil {
 		return err
@@ -149,7 +151,7 @@ func (w *writer) commitOpen(t *Tx, f func(*Tx) error) error {
 	}
 	n := w.log.committed.Add(1)
 	if flush {
-		w.flushing.Go(func() { _ = w.log.flush(n) }) // w.disk records a failure
+		w.flushing.Go(func() { _ = w.log.flush(n) }) // flush stores its error in w.disk
 	} else if w.log.lazyFlush == nil {
 		w.log.lazyFlush = time.AfterFunc(lazyTime, w.flushLazy)
 	}

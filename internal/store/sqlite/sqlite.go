@@ -40,8 +40,8 @@ type Options struct {
 	Readers     int                  // number of read connections; 3 if 0
 	BusyTimeout time.Duration        // how long a write waits for another process; 5 s if 0
 	Sync        func(*os.File) error // flushes a file or directory; fdatasync if nil
-	// LeftOpen is called if Close must leave the connections open; see Close. Its argument closes them. LeftOpen may be
-	// nil if the process exits after Close.
+	// Close calls LeftOpen if it must not close the connections; see Close. The argument of LeftOpen is a function that
+	// closes them. LeftOpen may be nil if the process exits after Close.
 	LeftOpen func(func() error)
 	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. For a larger file, call
 	// CheckPages.
@@ -115,7 +115,7 @@ func inspect(ctx context.Context, path string, schema Schema, opts Options) (unc
 	if err != nil || info.Size() == 0 {
 		return false, err
 	}
-	// An interrupted first start has left a journal, which only a writing connection rolls back.
+	// The first start was interrupted. A writing connection will roll back its journal.
 	if _, err := os.Stat(path + "-journal"); err == nil {
 		return false, nil
 	}
@@ -140,7 +140,7 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.Size() == 0 && checkNoLog(path) == nil {
-		err = fs.ErrNotExist // the first start was killed before it wrote
+		err = fs.ErrNotExist // a killed first start leaves an empty file
 	}
 	if err == nil {
 		err = checkHeader(path, info.Size())
@@ -169,7 +169,7 @@ func (db *DB) Close() error {
 		err := db.writer.finish()
 		if db.writer != nil && db.writer.disk.writeError() != nil {
 			if errors.Is(db.writer.disk.writeError(), ErrDisk) {
-				db.writer.log.unmark() // ductor has not acknowledged writes that the disk may have lost
+				db.writer.log.unmark() // the disk may have lost writes, but none that ductor has confirmed
 			}
 			db.leftOpen(db.release)
 		} else {
@@ -180,7 +180,7 @@ func (db *DB) Close() error {
 	return db.closeErr
 }
 
-// release closes the connections, the writer last, because it copies the log into the file.
+// release closes all connections. The writer must be the last one, because it copies the log into the file.
 func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.close()) }
 
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {

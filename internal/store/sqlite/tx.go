@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// Write runs f in a transaction. If Write returns nil, all changes of f are on the disk. Otherwise none are, unless the
-// disk failed. Disk describes the case of a full disk.
+// Write runs f in a transaction. If Write returns nil, all changes of f are on the disk. If it returns an error, no
+// change is on the disk. The only exceptions are a failed disk and a full disk; see the method Disk.
 func (db *DB) Write(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.write(ctx, f))
 }
@@ -53,7 +53,7 @@ type Tx struct {
 	w   *writer
 }
 
-// prepared is a statement and the table that it changes.
+// prepared is a prepared statement. The field changes is the name of the table that it changes.
 type prepared struct {
 	stmt    *sql.Stmt
 	changes string

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// writer is the only connection that writes. A goroutine must take the value from the channel token to use it. A
-// read-only database has a nil writer.
+// writer is the only connection that writes. A goroutine that uses it must hold the value of the channel token. A
+// read-only database has no writer.
 type writer struct {
 	path     string
 	token    chan struct{}
@@ -24,7 +24,7 @@ type writer struct {
 	log      *walLog // nil if SQLite itself flushes every commit
 	disk     *disk
 	shared   shared
-	flushing sync.WaitGroup // background flushes; adding one requires the token
+	flushing sync.WaitGroup // background flushes; only the holder of the token may add one
 	// secretInLog is set while the log contains a deleted secret. Every commit then tries to truncate the log.
 	secretInLog bool
 }
@@ -69,7 +69,7 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 	return w, nil
 }
 
-// prepare migrates a file that inspect has already checked.
+// prepare migrates the file if necessary. The function inspect must have checked it.
 func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	if err := w.disk.record(w.rewriteLeftLog(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
 		return fmt.Errorf("flush the log: %w", err)
@@ -96,8 +96,8 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	return err
 }
 
-// rewriteLeftLog writes the log again that the previous process left, because its last flush may have failed. SQLite
-// may then copy the log into the database.
+// rewriteLeftLog writes and flushes the previous process's log again, because the last flush of that process may have
+// failed. SQLite may copy the log into the database only after that.
 func (w *writer) rewriteLeftLog(ctx context.Context) error {
 	if info, err := os.Stat(w.path + "-wal"); err != nil || info.Size() == 0 {
 		return nil // no log
@@ -125,10 +125,10 @@ func (w *writer) openLog(ctx context.Context) error {
 			_, err = w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		}
 		if err == nil {
-			w.log.unmark() // left by a dead process
+			w.log.unmark() // remove the marker of a dead process
 			return nil
 		}
-		w.log.committed.Add(1) // makes the next flush include the old log, which may not be on the disk
+		w.log.committed.Add(1) // the next flush must include the old log, which may not be on the disk
 		if err := w.disk.record(err); !errors.Is(err, ErrDiskFull) {
 			return err
 		}
@@ -156,8 +156,8 @@ func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 // writeSecret implements DB.WriteSecret.
 func (w *writer) writeSecret(ctx context.Context, f func(*Tx) error) error {
 	return w.write(ctx, func(t *Tx) error {
-		// The mode FAST does not overwrite freed pages; truncate sets it again. Do not use a prepared statement, which
-		// would set the pragma only when it is prepared.
+		// The default mode of secure_delete, FAST, does not overwrite freed pages. The method truncate sets it again.
+		// Do not use a prepared statement here: it would set the mode only when it is prepared.
 		if _, err := w.conn.ExecContext(t.ctx, "PRAGMA secure_delete = ON"); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (w *writer) flush() error {
 }
 
 func (w *writer) acquire(ctx context.Context) (release func(), err error) {
-	// If ctx has ended and the token is free, select would choose at random, so check ctx first.
+	// If ctx has ended and the token is free, select would choose between them at random.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -279,7 +279,7 @@ func (w *writer) close() error {
 	errs = append(errs, w.conn.Close(), w.pool.Close())
 	if w.log != nil {
 		errs = append(errs, w.log.close())
-		w.log.unmark() // SQLite has deleted the log when its last connection closed
+		w.log.unmark() // when its last connection closed, SQLite copied the log and deleted it
 	}
 	return errors.Join(errs...)
 }

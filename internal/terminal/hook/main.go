@@ -15,23 +15,23 @@ import (
 
 // Process is the process of one hook.
 type Process struct {
-	Args        []string // agent, StateFlag, state directory, and further arguments from the CLI's settings
+	Args        []string // agent, StateFlag, state directory, then more from the settings of the CLI
 	In          io.Reader
 	Out         io.Writer
-	Within      bool          // whether ductor itself runs the agent; it then receives the events without the hook
+	Within      bool          // whether ductor itself runs the agent, and therefore does not need the hook
 	RestartWait time.Duration // how long to wait for a restart of ductor, if ductor had promised an answer
-	// StateFlag and ThenFlag are the constants of package terminal.
+	// StateFlag and ThenFlag are copies of the constants in package terminal.
 	StateFlag, ThenFlag string
 }
 
-// ductorTimeout limits how long ductor may take to decide whether to promise an answer.
+// ductorTimeout is how long ductor may take for its first reply, in which it can promise an answer.
 const ductorTimeout = time.Second
 
-// Main runs the hook and returns its exit code. That is always 0, so that ductor never causes a failure of the CLI.
+// Main runs the hook and returns its exit code. The exit code is always 0: for the CLI, a hook of ductor never fails.
 func Main(p Process) int {
-	agent, state, then, payload := p.splitArgs()
-	if then != nil {
-		runFormer(then, payload)
+	agent, state, former, payload := p.splitArgs()
+	if former != nil {
+		runFormer(former, payload)
 	}
 	if p.Within || state == "" {
 		return 0
@@ -49,9 +49,9 @@ func Main(p Process) int {
 	return 0
 }
 
-// splitArgs splits the arguments. then is the user's own program, if any. payload is the event, if the CLI passes it as
-// an argument and not on standard input.
-func (p Process) splitArgs() (agent, state string, then []string, payload string) {
+// splitArgs splits the arguments. The result former is the user's own program, or nil. The result payload is the event,
+// if the CLI passes the event as an argument. Most CLIs use standard input instead.
+func (p Process) splitArgs() (agent, state string, former []string, payload string) {
 	if len(p.Args) < 3 || p.Args[1] != p.StateFlag {
 		return "", "", nil, ""
 	}
@@ -61,9 +61,9 @@ func (p Process) splitArgs() (agent, state string, then []string, payload string
 		payload, rest = rest[i], rest[:i]
 	}
 	if i := slices.Index(rest, p.ThenFlag); i >= 0 && i+1 < len(rest) {
-		then = rest[i+1:]
+		former = rest[i+1:]
 	}
-	return agent, state, then, payload
+	return agent, state, former, payload
 }
 
 // runFormer starts the user's own program, which was configured before ductor's hook. It does not wait for the program.
@@ -103,7 +103,7 @@ type outcome int
 
 const (
 	noPromise outcome = iota // ductor does not run, or did not promise an answer
-	lost                     // ductor promised an answer, but exited before
+	lost                     // ductor promised an answer, but exited before it sent the answer
 	answered                 // the answer is final; it may be empty
 )
 
@@ -136,7 +136,7 @@ func sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	if err != nil {
 		return nil, lost
 	}
-	return second.Output, answered // if empty, the CLI asks in its terminal
+	return second.Output, answered
 }
 
 func readAnswer(in *bufio.Reader) (a Answer, err error) {

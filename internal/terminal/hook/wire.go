@@ -21,7 +21,8 @@ type Message struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Answer is a line from ductor. Wait is a promise: a second line will contain the answer.
+// Answer is a reply from ductor to a hook. If Wait is true, ductor will send a second Answer on the next line, and the
+// hook must wait for that.
 type Answer struct {
 	Wait   bool            `json:"wait,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"` // for the CLI; if empty, the CLI asks in its terminal

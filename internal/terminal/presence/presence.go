@@ -1,7 +1,5 @@
-// Package presence reports whether the user is away from this machine. The user is away by choice, or if logind reports
-// all sessions of the user as locked or idle.
-//
-// Other packages decide the consequences.
+// Package presence reports whether the user is away from this machine. Users can set this themselves. Otherwise they
+// are away while logind reports all their sessions as locked or idle.
 package presence
 
 import (
@@ -32,7 +30,7 @@ const (
 // Options configures a Presence. All fields are required.
 type Options struct {
 	State string // ductor's state directory, where the choice is stored
-	// Ask runs loginctl with the given arguments and returns its output. Logind is such a function.
+	// Ask runs loginctl with the given arguments and returns the output. The usual value is the function Logind.
 	Ask func(ctx context.Context, args ...string) (string, error)
 	UID int
 }
@@ -88,7 +86,7 @@ func (p *Presence) Away(ctx context.Context) bool {
 		}
 		s := parseProperties(said)
 		if s["Class"] != "user" || s["State"] == "closing" {
-			continue // for example, the session of the service manager
+			continue // ignore sessions of services, and sessions that are about to end
 		}
 		if s["LockedHint"] != "yes" && s["IdleHint"] != "yes" {
 			return false

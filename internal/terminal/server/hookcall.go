@@ -66,7 +66,7 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 	case h.turnEnded():
 		h.reportFinished(ctx)
 	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude":
-		// A PermissionRequest already asks the owner.
+		// For a permission, Claude also sends the event PermissionRequest, which asks the owner.
 	default:
 		h.reportNotification(ctx)
 	}
@@ -98,7 +98,7 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	d, err := h.s.opts.Ask(deciding, of, h.questionID(), h.event.Asked())
 	answer := hook.Answer{}
 	switch {
-	case errors.Is(err, cli.ErrDetached): // the hook repeats its question to the next ductor process
+	case errors.Is(err, cli.ErrDetached): // ductor exits; the hook will ask the next ductor process
 		watched.Wait()
 		return
 	case err == nil:
@@ -106,12 +106,12 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	case deciding.Err() == nil:
 		h.s.opts.Log.Error("ask the owner for a terminal; the CLI asks there instead", "err", err)
 	}
-	_ = h.send(answer) // an error means that the hook has ended
-	watched.Wait()     // the hook exits after its answer
+	_ = h.send(answer) // fails if the hook has already exited
+	watched.Wait()     // returns soon, because the hook exits after it gets its answer
 }
 
-// questionID returns an id for a question to the owner. It depends on the event, so that a hook cannot use the id of
-// one question for another.
+// questionID returns the ID of a question to the owner. The ID depends on the event. Otherwise a hook could use the ID
+// and thus the answer of another question.
 func (h hookCall) questionID() string {
 	if h.ID == "" { // hooks of older versions of ductor never repeat a message
 		return ""

@@ -25,8 +25,8 @@ import (
 type Options struct {
 	State string // ductor's state directory with the socket
 	Away  func(ctx context.Context) bool
-	// Ask asks the owner; see conversation.Engine.AskTerminal. A question that is repeated after a restart has the same
-	// id.
+	// Ask asks the owner; see conversation.Engine.AskTerminal. If a hook repeats its question after a restart of
+	// ductor, the question has the same ID.
 	Ask     func(ctx context.Context, of Session, id string, asked cli.Event) (cli.Decision, error)
 	Wait    time.Duration // how long the owner may take; after that, the CLI asks in its terminal
 	Chat    Chat
@@ -41,7 +41,7 @@ type Options struct {
 // Session is a session of an agent in a terminal.
 type Session struct {
 	Agent cli.Agent
-	ID    cli.AgentSessionID // empty if the CLI does not send it
+	ID    cli.AgentSessionID // empty if the CLI does not report it
 	Dir   string
 }
 
@@ -78,7 +78,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		case room <- struct{}{}:
 			s.serveHook(ctx, conn)
 			<-room
-		default: // too many hooks
+		default: // maxHooks hooks are connected, so close the connection
 		}
 	})
 }
@@ -90,7 +90,7 @@ const ioTimeout = 10 * time.Second
 func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// If this fails, the connection is closed, and the next read returns an error.
+	// fails only on a closed connection
 	_ = conn.SetDeadline(time.Now().Add(ioTimeout))
 	if _, err := statesocket.Peer(conn); err != nil {
 		s.opts.Log.Warn("rejected a hook", "err", err)

@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// waiters contains the sessions in terminals that wait for an answer of the owner. The zero value is ready to use.
+// waiters contains the hooks that wait for an answer of the owner, with their sessions. The zero value is ready to use.
 type waiters struct {
 	mu   sync.Mutex
 	next int
@@ -39,8 +39,8 @@ func (w *waiters) addWaiter(ctx context.Context, session cli.AgentSessionID) (_ 
 	}
 }
 
-// release ends the contexts of a session, because its user has answered in the terminal. The server infers that from a
-// later event, since the CLI does not inform the waiting hook.
+// release ends the contexts of a session. The server calls it after the user has answered in the terminal. The CLI does
+// not report that answer to the waiting hook, but its next event shows that the session continues.
 func (w *waiters) release(session cli.AgentSessionID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
