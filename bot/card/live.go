@@ -210,8 +210,8 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	return nil
 }
 
-// draftsLocked reports whether the card shows its last message as a draft. It does not do so after the real message was
-// sent, nor while the turn waits for a user, because a wait can outlast a draft.
+// draftsLocked reports whether the card shows its last message as a draft. It returns false after the real message was
+// sent. It also returns false while the turn waits for a user, because Telegram may remove the draft during the wait.
 func (c *card) draftsLocked() bool {
 	if c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused || isRich(c.turn) {
 		return false
@@ -274,8 +274,8 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	return []render.Text{rich.text(texts)}, rich
 }
 
-// liveButtonsLocked returns the buttons of a running card. The first text of an answer gets no buttons while nothing
-// else is going on, because it may already be the complete answer.
+// liveButtonsLocked returns the buttons of a running card. The first text of an answer has no buttons if no tool is
+// running and the turn does not wait: the text may already be the complete answer.
 func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {
@@ -295,7 +295,7 @@ func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	return k
 }
 
-// withLive appends the live lines to the text of the last message, if they fit.
+// withLive appends the result of liveLines to the text of the last message, if it fits.
 func withLive(t, line render.Text) render.Text {
 	if t.Text == "" {
 		return line
@@ -321,7 +321,7 @@ func (c *card) callEnded(err error) {
 	c.mu.Lock()
 	c.pace.callEnded(err, now)
 	post := false
-	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // otherwise no more edits are allowed
+	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // edit nothing after Finish, or if the outbox is closed
 		post = c.planLocked(now)
 	}
 	c.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"ductor/lang"
 )
 
-// planList is the agent's to-do list in a card. It changes in place while the turn runs, and is folded when the turn
+// planList is the agent's to-do list in a card. The card edits the list while the turn runs, and folds it when the turn
 // ends.
 type planList struct {
 	lang   lang.Printer
 	steps  []cli.PlanStep
-	room   int // maximum length in UTF-16 units; limited because the text after the list may fill the message
+	room   int // maximum length in UTF-16 units, because text after the list may fill the message
 	folded bool
 }
 
@@ -33,7 +33,7 @@ func (d *document) setPlan(steps []cli.PlanStep) bool {
 			p = s.plan
 		}
 	}
-	if len(steps) == 0 { // the agent removed its plan: continue to show the old one
+	if len(steps) == 0 { // the agent removed its plan, but the card continues to show it
 		return false
 	}
 	if p == nil {
@@ -66,8 +66,8 @@ func (p *planList) rendered() render.Text {
 	return text
 }
 
-// list renders the plan, one step per line. If the plan is long, it only counts finished steps at the start and steps
-// at the end.
+// list renders the plan, one step per line. In a long plan, it only counts the finished steps at the start and the last
+// steps.
 func (p *planList) list() string {
 	lines := []string{p.title()}
 	rest := p.steps
