@@ -102,7 +102,7 @@ func (a view) optionLabel(o cli.Option) string {
 	return a.lang.Text("approval.no-name")
 }
 
-// wordsHint explains how to type an answer. It returns "" if the question accepts only its options.
+// wordsHint explains how to type an answer. It returns "" if users may only choose an option.
 func (a view) wordsHint(q cli.Question, d draft) string {
 	p, until, waits := a.lang, clock(d.Until), d.View == opWords
 	switch {
