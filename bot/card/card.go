@@ -123,7 +123,6 @@ func (c *Cards) draftsIn(chat int64) bool {
 	return !c.noDrafts[chat]
 }
 
-// refuseDrafts disables drafts in a chat after Telegram rejected one.
 func (c *Cards) refuseDrafts(chat int64, reason error) {
 	c.opts.Log.Warn("Telegram refuses drafts; this chat gets messages that grow by edits", "chat", chat, "err", reason)
 	c.mu.Lock()
@@ -140,7 +139,6 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	return k
 }
 
-// cardOf returns a new card. Its timer does not run yet.
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now, look := time.Now(), c.look()
 	k := &card{

@@ -130,7 +130,7 @@ func (c *Cards) showContents(ctx context.Context, s *messages, content contents)
 	// The numbers of these requests are greater than those of all earlier requests for the card.
 	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
-		if s.opened() == 0 { // the user has not seen any part of the answer yet
+		if s.opened() == 0 {
 			priority = outbox.Urgent
 		}
 		err := c.postDelivery(ctx, s, priority, func(ctx context.Context) error {
@@ -202,7 +202,6 @@ func (c *Cards) send(ctx context.Context, s *messages, m *message.Message, conte
 	})
 }
 
-// load reads the card's messages from the database.
 func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, savedCard, error) {
 	s := c.messagesOf(t)
 	saved, err := s.recall(ctx)

@@ -28,14 +28,12 @@ type document struct {
 	turn     turnFacts
 }
 
-// shows selects optional parts of a document.
 type shows struct {
 	thinking  bool // the agent's reasoning
 	fileMarks bool // file names in place of render.FileMarks
 	outputs   bool // outputs of tools, folded
 }
 
-// turnFacts is information about a turn that the document needs besides its segments.
 type turnFacts struct {
 	agent  cli.Agent
 	then   string            // what happens after the turn has failed, as a line for users
@@ -81,8 +79,8 @@ func newDocument(showThinking bool) *document {
 }
 
 type change struct {
-	text   string // text that the event added to the answer
-	urgent bool   // the change is more than additional text, so show it soon
+	text   string
+	urgent bool // the change is more than additional text, so show it soon
 }
 
 func (c change) news() news {
@@ -248,7 +246,6 @@ func (s *segment) reasoning() render.Text {
 // show renders a segment, removes secrets from the result, and stores it in s.shown.
 func (d *document) show(s *segment) { s.shown.set(d.scrub.Text(s.rendered())) }
 
-// separator returns the white space between two segments.
 func separator(before, after segmentKind) string {
 	compact := func(k segmentKind) bool { return k == toolSegment || k == noteSegment }
 	if compact(before) && compact(after) {

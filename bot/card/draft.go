@@ -24,7 +24,6 @@ const (
 	draftAgain = 20 * time.Second
 )
 
-// draft stores which text the chat shows as a draft, and since when.
 type draft struct {
 	text render.Text
 	at   time.Time // when the draft was sent; zero if the chat shows none

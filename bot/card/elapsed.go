@@ -19,7 +19,6 @@ type stopwatch struct {
 // restart starts the measurement again after a wait for a user.
 func (s *stopwatch) restart(now time.Time) { s.since, s.waited = now, true }
 
-// update sets shown, the time in the tool's line.
 func (s *stopwatch) update(now time.Time) {
 	if took := now.Sub(s.since); took >= elapsedLeast {
 		s.shown = took.Truncate(time.Second)
@@ -44,7 +43,6 @@ func (s *stopwatch) withoutWait(reported time.Duration, now time.Time) time.Dura
 	return reported
 }
 
-// timed reports whether the tool's line shows a running time.
 func (t *toolLine) timed() bool {
 	return t != nil && !t.ended() && t.held == "" && !t.ran.since.IsZero()
 }

@@ -11,7 +11,6 @@ import (
 
 // Telegram does not notify users of edits. So a card announces the end of a long turn with a short separate message.
 
-// ending is the message that announces the end of a turn.
 type ending struct {
 	Text   render.Text `json:"text"`
 	Silent bool        `json:"silent,omitempty"`
@@ -47,7 +46,7 @@ func (c *Cards) sendEnd(ctx context.Context, s *messages, content contents, stat
 	s.mu.Lock()
 	wanted := content.end != nil && s.lost != chatGone && s.end.State() == state
 	n := message.Content{Keyboard: content.buttons, ReplyTo: s.turn.Prompt.Message}
-	if n.ReplyTo == 0 && len(s.parts) > 0 { // the prompt is not a message in the chat
+	if n.ReplyTo == 0 && len(s.parts) > 0 {
 		n.ReplyTo = s.parts[0].ID()
 	}
 	s.mu.Unlock()

@@ -61,7 +61,6 @@ func (d *document) unchanged(starts []position, i int) bool {
 	return end.offset == 0 || end.segment < len(d.segments) && d.segments[end.segment].shown.changed >= end.offset
 }
 
-// part renders the document between two positions.
 func (d *document) part(from, to position) render.Text {
 	var p piece
 	for n := from.segment; n < len(d.segments) && n <= to.segment; n++ {
@@ -78,11 +77,10 @@ func (d *document) part(from, to position) render.Text {
 	return p.message()
 }
 
-// piece concatenates segments into one message.
 type piece struct {
 	texts []render.Text
-	kind  segmentKind // kind of the last added segment
-	index int         // index of that segment
+	kind  segmentKind
+	index int
 }
 
 func (p *piece) add(kind segmentKind, segment int, t render.Text) {
@@ -121,7 +119,6 @@ type tailText struct {
 	marks []tailMark
 }
 
-// tailMark describes a segment in a tailText.
 type tailMark struct {
 	unit   int      // offset of the segment in the text
 	at     position // position of the segment in the document

@@ -115,7 +115,6 @@ func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int
 	return more
 }
 
-// withdraw removes the footer and the last bytes of the answer.
 func (d *document) withdraw(bytes int) {
 	d.drop(d.turn.footer)
 	d.retract(bytes)
@@ -272,7 +271,6 @@ func withReceipt(fields []FooterField) []FooterField {
 	return fields
 }
 
-// noUndo returns the text that explains why ductor cannot restore the changed files.
 func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	key, ok = map[orchestrator.NoUndo]lang.Key{
 		orchestrator.NoUndoLate:  "changes.no-undo-late",

@@ -13,7 +13,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// tick is called when the timer fires.
 func (c *card) tick() {
 	now := time.Now()
 	c.mu.Lock()
@@ -84,7 +83,6 @@ func (c *card) changesLocked() (time.Time, bool) {
 	return c.pace.notBefore(c.pace.moved.Add(silence)), true
 }
 
-// clockStep returns how often the waiting time in the card is updated.
 func (c *card) clockStep() time.Duration {
 	if outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group {
 		return clockGroup
@@ -219,7 +217,6 @@ func (c *card) draftsLocked() bool {
 	return c.messages.opened() <= max(len(c.starts)-1, 0) && c.cards.draftsIn(c.turn.Prompt.Conversation.Chat)
 }
 
-// intervalLocked returns the shortest time between two edits.
 func (c *card) intervalLocked() time.Duration {
 	switch {
 	case outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group:
@@ -268,7 +265,7 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	c.starts = c.starts[:1]
 	blocks, cut := c.doc.blocks()
 	rich := richContent{blocks, cut}
-	if rich.Blocks == nil { // nothing is visible yet
+	if rich.Blocks == nil {
 		return texts[:1], richContent{Blocks: []render.Block{}}
 	}
 	return []render.Text{rich.text(texts)}, rich
@@ -315,7 +312,6 @@ func below(t, line render.Text) (all render.Text, fits bool) {
 	return t, false
 }
 
-// callEnded is called when the outbox has finished or dropped a request.
 func (c *card) callEnded(err error) {
 	now := time.Now()
 	c.mu.Lock()

@@ -18,7 +18,6 @@ type Lost struct {
 	Ended bool                  // the turn has ended, so ShowAgain can show its result later
 }
 
-// reportLost calls Options.Lost if the bot may not write to the card's chat.
 func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	s.mu.Lock()
 	l := Lost{Turn: s.turn.ID, In: s.conv, Asker: s.turn.Prompt.Person, Ended: ended}

@@ -54,7 +54,6 @@ const (
 	chatGone       // no warning, because the bot may not write to the chat
 )
 
-// action is a request to Telegram about one message.
 type action struct {
 	step   message.Step
 	part   int
@@ -159,7 +158,6 @@ func (s *messages) begin(act action, call int) *part {
 	return p
 }
 
-// addPartsLocked appends new parts until s.parts[i] exists.
 func (s *messages) addPartsLocked(i int) {
 	for len(s.parts) <= i {
 		s.parts = append(s.parts, &part{Message: s.open(strconv.Itoa(len(s.parts)))})
@@ -270,7 +268,6 @@ func (s *messages) missing() (unknown, refused bool) {
 	return unknown, refused
 }
 
-// recall reads the card of the previous process from the database.
 func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	saved, stored, err := s.record.load(ctx)
 	if err != nil {

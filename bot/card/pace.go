@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// Timing of the requests of a running card.
 const (
 	secondAfter   = 300 * time.Millisecond // delay of the second request; the first text is often only a few words
 	firstTyping   = 600 * time.Millisecond // if the answer comes sooner, it needs no typing indicator
@@ -29,11 +28,11 @@ const (
 // pace decides when a card makes its requests to Telegram. The card's mu guards it.
 type pace struct {
 	growing  growing
-	interval time.Duration // shortest time between two requests
+	interval time.Duration
 
 	news       news
-	queued     bool      // a request of the card is waiting in the outbox
-	calls      int       // number of requests so far
+	queued     bool // a request of the card is waiting in the outbox
+	calls      int
 	lastLooked time.Time // last time at which the user surely looked at the chat
 	fails      int       // failed requests since the last successful one
 	last       time.Time
@@ -41,7 +40,7 @@ type pace struct {
 	typing     time.Time // when to send the next typing indicator
 
 	saved     time.Time // time of the last snapshot; before the first one, the start of the card
-	savedPart int       // index of the message in the last snapshot
+	savedPart int
 }
 
 // due returns when to show the pending change in the chat.
@@ -85,7 +84,6 @@ func (p *pace) callStarted(now time.Time) {
 	p.calls++
 }
 
-// callEnded records the result of a request.
 func (p *pace) callEnded(err error, now time.Time) {
 	p.queued = false
 	if err == nil {
@@ -95,7 +93,6 @@ func (p *pace) callEnded(err error, now time.Time) {
 	p.fails, p.last, p.news = p.fails+1, now, urgentNews
 }
 
-// showTyping reports whether to send the typing indicator now.
 func (p *pace) showTyping(now time.Time) bool {
 	if now.Before(p.typing) {
 		return false
@@ -174,7 +171,6 @@ func (g *growing) add(text string, at time.Time) {
 	g.last = at
 }
 
-// show records that the chat shows the text now.
 func (g *growing) show() {
 	g.shown = g.shown || g.chars > 0
 	g.chars, g.end = 0, ""

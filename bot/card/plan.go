@@ -18,9 +18,8 @@ type planList struct {
 	folded bool
 }
 
-// Limits of a plan.
 const (
-	planShown  = 10 // number of steps that are listed
+	planShown  = 10
 	planMargin = 300
 	stepMost   = 80
 )
@@ -85,7 +84,6 @@ func (p *planList) list() string {
 	return strings.Join(lines, "\n")
 }
 
-// title returns the first line, which contains the number of finished steps.
 func (p *planList) title() string {
 	done := 0
 	for _, s := range p.steps {
@@ -96,7 +94,6 @@ func (p *planList) title() string {
 	return p.lang.Text("card.plan", done, len(p.steps))
 }
 
-// hidden returns how many finished steps at the start are counted instead of listed.
 func (p *planList) hidden() (n int) {
 	for n < len(p.steps)-planShown && p.steps[n].State == cli.PlanDone {
 		n++

@@ -16,7 +16,7 @@ import (
 
 // snapshot is the state of a running card. The database stores it, so that the next process can continue after a crash.
 type snapshot struct {
-	part      int         // index of the last message
+	part      int
 	unchanged int         // number of earlier messages, which will not change any more
 	text      render.Text // text of the last message, without the live lines
 	starts    []position  // where in the document each message starts

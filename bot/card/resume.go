@@ -25,11 +25,11 @@ const (
 
 // past describes a card that ductor opened before a restart.
 type past struct {
-	unknown   bool      // recall has not read the database yet
-	saved     savedCard // content that the previous process stored
-	replaying bool      // the agent's earlier events are being replayed; the card makes no edits meanwhile
-	began     time.Time // start of the replay
-	lastEvent time.Time // time of the last event in the replay
+	unknown   bool // recall has not read the database yet
+	saved     savedCard
+	replaying bool // the agent's earlier events are being replayed; the card makes no edits meanwhile
+	began     time.Time
+	lastEvent time.Time
 }
 
 // quiet returns when the replay counts as complete if no more events come.

@@ -111,7 +111,6 @@ func fold(summary render.Text, inside ...render.Block) []render.Block {
 	return []render.Block{render.Fold(summary, inside...)}
 }
 
-// blocks returns the plan as a checklist.
 func (p *planList) blocks() []render.Block {
 	var items []render.Item
 	for _, s := range p.steps {
@@ -188,7 +187,6 @@ func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	return len(texts) > 1 || strings.Contains(t.Outcome.Text, "|") && len(render.Tables(t.Outcome.Text)) > 0
 }
 
-// askAboutRich calls Displays.RichWouldHelp if content.richWouldHelp is set.
 func (c *Cards) askAboutRich(ctx context.Context, s *messages, content contents) {
 	if !content.richWouldHelp || c.opts.Displays == nil {
 		return

@@ -16,7 +16,6 @@ type shownText struct {
 	offsets []textOffset // sorted; none lies after the first change
 }
 
-// textOffset is a position in a text, expressed in three ways.
 type textOffset struct {
 	units  int // UTF-16 units
 	bytes  int

@@ -34,7 +34,7 @@ const (
 	toolRunning toolState = iota
 	toolSucceeded
 	toolFailed
-	toolDenied     // the tool was not allowed to run
+	toolDenied
 	toolUnreported // the tool still runs, or the agent did not report how it ended
 )
 
@@ -53,7 +53,7 @@ const (
 	titleMax = 60
 	toolMax  = 140
 
-	reasonMax = 90 // the reason of a failure
+	reasonMax = 90
 )
 
 // foldAbove is the maximum number of consecutive tool lines. If there are more, the oldest successful lines become a
@@ -120,7 +120,6 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	return true
 }
 
-// toolName returns the name of a tool as the card shows it.
 func toolName(p lang.Printer, name string) string {
 	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
 }

@@ -132,7 +132,6 @@ const (
 	clockGroup   = 30 * time.Second
 )
 
-// text returns the line as the chat shows it.
 func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	line := ""
 	switch w.state {
