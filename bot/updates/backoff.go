@@ -18,7 +18,6 @@ type backoff struct {
 	jitter func(time.Duration) time.Duration
 }
 
-// next counts a failure and returns the pause before the next attempt.
 func (b *backoff) next() time.Duration {
 	b.tries++
 	return b.jitter(min(backoffBase<<min(b.tries-1, 6), maxBackoff))

@@ -21,7 +21,7 @@ type diskGuard struct {
 	log      *slog.Logger
 
 	state    orchestrator.DiskState
-	since    time.Time // when the disk entered the current state
+	since    time.Time
 	notified map[orchestrator.ConversationID]bool
 	answered map[int64]bool // IDs of updates with /status that were already answered
 }
@@ -67,7 +67,6 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why
 	g.notify(g.waiting(ctx)...)
 }
 
-// notifySenders sends notices to the senders of updates that could not be stored.
 func (g *diskGuard) notifySenders(updates []orchestrator.Update) {
 	for _, u := range updates {
 		c, ok := g.concerns(u)

@@ -50,7 +50,7 @@ func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 func (g *gate) admits(w *wireUpdate) bool {
 	m := w.message()
 	if m == nil {
-		return false // for example a kind of update that ductor does not use
+		return false
 	}
 	from, as := m.From, m.SenderChat
 	if w.Callback != nil { // the bot sent the message, so check the user who pressed its button
@@ -177,8 +177,8 @@ type refusals struct {
 	log    *slog.Logger
 	now    func() time.Time
 	seen   map[refused]time.Time
-	last   time.Time // when the last line was logged
-	silent int       // number of updates since then that were not logged
+	last   time.Time
+	silent int // number of updates since then that were not logged
 }
 
 type refused struct{ chat, user int64 }

@@ -22,7 +22,7 @@ const (
 	// partSeconds is the maximum time between two parts of a prompt, according to the dates that Telegram adds. After
 	// ductor was offline, all messages arrive at once, so the time of arrival would not help.
 	partSeconds = 2
-	maxAlbum    = 10 // maximum number of files in an album
+	maxAlbum    = 10
 	maxParts    = 50 // maximum number of messages that are merged into one prompt
 )
 
@@ -90,11 +90,10 @@ func belongs(last, in *Message) bool {
 	return continues(last, in) && (in.sent.forwarded || in.sent.file != nil || last.sent.ofPaste())
 }
 
-// wordingOf joins the texts of all parts of a prompt.
 func wordingOf(parts []*Message) string {
 	var b strings.Builder
 	b.WriteString(parts[0].sender)
-	var last *Message // last part that has text
+	var last *Message
 	for _, p := range parts {
 		if p.Text == "" && p.Context == "" {
 			continue
@@ -178,7 +177,6 @@ type sentPrompt struct {
 	wants orchestrator.Wants
 }
 
-// message returns the ID of the prompt's first message, or 0 for the zero value.
 func (p sentPrompt) message() int {
 	if len(p.parts) == 0 {
 		return 0
@@ -275,7 +273,6 @@ func (f *follower) inside(in *Message) bool {
 	return last != nil && last.sent.ofPaste() && continues(last, in) && (!in.Private || in.ID == last.ID+1)
 }
 
-// remember stores a message that was meant for the bot.
 func (f *follower) remember(in *Message) {
 	if len(f.albums) >= followed {
 		clear(f.albums)

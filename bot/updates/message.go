@@ -98,10 +98,8 @@ type fileRef struct {
 	kind fileKind
 }
 
-// fileKind says how a file is used.
 type fileKind string
 
-// Kinds of files.
 const (
 	attached fileKind = ""       // attached to the prompt
 	speech   fileKind = "speech" // transcribed into the prompt's text
@@ -146,7 +144,6 @@ func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 	return in
 }
 
-// markdownOf converts a text with Telegram's formatting to Markdown.
 func markdownOf(text string, entities []wireEntity) string {
 	t := render.Text{Text: text}
 	for _, e := range entities {

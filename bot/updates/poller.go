@@ -65,7 +65,6 @@ type Poller struct {
 	last   last
 }
 
-// last contains the results of the last polls.
 type last struct {
 	answered  bool
 	conflicts int // number of consecutive conflicts with another poller
@@ -191,7 +190,6 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 	}
 }
 
-// pollOnce makes one poll. It returns the pause before the next one.
 func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error) {
 	patience := p.timeout
 	if !p.last.answered && p.last.conflicts == 0 { // after a conflict, only a long poll finds the other poller

@@ -94,7 +94,6 @@ func newQueues(log *slog.Logger, patience time.Duration) *queues {
 // closed reports whether stop was called. The caller must hold k.mu.
 func (k *queues) closed() bool { return k.background.Err() != nil }
 
-// admission is the result of queues.enqueue.
 type admission int
 
 const (
@@ -268,7 +267,6 @@ func (q *queue) release(c class) {
 	q.touch()
 }
 
-// run runs one task. It recovers from a panic in the task.
 func (q *queue) run(t *task) {
 	defer func() {
 		if p := recover(); p != nil {

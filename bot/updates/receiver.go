@@ -32,7 +32,6 @@ type receiver struct {
 }
 
 const (
-	// submitPatience is the timeout for submitting a prompt.
 	submitPatience = 30 * time.Second
 	receiptEmoji   = "👀"
 	editEmoji      = "✍"
@@ -189,7 +188,6 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 	return files, nil
 }
 
-// unheard is an error from Listener.Transcribe.
 type unheard struct{ error }
 
 func (u unheard) Unwrap() error { return u.error }
@@ -221,7 +219,6 @@ func (r *receiver) sentence(p lang.Printer, err error) string {
 	return r.uploads.Sentence(p, err)
 }
 
-// isSpoken reports whether at least one part is a recording of speech.
 func isSpoken(parts []*Message) bool {
 	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
 }

@@ -191,7 +191,6 @@ func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
 	}
 }
 
-// noteLanguage records the language of a user's Telegram app.
 func (r *Router) noteLanguage(ctx context.Context, from *wireUser, in *wireMessage) {
 	if err := r.lang.Hear(ctx, in.Chat.ID, from.ID, from.Language); err != nil {
 		r.log.Warn("a language is not kept", "chat", in.Chat.ID, "user", from.ID, "err", err)
@@ -268,13 +267,11 @@ func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	return r.enqueue(ctx, t, nil)
 }
 
-// isForBot reports whether a message that is not a command is meant for the bot.
 func (r *Router) isForBot(m *wireMessage, in *Message) bool {
 	return in.Private || r.gate.allow.Policy().GroupTrigger == TriggerAll || addressed(m, r.me) ||
 		r.follower.belongs(in)
 }
 
-// command queues a command, or tells the user that they may not use it.
 func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec CommandSpec) fate {
 	in := c.In
 	if !spec.Allows(in.Role) {
@@ -323,7 +320,6 @@ func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 	q.awaitBefore(ctx, classControl, t)
 }
 
-// beginPatience is how long an abort waits for earlier commands.
 const beginPatience = 2 * time.Second
 
 // abortIfRunning handles a message that consists of an abort word such as "stop". If nothing is running, the message is

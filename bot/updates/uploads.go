@@ -79,7 +79,6 @@ func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 // Close implements io.Closer.
 func (u *Uploads) Close() error { return u.root.Close() }
 
-// Limits for downloading one file.
 const (
 	fetchTries    = 4
 	fetchPatience = 5 * time.Minute
@@ -168,7 +167,6 @@ func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 // ErrNoFile is returned by FileFunc if neither the message nor the message that it replies to has a file.
 var ErrNoFile = errors.New("there is no file")
 
-// readPatience is the timeout for downloading a file into memory.
 const readPatience = time.Minute
 
 // reader returns a FileFunc for the message in. It does not store the file on disk.
@@ -309,7 +307,6 @@ func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	return orchestrator.Attachment{Path: at, Name: name, MIME: cleanMIME(mime), Image: image}
 }
 
-// notOfMIME matches characters that are invalid in MIME types.
 var notOfMIME = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9/+._-]`) })
 
 // cleanMIME removes invalid characters from a MIME type. The sender chose it, and the agent reads it.
