@@ -36,7 +36,6 @@ func blocksOf(src string, marks bool) []Block {
 	return blockReader{clean}.inside(parse(clean, marks), 1)
 }
 
-// blockReader converts a syntax tree to blocks.
 type blockReader struct{ source []byte }
 
 // inside returns the blocks for the children of n. depth is the number of blocks around them.
@@ -90,7 +89,6 @@ func (r blockReader) text(n ast.Node) Text {
 	return in.out.text()
 }
 
-// flat renders a block as a text.
 func (r blockReader) flat(n ast.Node) Text {
 	in := &renderer{source: r.source, out: &builder{}}
 	in.block(n)

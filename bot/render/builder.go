@@ -150,7 +150,6 @@ func (b *builder) emit(e Entity, units, bytes int) {
 	b.entities = append(b.entities, e)
 }
 
-// add appends t and its entities inside the open styles.
 func (b *builder) add(t Text) {
 	var ends []int
 	at := cursor{text: t.Text}
@@ -213,7 +212,7 @@ func rank(k Kind) int {
 	case Italic:
 		return 6
 	}
-	return -1 // unknown kind
+	return -1
 }
 
 func unitsOf(b []byte) int {

@@ -43,7 +43,7 @@ func (s *splitter) find(window string) cuts {
 	var c cuts
 	w := cursor{text: window}
 	w.take(s.visible + 1)
-	next := 0 // index of the next entity
+	next := 0
 	code := 0 // end of the code around the position, in UTF-16 units
 	prev := ' '
 	for i := w.bytes; i <= len(window); {

@@ -37,7 +37,6 @@ const (
 // marksWanted is a key in the parser's context. It is set if the parser must recognize file marks.
 var marksWanted = parser.NewContextKey()
 
-// fileMarks parses file marks.
 type fileMarks struct{}
 
 func (fileMarks) Trigger() []byte { return []byte{'['} }

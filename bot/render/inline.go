@@ -16,7 +16,6 @@ import (
 
 var lineBreak = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^<br\s*/?>$`) })
 
-// inlines writes the content of n.
 func (r *renderer) inlines(n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		r.inline(c)

@@ -41,7 +41,6 @@ func parse(source []byte, marks bool) ast.Node {
 	return shared.Parse(text.NewReader(source), parser.WithContext(pc))
 }
 
-// renderer writes the blocks of a parsed source to a builder.
 type renderer struct {
 	source []byte
 	out    *builder

@@ -104,7 +104,6 @@ func Lay(t Text) []Block {
 	return out
 }
 
-// trimLines removes empty lines from the start and end of t.
 func trimLines(t Text) Text {
 	from := len(t.Text) - len(strings.TrimLeft(t.Text, "\n"))
 	return Slice(t, from, Len(strings.TrimRight(t.Text, "\n")))

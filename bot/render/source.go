@@ -29,7 +29,6 @@ func Source(t Text) string {
 	return s.String()
 }
 
-// source builds the Markdown of a text.
 type source struct {
 	strings.Builder
 	units []uint16
@@ -95,7 +94,6 @@ func (s *source) ownLine() {
 	}
 }
 
-// write writes the text between two offsets, with the delimiters of styles, links and code.
 func (s *source) write(all []Entity, from, to int) {
 	styles, raw := s.valid(all, func(k Kind) bool { return k == Link || marks[k] != "" }), s.valid(all, Kind.raw)
 	end := 0
@@ -132,7 +130,6 @@ func (s *source) write(all []Entity, from, to int) {
 	s.change(nil)
 }
 
-// marks contains the Markdown delimiter of each style.
 var marks = map[Kind]string{Bold: "**", Italic: "*", Strikethrough: "~~"}
 
 var (

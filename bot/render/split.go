@@ -95,7 +95,6 @@ func (s *splitter) codeAt(unit int) (Entity, bool) {
 	return Entity{}, false
 }
 
-// next returns the next part and moves the cursor past it.
 func (s *splitter) next() Text {
 	window := s.window(s.limit)
 	if limit := s.budget(); limit < Len(window) {

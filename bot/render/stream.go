@@ -28,9 +28,9 @@ type Stream struct {
 
 // mark is the start of a top-level block in the source. The blocks before it can no longer change.
 type mark struct {
-	source int // start of the block
+	source int
 	proof  int // end of the block's first line; if Retract removes that line, the mark is invalid
-	bytes  int // length of done at this position
+	bytes  int
 	units  int
 	ents   int
 	rest   *rest // not nil if the block is the second part of a longer one

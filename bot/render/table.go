@@ -159,7 +159,6 @@ func (r *renderer) table(t *table) {
 	r.records(rows)
 }
 
-// cells returns the rendered cells of a table, by row.
 func (r *renderer) cells(t *table) [][]Text {
 	var rows [][]Text
 	for row := t.FirstChild(); row != nil; row = row.NextSibling() {

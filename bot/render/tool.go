@@ -19,7 +19,6 @@ func ownTools() map[string]lang.Key {
 	}
 }
 
-// kinds returns the displayed names of common kinds of tools.
 func kinds() map[string]lang.Key {
 	return map[string]lang.Key{
 		"shell": "tool.shell", "read": "tool.read", "edit": "tool.edit", "search": "tool.search", "web": "tool.web",

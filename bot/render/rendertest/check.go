@@ -146,7 +146,6 @@ func isClean(s string) bool {
 	})
 }
 
-// isBlank reports whether s contains no visible characters.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsSpace(r) && r != 0x180e && (r < 0x200b || r > 0x200f) && (r < 0x2060 || r > 0x206f) &&
