@@ -51,7 +51,6 @@ func (op operation) choice() (orchestrator.Choice, bool) {
 	return "", false
 }
 
-// buttonData is the data of a button.
 type buttonData struct {
 	id               orchestrator.ApprovalID
 	nonce            string

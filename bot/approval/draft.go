@@ -118,7 +118,6 @@ func (d draft) verdict(questions []cli.Question) orchestrator.Verdict {
 	return v
 }
 
-// complete reports whether all questions have an answer.
 func (d draft) complete(questions []cli.Question) bool {
 	return !slices.ContainsFunc(d.answers(questions), func(given []string) bool { return len(given) == 0 })
 }

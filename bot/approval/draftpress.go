@@ -36,7 +36,6 @@ func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now t
 	return changed, ""
 }
 
-// pressQuestion handles the buttons of a question.
 func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
 	pressed buttonData) (effect, lang.Key) {
 	q := a.Questions[d.Question]

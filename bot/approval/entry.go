@@ -78,7 +78,6 @@ func (s *Screen) open(e *entry, suffix string,
 
 func (e *entry) open() bool { return e.approval.State == orchestrator.ApprovalOpen }
 
-// push updates the message of an approval in the chat.
 func (s *Screen) push(e *entry) {
 	s.mu.Lock()
 	attached, open := s.service != nil, e.open()
@@ -188,7 +187,6 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 	return e, errors.Join(s.load(ctx, e), e.notice.Load(ctx))
 }
 
-// draftKey returns the database key of a draft.
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
 // load reads the stored draft of an approval once. If no user has used the buttons since the message was sent, load

@@ -97,7 +97,6 @@ func fullQuestion(q cli.Question) []render.Text {
 	return lines
 }
 
-// fullTextTooLong reports whether fullText omits a part of the request.
 func (a view) fullTextTooLong() bool {
 	req := a.Request
 	texts := []string{req.Detail, req.Title, req.Reason}

@@ -126,7 +126,6 @@ func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err e
 	return "", err
 }
 
-// decidedBefore describes how the approval was decided before.
 func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	switch state {
 	case orchestrator.ApprovalAllowed:

@@ -202,7 +202,6 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		render.ShortLine(a.Request.Title, answerMax) + ". That was denied:]\n"}
 }
 
-// decideByReply calls decide with the content of a message.
 func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval,
 	v orchestrator.Verdict) Outcome {
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role, Updates: m.Updates}
@@ -226,7 +225,6 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 	return Outcome{Handling: MarkHandled, Text: text}
 }
 
-// answerQuestion uses a message as the answer to the current question.
 func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	secret := hasSecret(a.Questions)
 	if secret {

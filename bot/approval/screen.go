@@ -124,7 +124,6 @@ func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 	return in
 }
 
-// namesKept is the maximum number of names in Screen.names.
 const namesKept = 1024
 
 // remember stores the name of a user who pressed a button. The approval's message shows the name after the decision.

@@ -80,7 +80,6 @@ func (a view) subject() *subject {
 	return s
 }
 
-// existed reports whether the change affects an existing file.
 func existed(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }
 
 // about returns the agent's description of the request. It returns "" if the description only lists the changed files.
@@ -124,7 +123,6 @@ func (s *subject) links(links []orchestrator.Link) {
 	}
 }
 
-// linkLine returns the line about a symbolic link.
 func linkLine(p lang.Printer, l orchestrator.Link, path, real string) string {
 	if l.Outside {
 		return "⚠️ " + p.Text("approval.leads-outside", path, real)

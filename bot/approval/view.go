@@ -54,7 +54,6 @@ func (a view) gate(s *subject) gate {
 	return gateOpen
 }
 
-// drawApproval shows an open approval.
 func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	s := a.subject()
 	lines := s.lines
@@ -70,7 +69,6 @@ func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	return joinLines(lines), a.approvalButtons(s)
 }
 
-// drawExpiry describes what happens if no user decides in time.
 func (a view) drawExpiry() string {
 	if a.OfTerminal() {
 		return a.lang.Text("approval.terminal-at", clock(a.Expires))
@@ -135,7 +133,6 @@ func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 // not be meant for the bot.
 func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
 
-// clock returns t as the time of day.
 func clock(t time.Time) string { return t.Local().Format("15:04") }
 
 // drawDecision describes how the approval was decided, and in groups by whom.
