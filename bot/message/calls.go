@@ -278,7 +278,6 @@ func (m *Message) renderText(t render.Text, limit int) render.Text {
 	return render.Shorten(t, limit)
 }
 
-// sendFiles sends the message's files.
 func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
 	out := tgapi.Files{To: m.To(), Caption: m.renderText(want.Text, render.CaptionLimit),
 		Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent}

@@ -39,7 +39,6 @@ type Message struct {
 	trouble   trouble
 }
 
-// trouble describes problems with the requests for a message.
 type trouble struct {
 	refusal     tgapi.FaultKind // why Telegram finally rejected the last content
 	replacement string          // text to send in place of files that Telegram rejected
@@ -311,7 +310,6 @@ func (m *Message) settle(want Content) bool {
 	return owed
 }
 
-// save sets the state, and saves it in the database.
 func (m *Message) save(ctx context.Context, state orchestrator.SendState, id int) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()

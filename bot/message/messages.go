@@ -136,7 +136,6 @@ func (m *Message) Update(p outbox.Priority) {
 	}, func(err error) { m.called(p, err) })
 }
 
-// advance makes the request for the next step.
 func (m *Message) advance(ctx context.Context) error {
 	m.mu.Lock()
 	m.calls.waits = false

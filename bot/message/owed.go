@@ -34,7 +34,7 @@ func newOwed() owed {
 }
 
 const (
-	maxHeld     = 128             // maximum length of held
+	maxHeld     = 128
 	maxArrivals = 256             // maximum length of arrival, because some messages are never sent
 	owedRetry   = 5 * time.Second // pause after an error of the database or outbox
 	lastCollect = 5 * time.Second
@@ -264,7 +264,6 @@ func (s *Messages) collect(ctx context.Context) error {
 	return nil
 }
 
-// notice calls Noticed for a message.
 func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content) {
 	if s.Noticed != nil && c.Text.Text != "" && !strings.HasPrefix(key, typedPrefix) {
 		s.Noticed(in, key, c.Text.Text)

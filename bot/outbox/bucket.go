@@ -37,5 +37,4 @@ func (b *bucket) set(r Rate, now time.Time) {
 	b.tokens = min(b.tokens, float64(r.Burst))
 }
 
-// drain sets the number of tokens to 0.
 func (b *bucket) drain(now time.Time) { b.tokens, b.at = 0, now }

@@ -167,7 +167,6 @@ func (o *Outbox) Go(ctx context.Context, c Call, done func(error)) {
 	o.post(&entry{call: c, ctx: ctx, done: done})
 }
 
-// post queues a call.
 func (o *Outbox) post(e *entry) {
 	now := time.Now()
 	o.mu.Lock()

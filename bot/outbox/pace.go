@@ -25,7 +25,7 @@ type pace struct {
 	silent time.Time // no requests before this time, because Telegram demanded it
 	fine   int       // successful requests since the rate last changed
 	step   int       // how many requests must succeed before the next increase
-	since  time.Time // when the rate last changed
+	since  time.Time
 }
 
 func newPace(normal Rate, debt float64, now time.Time) *pace {
@@ -110,7 +110,6 @@ func (p *pace) timeUntil(want, have float64) time.Duration {
 	return time.Duration((want-have)*float64(p.bucket.rate.Every)) + time.Microsecond
 }
 
-// spendToken removes the token for a call.
 func (p *pace) spendToken(now time.Time) { p.bucket.add(now, -1) }
 
 // returnToken returns the token of a call that made no request.

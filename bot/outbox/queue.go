@@ -15,7 +15,6 @@ const (
 	maxQueues   = 1024
 )
 
-// entry is a call in the outbox.
 type entry struct {
 	call      Call
 	ctx       context.Context

@@ -50,7 +50,6 @@ func (q *queue) run() {
 	}
 }
 
-// giveUp ends all waiting calls.
 func (q *queue) giveUp() {
 	q.out.mu.Lock()
 	left := q.waiting
@@ -81,7 +80,6 @@ func (q *queue) makeParallel(e *entry) {
 	q.signal()
 }
 
-// make makes a call once and handles the result.
 func (q *queue) make(e *entry) {
 	o := q.out
 	err := o.try(e.ctx, e.call)
