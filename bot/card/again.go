@@ -38,9 +38,9 @@ const (
 )
 
 // runExclusively runs f in the background. f changes the card of an ended turn, so at most one such function may run
-// for each card. runExclusively waits for f until patience is over. It returns ErrNotYet if f is still running then, or
-// if another change to the card is in progress. It returns ErrBusy if the caller wants to show a card to which a
-// scheduled job is adding a line.
+// for each card. runExclusively waits for f, but no longer than patience. It returns ErrNotYet if f is still running
+// then, or if another change to the card is in progress. It returns ErrBusy if the caller wants to show a card to which
+// a scheduled job is adding a line.
 func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration,
 	f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {

@@ -18,7 +18,7 @@ import (
 // it describes; earlier messages stay as they are.
 type contents struct {
 	first         int
-	stripsButtons bool // remove the buttons of the message before that; its text is unknown, and stays
+	stripsButtons bool // remove the buttons of message first-1, whose text is unknown
 	texts         []render.Text
 	buttons       tgapi.Keyboard
 	remark        string // line below the last message; omitted if the message is full

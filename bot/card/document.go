@@ -36,8 +36,8 @@ type shows struct {
 
 type turnFacts struct {
 	agent  cli.Agent
-	then   string            // what happens after the turn has failed, as a line for users
-	mute   bool              // the agent does not report that it repeats a request to its model
+	then   string            // line for users: what happens after the turn has failed
+	mute   bool              // the agent repeats requests to its model without reporting that
 	bypass time.Time         // until when the agent needs no approvals (bypass mode); zero if it needs them
 	limits cli.AccountLimits // usage limits of the agent's account that are almost reached
 	others []cli.Account     // accounts to which the user can switch before the limit is reached
@@ -45,7 +45,7 @@ type turnFacts struct {
 	early  []earlyAsk        // approvals whose tool has not started yet
 	where  func(orchestrator.ConversationID) string
 
-	footer, noAnswer *segment // the last notes: footer, and note that the answer is empty; nil before the turn ends
+	footer, noAnswer *segment // nil before the turn ends; noAnswer is the note that the answer is empty
 }
 
 type segmentKind int

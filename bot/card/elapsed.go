@@ -6,14 +6,14 @@ import "time"
 // less frequent over time.
 const (
 	elapsedFirst = 30 * time.Second // first update, because shorter times are not interesting
-	elapsedLeast = 10 * time.Second // the line shows no shorter time
+	elapsedLeast = 10 * time.Second // shortest time that the line shows
 )
 
 // stopwatch measures how long a tool runs. It does not count the time in which the tool waits for a user's approval.
 type stopwatch struct {
 	since  time.Time // start of the measurement; zero if unknown
 	shown  time.Duration
-	waited bool // since is the end of a wait for a user
+	waited bool // the field since is the end of a wait for a user
 }
 
 // restart starts the measurement again after a wait for a user.

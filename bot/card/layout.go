@@ -19,8 +19,8 @@ type cutDocument struct {
 }
 
 // slices cuts the document into messages at the given starts. Each message ends where the next one starts, without
-// white space at its edges. The last message begins at newest instead of its own start, so that it can omit text.
-// slices reuses messages of its previous call that have not changed.
+// white space at its edges. The last message begins at the position newest instead of its own start, so that it can
+// omit text. slices reuses messages of its previous call that have not changed.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -115,7 +115,7 @@ func (d *document) extend(starts []position, limit, maxMessages int) (all []posi
 // is needed to find the start of the next message.
 type tailText struct {
 	text  render.Text
-	more  bool // the document is longer than text
+	more  bool // the document continues after the field text
 	marks []tailMark
 }
 

@@ -32,7 +32,7 @@ func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 }
 
 // retryLostChat makes the card try its chat again, after Telegram has rejected a message because the bot may not write
-// there. It returns false if that did not happen.
+// there. It returns false if Telegram has rejected none.
 func (s *messages) retryLostChat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,12 +66,12 @@ func (p *pace) due() time.Time {
 	return earliest
 }
 
-// notBefore returns the later of two times: the time at, and the time at which the next request is allowed.
-func (p *pace) notBefore(at time.Time) time.Time {
-	if next := p.last.Add(p.interval); next.After(at) {
+// notBefore returns the later of two times: planned, and the time at which the next request is allowed.
+func (p *pace) notBefore(planned time.Time) time.Time {
+	if next := p.last.Add(p.interval); next.After(planned) {
 		return next
 	}
-	return at
+	return planned
 }
 
 func (p *pace) addNews(n news, now time.Time) { p.news, p.moved = max(p.news, n), now }
@@ -137,8 +137,8 @@ func (a *alarm) set(at, now time.Time) {
 // Pacing decides how much new text is worth an edit. The zero value shows any text immediately. Lengths are in Unicode
 // code points.
 type Pacing struct {
-	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // show less text after Idle
-	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // show more text at once; 0: no limit
+	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text must wait for Idle
+	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // longer text never waits; 0: no limit
 	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // show any text after this pause
 	Sentences  bool          `toml:"sentence_ends" default:"true"`              // show text that ends a sentence
 	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // show text that ends a paragraph

@@ -155,8 +155,8 @@ func (d *document) reach(starts []position, i int) position {
 // are no words.
 const longestWord = 32
 
-// wholeWord returns the start of the word that contains p, if that lies after start. Otherwise it returns p. The
-// previous message may be missing in the chat, so the next one should not begin with half a word.
+// wholeWord returns the start of the word that contains p, if that position lies after start. Otherwise it returns p.
+// The previous message may be missing in the chat, so the next one should not begin with half a word.
 func (d *document) wholeWord(start, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p

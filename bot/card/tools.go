@@ -23,7 +23,7 @@ type toolLine struct {
 	result      string         // text after the title when the tool has ended, such as "exit 1 · 1.2 s"
 	hidden      bool           // the line is empty, because another line summarizes this tool
 	folded      map[string]int // number of uses of each tool, if the line summarizes several tools; otherwise nil
-	children    int            // number of tools that a sub-agent used, if this tool is one
+	children    int            // number of tools that this tool used itself, because it is a sub-agent
 	output      string         // end of the tool's output; only in rich cards
 	diff        string         // end of the diff of the changed file; only in rich cards
 }

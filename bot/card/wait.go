@@ -18,7 +18,7 @@ const (
 	waitThinking                  // the agent sends nothing
 	waitMute                      // the agent has sent nothing for long; perhaps it repeats a request to its model
 	waitStarting                  // the start takes long; waitLine.detail is the reason, if known
-	waitFor                       // the turn waits for something else; waitLine.detail is the reason
+	waitFor                       // the turn waits; waitLine.detail is the reason
 	waitCompacting
 	waitRetrying
 	waitPaused // ductor pauses before it repeats the turn; waitLine.detail describes the pause
