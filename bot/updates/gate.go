@@ -25,7 +25,7 @@ type gate struct {
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
 	lost     time.Time          // when the database was lost: earlier messages may have been handled; zero: never
-	dropped  func(*wireMessage) // tells the chat that a message from before lost is not handled
+	dropped  func(*wireMessage) // tells the chat that a message from before the loss is not handled
 	hide     HideFunc           // may be nil
 	log      *slog.Logger
 }

@@ -27,8 +27,8 @@ type Handler interface {
 	// Heard is called for prompts that were sent as speech. If the sender must confirm the transcript first, Heard asks
 	// for the confirmation and returns true.
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
-	// Subject describes the bot's message to which a user replies with the message in. If Subject returns the zero
-	// value, the prompt quotes the bot's message.
+	// Subject describes the bot's message to which a user has replied. The parameter in is the user's message. If
+	// Subject returns the zero value, the prompt quotes the bot's message.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
 	// Edited is called if a user edits a prompt that has left the queue. The parameter message is the ID of the
 	// prompt's first message, and text is the new text of the prompt. Edited returns false if it ignores the edit.

@@ -67,7 +67,7 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 	return text
 }
 
-// continues reports whether the message in can belong to the same prompt as last, the message before it. This is the
+// continues reports whether a message (in) can belong to the same prompt as the message before it (last). This is the
 // case if both are files of the same album, or if a Telegram app sent them at the same time. An app does so for a
 // comment and the message that it forwards, for several forwarded messages, and for the parts of a split text.
 func continues(last, in *Message) bool {
@@ -83,9 +83,9 @@ func continues(last, in *Message) bool {
 	return next && apart >= -partSeconds && apart <= partSeconds && !answers
 }
 
-// belongs reports whether the message in certainly belongs to the same prompt as last. It is stricter than continues,
-// because it is used for messages that arrive after the prompt was submitted. Two texts that were sent at the same time
-// may be separate prompts. A file or a forwarded message belongs to the message before it.
+// belongs reports whether a message (in) certainly belongs to the same prompt as the message before it (last). It is
+// stricter than continues, because it is used for messages that arrive after the prompt was submitted. Two texts that
+// were sent at the same time may be separate prompts. A file or a forwarded message belongs to the message before it.
 func belongs(last, in *Message) bool {
 	return continues(last, in) && (in.sent.forwarded || in.sent.file != nil || last.sent.ofPaste())
 }
@@ -114,7 +114,7 @@ func wordingOf(parts []*Message) string {
 }
 
 // seam returns the text between two parts of a prompt. It is empty if the Telegram app split the text exactly at the
-// maximum length. Otherwise the app removed a line break at which it split the text, so seam returns a line break.
+// maximum length. Otherwise the app split the text at a line break and removed the line break, so seam returns one.
 // Between a forwarded text and the user's own text, seam returns a blank line.
 func seam(part, next *Message) string {
 	switch {
@@ -212,7 +212,7 @@ type follower struct {
 	seen     *seen
 	albums   map[albumKey]bool
 	last     map[senderKey]*Message // last message of each sender that was meant for the bot
-	followed map[int64]bool         // IDs of updates that another message of the same prompt may follow in the batch
+	followed map[int64]bool         // IDs of updates; the batch may contain a later message of the same prompt
 }
 
 type albumKey struct {

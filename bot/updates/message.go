@@ -25,8 +25,8 @@ type Message struct {
 	arrived       time.Time
 	acknowledged  bool    // the message has the 👀 reaction; only the goroutine that handles the message uses it
 	sender        string  // a line for the agent about an unknown sender; empty for known users
-	follows       bool    // the batch contains another message that may belong to this prompt
-	onlyWithAlbum bool    // file in a group; for the bot only if the caption of another file of the album mentions it
+	follows       bool    // the same batch of updates contains a message that may continue this one
+	onlyWithAlbum bool    // a file of an album in a group; for the bot only if another file's caption mentions the bot
 	merged        []int64 // IDs of updates whose messages were merged into this one
 	// Files contains the downloaded files of the message, and of messages merged into it.
 	Files []orchestrator.Attachment

@@ -200,7 +200,7 @@ func (q *queue) take(c class) *task {
 			q.touch()
 			return t
 		}
-		q.await(context.Background()) // the task that it waits for has a deadline
+		q.await(context.Background()) // this needs no deadline, because the earlier task has one
 	}
 }
 

@@ -80,7 +80,7 @@ func (q *queue) arrived(c class, from, to int64) bool {
 	return q.active[c] != nil && between(q.active[c]) || slices.ContainsFunc(q.waiting[c], between)
 }
 
-// dropContent removes the content tasks before the task abort, if concerns returns true for their message. It cannot
+// dropContent removes content tasks that came before the abort, if concerns returns true for their message. It cannot
 // remove a task that has called commit. Instead, it waits for the end of that task, so that the caller can stop the
 // turn that the task started.
 func (q *queue) dropContent(ctx context.Context, abort *task,

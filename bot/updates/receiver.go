@@ -108,8 +108,8 @@ func (r *receiver) addSubject(ctx context.Context, in *Message) {
 	}
 }
 
-// fetchRepliedFile downloads the file of the message to which a user replied with the message in. If the download
-// fails, the prompt will mention that.
+// fetchRepliedFile downloads the file of the message to which the user has replied. The parameter in is the user's
+// message. If the download fails, the prompt will mention that.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)
 	of := *in

@@ -118,7 +118,7 @@ func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 type fate bool
 
 const (
-	ignore fate = false // Dispatch marks it, because nothing else is to be done
+	ignore fate = false // Dispatch marks the update, because nothing else is to be done
 	taken  fate = true  // the handler of the update marks it
 )
 
@@ -371,8 +371,7 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 	return r.enqueue(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
 }
 
-// enqueue adds a task to its queue. If the queue is full, enqueue notifies the sender of the message in. If in is nil,
-// it sends no notice.
+// enqueue adds a task to its queue. If the queue is full, enqueue notifies the sender of the message, unless in is nil.
 func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 	switch r.queues.enqueue(t) {
 	case crowded:
