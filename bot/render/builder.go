@@ -194,7 +194,7 @@ func sortEntities(es []Entity) {
 	})
 }
 
-// rank decides which of several entities for the same text is outside: the one with the lowest rank.
+// rank returns the order of entities for the same text. An entity contains those with a higher rank.
 func rank(k Kind) int {
 	switch k {
 	case Blockquote, Expandable:

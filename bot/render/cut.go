@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cuts contains positions at which a text can be cut, as offsets in bytes. There are several kinds of positions, and
-// for each kind cuts contains the last one. 0 means that there is none.
+// cuts contains positions at which a text can be cut. For each kind of position, it contains the last one, as an offset
+// in bytes. 0 means that there is none.
 type cuts struct {
 	paragraph int // an empty line outside of code
 	line      int // the end of a line outside of code
@@ -75,27 +75,27 @@ func (s *splitter) find(window string) cuts {
 	return c
 }
 
-// note records the position at if the text can be cut there. prev and r are the characters before and after that
-// position, and rest is the text from r on. code is true if the position is inside code.
-func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
+// note records pos if the text can be cut at that position. prev and r are the characters before and after pos, and
+// rest is the text from r on. code is true if pos is inside code.
+func (c *cuts) note(pos int, prev, r rune, code bool, rest string) {
 	switch {
 	case r == '\n' && code:
-		c.codeLine = at
+		c.codeLine = pos
 	case r == '\n' && prev != '\n':
-		c.line = at
+		c.line = pos
 		if strings.HasPrefix(strings.TrimLeft(rest[1:min(len(rest), 64)], " "), "\n") {
-			c.paragraph = at
+			c.paragraph = pos
 		}
 	case r == ' ' && prev != ' ':
-		c.word = at
+		c.word = pos
 		switch prev {
 		case '.', '!', '?', '…', ':', ';':
 			if !code {
-				c.sentence = at
+				c.sentence = pos
 			}
 		}
 	case !code && (prev == '。' || prev == '！' || prev == '？'):
-		c.sentence, c.word = at, at
+		c.sentence, c.word = pos, pos
 	}
 }
 

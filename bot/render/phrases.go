@@ -43,8 +43,8 @@ func DiffCount(diff string) string {
 }
 
 // DiffText makes the unified diff of a file readable for users. It replaces the line before each hunk by the position
-// of the hunk in words. It removes headings that contain only the name of the file, which is path. DiffText returns
-// diff unchanged if it is not a unified diff.
+// of the hunk in words. It removes headings that contain only the name of the file. The parameter path is that name.
+// DiffText returns diff unchanged if it is not a unified diff.
 func DiffText(p lang.Printer, path, diff string) string {
 	if !strings.HasPrefix(diff, "@@ ") && !strings.Contains(diff, "\n@@ ") {
 		return diff

@@ -211,11 +211,11 @@ func (b Block) head(room extent) []Block {
 	return []Block{b}
 }
 
-// fitting returns the first parts (list items or rows) that fit into room, and adds their sizes to s. The function of
-// returns the size of a block that contains a single part.
-func fitting[P any](parts []P, s *extent, room extent, of func(P) extent) []P {
+// fitting returns the first parts (list items or rows) that fit into room, and adds their sizes to s. The function
+// sizeOfPart returns the size of a block that contains a single part.
+func fitting[P any](parts []P, s *extent, room extent, sizeOfPart func(P) extent) []P {
 	for i, p := range parts {
-		part := of(p)
+		part := sizeOfPart(p)
 		part.blocks--
 		if s.add(part); !s.within(room) {
 			return parts[:i]
