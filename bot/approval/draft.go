@@ -50,7 +50,7 @@ func (d *draft) applied(updates []int64) bool {
 	return false
 }
 
-// updatesKept is the maximum length of draft.Updates. After a crash, the next process handles fewer updates again.
+// updatesKept is the maximum length of draft.Updates. After a crash, the next process repeats fewer updates than that.
 const updatesKept = 32
 
 // toggle selects an option of the current question. If several options are allowed and this one is selected, toggle

@@ -24,8 +24,8 @@ type entry struct {
 	conv     orchestrator.ConversationID
 	log      *slog.Logger
 	message  *message.Message
-	notice   *message.Message // notice that message may be missing; sent if Telegram did not confirm message
-	reminder *message.Message // reply to message that reminds users of the open approval
+	notice   *message.Message // says that the message may be missing; sent if Telegram did not confirm the message
+	reminder *message.Message // reminds users of the open approval, as a reply to the message
 
 	approval orchestrator.Approval
 	draft    draft
