@@ -42,7 +42,7 @@ func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// forgetLocked ends the special treatment of an early message, if the database has no row of it.
+// forgetLocked makes collect stop skipping an early message, if the database has no row of it.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
@@ -67,7 +67,7 @@ func (m *Message) Kept(stored bool) {
 	m.Update(outbox.Urgent)
 }
 
-// release ends the special treatment of an early message, if its row has nothing left to send.
+// release makes collect stop skipping an early message, if its row has nothing left to send.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage == kept

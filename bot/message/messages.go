@@ -82,16 +82,17 @@ func (s *Messages) Open(spec Spec) *Message {
 	}
 }
 
-// OpenAll opens all stored messages of a turn, and returns them by key. The function of must return the Spec for a key.
+// OpenAll opens all stored messages of a turn, and returns them by key. The function specOf must return the Spec for a
+// key.
 func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
-	of func(key string) Spec) (map[string]*Message, error) {
+	specOf func(key string) Spec) (map[string]*Message, error) {
 	rows, err := s.store.MessagesOf(ctx, turn)
 	if err != nil {
 		return nil, fmt.Errorf("load the messages of a turn: %w", err)
 	}
 	all := make(map[string]*Message)
 	for _, row := range rows {
-		m := s.Open(of(row.Key))
+		m := s.Open(specOf(row.Key))
 		m.restore(row)
 		all[row.Key] = m
 	}

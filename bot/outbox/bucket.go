@@ -2,7 +2,7 @@ package outbox
 
 import "time"
 
-// Rate is the rate of a token bucket. It allows Burst requests at once, and another request after each time Every.
+// Rate is the rate of a token bucket. It allows Burst requests at once, and another request in each interval Every.
 type Rate struct {
 	Every time.Duration
 	Burst int

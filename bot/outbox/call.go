@@ -89,7 +89,7 @@ var (
 )
 
 // ErrOtherForm is returned by Run if Telegram rejected the request and Run wants to try it in another form. Other calls
-// with the same key must wait until then.
+// with the same key must wait for the next try.
 var ErrOtherForm = errors.New("outbox: the next try makes the call in another form")
 
 // ErrNotNeeded is returned by Run if it made no request, because nothing had to be done. The call counts as successful,

@@ -47,7 +47,7 @@ func (e *AnswerError) Error() string {
 const bodyLimit = 32 << 20
 
 // Call makes a request. It sends params as JSON. It decodes the result into the variable to which the parameter result
-// points, unless that is nil.
+// points, unless result is nil.
 func (a *API) Call(ctx context.Context, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -74,8 +74,8 @@ func (a *API) Call(ctx context.Context, method string, params, result any) error
 	return decodeAnswer(method, resp.StatusCode, data, result)
 }
 
-// decodeAnswer decodes the result of a response into the variable to which the parameter result points, unless that is
-// nil.
+// decodeAnswer decodes the result of a response into the variable to which the parameter result points, unless result
+// is nil.
 func decodeAnswer(method string, status int, data []byte, result any) error {
 	answer := struct {
 		OK          bool   `json:"ok"`

@@ -175,7 +175,7 @@ var badRequests = []struct {
 }
 
 // NewCallError returns the error of a request to method with the given fault. The parameter cause may be nil. The
-// result wraps cause only if that is a context error. The text of the error has at most 400 bytes, and scrub removes
+// result wraps cause only if cause is a context error. The text of the error has at most 400 bytes, and scrub removes
 // secrets from it.
 func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallError {
 	text := f.Description
