@@ -12,15 +12,15 @@ import (
 type button struct {
 	text             string
 	op               operation
-	question, option int // only for some operations; see buttonData
+	question, option int // indexes for some operations; see buttonData
 }
 
 func (a view) button(text lang.Key, op operation) button {
 	return button{text: a.lang.Text(text), op: op}
 }
 
-// keyboard returns a message's buttons. Each contains the ID and the nonce of the approval, so that it works after a
-// restart of ductor too.
+// keyboard returns a message's buttons. Each button contains the ID and the nonce of the approval, so that the button
+// also works after a restart of ductor.
 func (a view) keyboard(rows ...[]button) tgapi.Keyboard {
 	var k tgapi.Keyboard
 	for _, row := range rows {
@@ -71,7 +71,7 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	return a.keyboard(first, edits, wider, last)
 }
 
-// approvalWords are the texts of an approval's buttons. For a plan they differ, because to approve a plan means to
+// approvalWords are the texts of an approval's buttons. A plan has different texts, because to approve a plan means to
 // start the work.
 type approvalWords struct{ allow, edits, deny, reason lang.Key }
 
@@ -85,7 +85,7 @@ func buttonWords(tool string) approvalWords {
 }
 
 // projectButtons returns the buttons for the question whether agents may use the settings in a project's directory. If
-// users accept them, that applies until the settings change.
+// users agree, the permission lasts until the settings change.
 func (a view) projectButtons(s *subject) tgapi.Keyboard {
 	row := []button{a.button("approval.leave-settings", opDeny)}
 	if slices.Contains(a.offers(s), orchestrator.AllowPattern) {

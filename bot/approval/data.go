@@ -11,12 +11,12 @@ import (
 // Action is the action in the data of all buttons of this package.
 const Action = "a"
 
-// operation is the effect of a button. To create a rule takes two buttons: the first shows the rule, and the second
+// operation is what a button does. A user needs two buttons to create a rule: the first shows the rule, and the second
 // creates it.
 type operation string
 
-// Operations. After opOption, opNext and opWords, the button's data contains the index of a question; after opOption
-// also that of an option.
+// Operations. The data of a button with opOption, opNext or opWords contains the index of a question. With opOption, it
+// also contains the index of an option.
 const (
 	opOnce        operation = "1"
 	opShowSession operation = "s"
@@ -31,7 +31,7 @@ const (
 	opWords       operation = "w" // the user's next message is the answer
 	opNext        operation = "n" // show the next question, or send all answers
 	opOption      operation = "o"
-	opShow        operation = "h" // show the approval in the message that says it may be missing
+	opShow        operation = "h" // show the approval in place of the notice that it may be missing
 )
 
 // choice returns the decision that the operation makes, or false if it makes none.
@@ -51,12 +51,11 @@ func (op operation) choice() (orchestrator.Choice, bool) {
 	return "", false
 }
 
-// buttonData is the data of a button.
 type buttonData struct {
 	id               orchestrator.ApprovalID
 	nonce            string
 	op               operation
-	question, option int // indexes for opOption; opNext and opWords have only the question
+	question, option int // indexes for opOption; opNext and opWords use only question
 }
 
 // encode returns the data in the format for a button, or false if it is too long.

@@ -25,7 +25,6 @@ func (a view) drawDecided(user string) render.Text {
 	return joinLines([]render.Text{inOneLine(decision, a.shortSubject())})
 }
 
-// inOneLine returns the decision followed by a description of the request.
 func inOneLine(decision, about render.Text) render.Text {
 	between := " · "
 	if strings.HasSuffix(decision.Text, ".") || strings.HasSuffix(decision.Text, "。") {
@@ -58,7 +57,7 @@ func (a view) shortSubject() render.Text {
 	return render.Concat(render.Styled(render.Bold, tool), render.Plain(" "), about)
 }
 
-// shortFields describes a request that has nothing but fields.
+// shortFields describes a request by its fields, because the request contains nothing else.
 func (a view) shortFields() string {
 	var all []string
 	for _, f := range a.Request.Fields {
@@ -69,7 +68,6 @@ func (a view) shortFields() string {
 	return strings.Join(all, ", ")
 }
 
-// answeredQuestions returns all questions with their answers.
 func (a view) answeredQuestions() render.Text {
 	var all []render.Text
 	for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {

@@ -11,36 +11,36 @@ import (
 	"ductor/orchestrator"
 )
 
-// draft contains the input of users for an open approval, until they send it. The database stores it, except for secret
-// answers.
+// draft contains what users have entered for an open approval, but not sent yet. The database stores the draft without
+// secret answers.
 type draft struct {
-	View     operation             `json:"view,omitempty"` // the shown page: an operation such as opReason, or ""
+	View     operation             `json:"view,omitempty"` // shown page: an operation such as opReason, or ""
 	Question int                   `json:"question,omitempty"`
 	Picks    map[int][]int         `json:"picks,omitempty"`   // selected options of each question
 	Words    map[int]string        `json:"words,omitempty"`   // typed answer to each question
-	From     orchestrator.PersonID `json:"from,omitempty"`    // the user whose next message is the reason or answer
-	Until    time.Time             `json:"until,omitzero"`    // until when From's messages count as that
+	From     orchestrator.PersonID `json:"from,omitempty"`    // user whose next message is a reason or an answer
+	Until    time.Time             `json:"until,omitzero"`    // end of the time in which From may send that message
 	Updates  []int64               `json:"updates,omitempty"` // IDs of the last updates that changed the draft
 	Opened   bool                  `json:"opened,omitempty"`  // a user has read the full text
 	Pinned   int                   `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is
 
-	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // attached to the typed answers, by question
+	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // files attached to the typed answers, by question
 }
 
-// wordsPatience is how long the user's next message counts as the reason or answer. After that, it is a prompt.
+// wordsPatience is how long the next message of a user can be a reason or an answer. After that, it is a prompt.
 const wordsPatience = 10 * time.Minute
 
-// listen makes the next message of a user the reason or answer.
+// listen records that the next message of a user is a reason or an answer.
 func (d *draft) listen(view operation, p orchestrator.PersonID, now time.Time) {
 	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
 }
 
-// waits reports whether the next message of a user is the reason or answer.
+// waits reports whether the next message of a user is a reason or an answer.
 func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
 }
 
-// applied reports whether one of the updates has already changed the draft. If not, it remembers them.
+// applied reports whether one of the updates has already changed the draft. If none has, applied records the updates.
 func (d *draft) applied(updates []int64) bool {
 	if slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) }) {
 		return true
@@ -50,7 +50,7 @@ func (d *draft) applied(updates []int64) bool {
 	return false
 }
 
-// updatesKept is how many updates a draft remembers. After a crash, the next process repeats fewer than that.
+// updatesKept is the maximum length of draft.Updates. After a crash, the next process repeats fewer updates than that.
 const updatesKept = 32
 
 // toggle selects an option of the current question. If several options are allowed and this one is selected, toggle
@@ -109,7 +109,7 @@ func (d draft) answers(questions []cli.Question) [][]string {
 	return out
 }
 
-// verdict returns the decision that answers all questions.
+// verdict returns the decision that consists of the answers to all questions.
 func (d draft) verdict(questions []cli.Question) orchestrator.Verdict {
 	v := orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(questions)}
 	for _, i := range slices.Sorted(maps.Keys(d.Files)) {
@@ -118,7 +118,6 @@ func (d draft) verdict(questions []cli.Question) orchestrator.Verdict {
 	return v
 }
 
-// complete reports whether all questions have an answer.
 func (d draft) complete(questions []cli.Question) bool {
 	return !slices.ContainsFunc(d.answers(questions), func(given []string) bool { return len(given) == 0 })
 }

@@ -7,7 +7,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// effect describes the change of a draft by a button.
+// effect says how a button changed a draft.
 type effect int
 
 const (
@@ -16,8 +16,8 @@ const (
 	answeredLast // an answer changed, and all questions are answered
 )
 
-// press handles a button that changes only the draft. If it changes nothing, press also returns a short text that tells
-// the user why.
+// press handles a button that changes only the draft. If the draft does not change, press returns a short text that
+// tells the user why.
 func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
 	pressed buttonData) (effect, lang.Key) {
 	if a.Request == nil {
@@ -36,7 +36,6 @@ func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now t
 	return changed, ""
 }
 
-// pressQuestion handles the buttons of a question.
 func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
 	pressed buttonData) (effect, lang.Key) {
 	q := a.Questions[d.Question]

@@ -16,22 +16,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// entry contains everything about one approval that is shown in a chat. Screen.mu guards it. It is dropped after the
-// chat shows the decision.
+// entry contains everything about one approval that is shown in a chat. Screen.mu guards the entry. Some time after the
+// chat shows the decision, Screen drops the entry.
 type entry struct {
 	// These fields do not change.
 	id       orchestrator.ApprovalID
 	conv     orchestrator.ConversationID
 	log      *slog.Logger
 	message  *message.Message
-	notice   *message.Message // says that message may be missing in the chat; used if Telegram did not confirm message
-	reminder *message.Message // reminds users of the open approval with a reply to message
+	notice   *message.Message // says that the message may be missing; sent if Telegram did not confirm the message
+	reminder *message.Message // reminds users of the open approval, as a reply to the message
 
 	approval orchestrator.Approval
 	draft    draft
 	loaded   bool        // draft was read from the database
 	pinAsked int         // ID of the message that was or will be pinned, or pinRefused
-	timer    *time.Timer // sends the reminder; nil if that is not planned
+	timer    *time.Timer // sends the reminder; nil if no reminder is planned
 }
 
 // pinRefused means that the bot may not pin messages in this chat.
@@ -50,8 +50,8 @@ func idOf(key string) orchestrator.ApprovalID {
 	return orchestrator.ApprovalID(id)
 }
 
-// entryOfLocked returns the entry of an approval. It creates one if necessary; messages from before a restart are used
-// again.
+// entryOfLocked returns the entry of an approval, and creates it if necessary. A new entry continues to use the
+// messages that a previous process sent.
 func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	if e := s.entries[a.ID]; e != nil {
 		return e
@@ -78,7 +78,6 @@ func (s *Screen) open(e *entry, suffix string,
 
 func (e *entry) open() bool { return e.approval.State == orchestrator.ApprovalOpen }
 
-// push updates the message of an approval in the chat.
 func (s *Screen) push(e *entry) {
 	s.mu.Lock()
 	attached, open := s.service != nil, e.open()
@@ -91,8 +90,8 @@ func (s *Screen) push(e *entry) {
 	}
 }
 
-// called is called after a request to Telegram about message m. If Telegram did not confirm the approval's message, it
-// sends the notice. If the approval is closed and the chat shows that, it drops the entry a little later.
+// called runs after each request to Telegram about the message m. If Telegram did not confirm the approval's message,
+// called sends the notice. If the approval is closed, called makes sure that its entry is dropped later.
 func (s *Screen) called(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
@@ -114,12 +113,12 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 }
 
-// overKept is how many closed approvals stay in memory. If a user presses a button just after the decision, the screen
-// then knows that the message needs no edit.
+// overKept is how many closed approvals stay in memory. If a user presses a button of such an approval, the screen
+// knows that the message needs no edit.
 const overKept = 16
 
-// content returns the current content of the approval's message. The message of a closed approval is edited, but not
-// sent.
+// content returns the current content of the approval's message. If the approval is closed, the message may be edited,
+// but not sent.
 func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error) {
 	if err := s.load(ctx, e); err != nil {
 		return message.Content{}, err
@@ -145,9 +144,9 @@ func (s *Screen) drawLocked(e *entry) (c message.Content) {
 	return c
 }
 
-// missing returns the notice that an approval's message may be missing in the chat. A button on it shows the approval
-// in its place. The approval is not sent a second time without that, because two messages with the same buttons would
-// be confusing.
+// missing returns the notice that an approval's message may be missing in the chat. The notice has a button that shows
+// the approval in place of the notice. ductor sends the approval again only if a user presses that button, because two
+// messages with the same buttons would be confusing.
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if e.message.State() != orchestrator.Unknown {
@@ -167,8 +166,8 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	}, nil
 }
 
-// promptOf returns the ID of the prompt's message in a group, so that the approval replies to it: several users may
-// send prompts at the same time. It returns 0 in a private chat.
+// promptOf returns the ID of the prompt's message in a group. The approval replies to that message, because several
+// users may send prompts at the same time. promptOf returns 0 in a private chat.
 func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	if !outbox.ChatOf(a.Conversation.Chat).Group {
 		return 0
@@ -180,7 +179,7 @@ func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	return st.Running.Message
 }
 
-// enter returns the entry of an approval after loading everything that is stored about it.
+// enter returns the entry of an approval, and loads everything that is stored about the approval.
 func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, error) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
@@ -188,12 +187,11 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 	return e, errors.Join(s.load(ctx, e), e.notice.Load(ctx))
 }
 
-// draftKey returns the database key of a draft.
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
 // load reads the stored draft of an approval once. If no user has used the buttons since the message was sent, load
-// also records that the message needs no edit. An exception is a group that may have become a supergroup meanwhile: the
-// result of an edit shows whether it has.
+// also records that the message needs no edit. It does not record this for a group that may have become a supergroup
+// meanwhile, because only the result of an edit shows whether it has.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -226,7 +224,8 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// supergroupBound separates the IDs of supergroups, which are less, from those of other groups, which are greater.
+// supergroupBound separates the IDs of supergroups from those of other groups. The IDs of supergroups are less than the
+// bound.
 const supergroupBound = -1_000_000_000_000
 
 // changeDraft changes the draft with f, stores it and shows it. If f returns false, nothing is stored or shown.
@@ -263,8 +262,8 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 }
 
 // adoptMessage is called with the ID of the message whose button was pressed. If Telegram has not confirmed the
-// approval's message, the screen now knows that this is the message. If it is the notice instead, the approval takes
-// the place of the notice, but only if op is opShow.
+// approval's message, adoptMessage uses the pressed message instead. The pressed message may be the notice. In that
+// case, the approval takes the place of the notice, but only if op is opShow.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
@@ -283,8 +282,8 @@ func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operatio
 	return nil
 }
 
-// correct shows that an approval is closed. id is a message with buttons of that approval. If it is not the current
-// message, it is edited too.
+// correct records that an approval is closed, and edits its message. The message with the given ID may be an older one
+// that still has buttons of the approval. In that case, correct edits it, too.
 func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || id <= 0 {
 		return
@@ -336,7 +335,8 @@ func (s *Screen) scheduleLocked(e *entry) {
 	}
 }
 
-// reminderContent returns the reminder of an open approval. After the decision, it makes Messages delete the reminder.
+// reminderContent returns the reminder of an open approval. If the approval is closed, it returns content that makes
+// Messages delete the reminder.
 func (s *Screen) reminderContent(_ context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
 	s.mu.Lock()

@@ -47,7 +47,7 @@ func short(s string, limit int) string {
 }
 
 // inLine is like short, but also makes line breaks and long sequences of spaces visible. It returns false if the result
-// omits a part of s.
+// does not contain all of s.
 func inLine(s string, limit int) (string, bool) {
 	s, cut := folded(strings.TrimSpace(render.Revealed(s)))
 	s = strings.ReplaceAll(s, "\n", "⏎")
@@ -75,7 +75,7 @@ func middle(p lang.Printer, s string, limit int) (string, bool) {
 	runes := []rune(s)
 	limit = max(limit-50, 0) // space for the line in the middle
 	head, tail := limit*2/3, limit/3
-	// Some characters count as two units, so keep fewer characters.
+	// Some characters count as two units. If there are any, keep only half as many characters.
 	if len(runes) < render.Len(s) {
 		head, tail = head/2, tail/2
 	}

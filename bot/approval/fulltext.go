@@ -60,7 +60,7 @@ func (a view) fullApproval() []render.Text {
 	return append(lines, a.fullRules()...)
 }
 
-// shownFields returns the fields that are relevant to users. The others only identify the request for the agent.
+// shownFields returns the fields that are relevant to users. Other fields only help the agent to identify the request.
 func shownFields(all []cli.Field) []cli.Field {
 	return slices.DeleteFunc(slices.Clone(all), func(f cli.Field) bool { return f.Weight == cli.LabelField })
 }
@@ -97,7 +97,6 @@ func fullQuestion(q cli.Question) []render.Text {
 	return lines
 }
 
-// fullTextTooLong reports whether fullText omits a part of the request.
 func (a view) fullTextTooLong() bool {
 	req := a.Request
 	texts := []string{req.Detail, req.Title, req.Reason}

@@ -27,7 +27,7 @@ func (s *Screen) pin(e *entry) {
 	s.mu.Unlock()
 	switch {
 	case !wanted:
-	case open: // use a timer instead of a delayed request, which would delay the shutdown
+	case open: // a delayed request would delay the shutdown; a timer does not
 		time.AfterFunc(pinAfter, func() { s.postPin(e, id, true) })
 	default:
 		s.postPin(e, id, false)
@@ -52,8 +52,8 @@ func (s *Screen) postPin(e *entry, id int, pin bool) {
 	})
 }
 
-// makePin pins or unpins a message. It stores the ID before it pins, so that the next process can unpin the message
-// after a crash.
+// makePin pins or unpins a message. It stores the ID of a message before it pins the message, so that the next process
+// can unpin the message after a crash.
 func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error {
 	s.mu.Lock()
 	open, was := e.open(), e.draft.Pinned

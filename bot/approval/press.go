@@ -18,9 +18,9 @@ type Press struct {
 	Message int    // ID of the message with the button
 }
 
-// Press handles a button whose action is Action. data is the rest of the button's data. Press returns the short text
-// that Telegram shows after the press. If the user asked for the full text, Press returns it in fullText, and the
-// caller must send it as replies. If the press comes too late, from another conversation, or from a user who may not
+// Press handles a button whose action is Action. The parameter data is the rest of the button's data. The result answer
+// is the short text that Telegram shows after the press. If the user asked for the full text, the caller must send the
+// result fullText as replies. If the press comes too late, from another conversation, or from a user who may not
 // decide, nothing changes, and answer explains the reason.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
 	say := s.o.Lang.Of(p.By.Conversation.Chat)
@@ -70,8 +70,9 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 	return s.advance(ctx, e, a, p, pressed)
 }
 
-// decide passes the user's decision to the service, which shows the result through Show. It also edits the message with
-// the given ID if that is an old message of the approval. If the decision is not accepted, it shows the draft again.
+// decide passes the user's decision to the service, which shows the result through Show. The parameter message is the
+// ID of the message that the user used. If that is an old message of the approval, decide edits it, too. If the service
+// does not accept the decision, decide shows the draft again.
 func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, message int,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
@@ -125,7 +126,6 @@ func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err e
 	return "", err
 }
 
-// decidedBefore describes how the approval was decided before.
 func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	switch state {
 	case orchestrator.ApprovalAllowed:
@@ -136,8 +136,8 @@ func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	return "approval.denied-before"
 }
 
-// unseen returns a text if the user must read the full text before allowing the request, or may not allow it at all. It
-// returns "" otherwise.
+// unseen returns a text if the user may not allow the request, or must read the full text first. Otherwise it returns
+// "".
 func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.Choice) string {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if a.State != orchestrator.ApprovalOpen || a.Request == nil || choice == orchestrator.Deny {
@@ -155,12 +155,13 @@ func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.C
 	return ""
 }
 
-// openFullText records that the user has read the full text, and returns it. Only the first press gets the text.
+// openFullText records that the user has read the full text, and returns the text. It returns the text only for the
+// first press.
 func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Approval,
 	p Press) (string, []render.Text, error) {
 	again := false
 	_, err := s.changeDraft(ctx, e, func(d *draft) bool {
-		if d.applied(p.By.Updates) { // handled by the previous process before it crashed
+		if d.applied(p.By.Updates) { // the previous process handled the press before it crashed
 			return false
 		}
 		again = d.Opened
@@ -176,14 +177,14 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Appr
 	return "", s.view(a).fullText(), nil
 }
 
-// advance handles a button that changes the draft. If all questions are answered then, it sends the answers as the
-// decision.
+// advance handles a button that changes the draft. If all questions then have an answer, advance sends the answers as
+// the decision.
 func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval, p Press,
 	pressed buttonData) (string, error) {
 	var answer lang.Key
 	var complete bool
 	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
-		if d.applied(p.By.Updates) { // handled by the previous process before it crashed
+		if d.applied(p.By.Updates) { // the previous process handled the press before it crashed
 			complete = pressed.op == opNext || pressed.op == opOption && !a.Questions[d.Question].Multi
 			return false
 		}

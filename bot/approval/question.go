@@ -20,7 +20,6 @@ const (
 	answersShown      = 3
 )
 
-// drawQuestion shows the current question with a button for each option.
 func (a view) drawQuestion(d draft) (render.Text, tgapi.Keyboard) {
 	lines := []render.Text{render.Plain(a.headline(d.Question))}
 	for i := max(d.Question-answersShown, 0); i < d.Question; i++ {
@@ -46,7 +45,6 @@ func (a view) drawQuestion(d draft) (render.Text, tgapi.Keyboard) {
 	return fitting(lines), a.questionButtons(d)
 }
 
-// headline returns the first line of a question's message.
 func (a view) headline(question int) string {
 	agent := render.AgentName(a.lang, a.Agent)
 	if len(a.Questions) < 2 {
@@ -67,7 +65,6 @@ func answerAt(answers [][]string, i int) []string {
 	return nil
 }
 
-// givenAnswer returns a line with a question and a line with its answer.
 func givenAnswer(p lang.Printer, q cli.Question, answer []string) render.Text {
 	given := render.Styled(render.Bold, shownAnswer(p, q, answer))
 	return render.Concat(render.Plain(short(q.Text, answerMax)), render.Plain("\n→ "), given)
@@ -102,7 +99,7 @@ func (a view) optionLabel(o cli.Option) string {
 	return a.lang.Text("approval.no-name")
 }
 
-// wordsHint explains how to type an answer. It returns "" if the question accepts only its options.
+// wordsHint explains how to type an answer. It returns "" if users may only choose an option.
 func (a view) wordsHint(q cli.Question, d draft) string {
 	p, until, waits := a.lang, clock(d.Until), d.View == opWords
 	switch {
@@ -149,7 +146,6 @@ func (a view) questionButtons(d draft) tgapi.Keyboard {
 	return a.keyboard(append(rows, last)...)
 }
 
-// questionCut reports whether the message omits a part of the question.
 func (a view) questionCut(q cli.Question) bool {
 	_, cut := middle(a.lang, render.Revealed(strings.TrimSpace(q.Text)), questionMax)
 	_, header := inLine(q.Header, optionLabelMax)
@@ -160,7 +156,6 @@ func (a view) questionCut(q cli.Question) bool {
 	})
 }
 
-// takesWords reports whether users may type an answer.
 func takesWords(q cli.Question) bool { return q.Free || len(q.Options) == 0 }
 
 func (a view) nextLabel(d draft) lang.Key {

@@ -32,7 +32,8 @@ type Outcome struct {
 	Handling Handling
 	Text     string
 	Secret   bool // the message contains a secret: delete it from the chat, and do not store it
-	// Guessed means that the message is no reply, but was used as the answer because only one question is open.
+	// Guessed means that the message was used as the answer although it is not a reply, because only one question is
+	// open.
 	Guessed bool
 }
 
@@ -40,13 +41,14 @@ type Outcome struct {
 type Handling int
 
 const (
-	TreatAsPrompt Handling = iota // use it as a prompt; Text belongs before it
-	Ignore                        // do nothing: it is marked as handled, or left to the next process
+	TreatAsPrompt Handling = iota // use it as a prompt that starts with Text
+	Ignore                        // do nothing: it is already marked as handled, or the next process handles it
 	MarkHandled                   // mark it as handled, and send Text to the user unless it is empty
 )
 
-// Reply uses a message as the reason of a denial or as the answer to a question, if it is one: it replies to the
-// message with the approval, or the user pressed a button that asks for it, or a single question is open.
+// Reply uses a message as the reason of a denial, or as the answer to a question. It does so if the message replies to
+// the message with the approval, or if the user pressed a button that asks for text. In a private chat, it also does so
+// if only a single question is open.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	e, approval, err := s.addressee(ctx, m)
 	switch {
@@ -82,7 +84,7 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 		return nil, orchestrator.Approval{}, err
 	}
 	if idOf(key) == "" {
-		// The user may be faster than Telegram's confirmation of the message that they reply to.
+		// The user may have replied before Telegram confirmed the approval's message.
 		if e := s.listening(m); e != nil && (e.message.ID() == 0 || e.message.ID() == m.ReplyTo) {
 			return s.current(ctx, m, e)
 		}
@@ -112,8 +114,8 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 	return e, approval, nil
 }
 
-// listening returns the approval for which the user pressed a button that asks for text, or nil. Of several, it returns
-// that with the last press. After a restart it knows an approval only when that has been shown again.
+// listening returns the approval for which the user pressed a button that asks for text, or nil. If there are several,
+// it returns the approval with the last press. After a restart, it ignores approvals that were not shown again yet.
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,9 +129,9 @@ func (s *Screen) listening(m Message) (last *entry) {
 	return last
 }
 
-// onlyQuestion returns the only open question in a private chat. It returns nil if the message cannot be the answer,
-// because it is older than the question or has a file, or because the question asks for a secret or accepts only its
-// options.
+// onlyQuestion returns the only open question in a private chat. It returns nil if the message cannot be the answer.
+// This is the case if the message is older than the question or has a file. It is also the case if the question asks
+// for a secret, or accepts only options of which the message is none.
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,9 +179,8 @@ func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orch
 	return s.decideByReply(ctx, m, e, a, denial)
 }
 
-// denyAndPrompt is for agents that do not accept a reason. It denies the request, and makes the caller send the reason
-// to the agent as a prompt. If ductor crashes in between, the next process finds the denial and continues with the
-// prompt.
+// denyAndPrompt denies a request of an agent that does not accept a reason. The caller must then send the reason to the
+// agent as a prompt. If ductor crashes before that, the next process finds the denial and continues with the prompt.
 func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Approval) Outcome {
 	again := false
 	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
@@ -190,7 +191,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		s.o.Log.Error("keep a reason", "updates", m.Updates, "err", err)
 		return Outcome{Handling: MarkHandled, Text: s.o.Lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
-	// Updates is empty, because the prompt marks the update as handled.
+	// Updates is empty, because the caller marks the update as handled when it submits the prompt.
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role}
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
 	stands := again || errors.Is(err, orchestrator.ErrNotTold)
@@ -201,7 +202,6 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		render.ShortLine(a.Request.Title, answerMax) + ". That was denied:]\n"}
 }
 
-// decideByReply calls decide with the content of a message.
 func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval,
 	v orchestrator.Verdict) Outcome {
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role, Updates: m.Updates}
@@ -225,7 +225,6 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 	return Outcome{Handling: MarkHandled, Text: text}
 }
 
-// answerQuestion uses a message as the answer to the current question.
 func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	secret := hasSecret(a.Questions)
 	if secret {
@@ -243,7 +242,7 @@ func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orch
 	return out
 }
 
-// answer adds a typed answer to the draft. If all questions are answered then, it sends the answers as the decision.
+// answer adds a typed answer to the draft. If all questions then have an answer, it sends the answers as the decision.
 func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	q := a.Questions[d.Question]
@@ -252,7 +251,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		return Outcome{Handling: MarkHandled, Text: p.Text("approval.no-words")}
 	}
 	last := false
-	d, err := s.saveDraft(ctx, e, func(d *draft) bool { // do not show the draft yet, because the decision may follow
+	d, err := s.saveDraft(ctx, e, func(d *draft) bool { // the decision may follow, so do not show the draft yet
 		if d.applied(m.Updates) {
 			last = d.Question+1 == len(a.Questions)
 			return false

@@ -29,9 +29,9 @@ type Pins interface {
 
 type Options struct {
 	Messages *message.Messages
-	Outbox   *outbox.Outbox          // makes the requests of Pins; may be nil if Pins is
+	Outbox   *outbox.Outbox          // makes the requests of Pins; not used if Pins is nil
 	Pins     Pins                    // nil: do not pin
-	Quiet    func(at time.Time) bool // reports whether reminders must make no sound at that time; nil: never
+	Quiet    func(at time.Time) bool // reports whether reminders are silent at that time; nil: they never are
 	Journal  orchestrator.CardStore
 	Lang     *lang.Choices
 	Log      *slog.Logger
@@ -79,8 +79,9 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
-// MoveGroup is called after a group got a new chat ID. chat is the old ID. It edits the messages of open approvals in
-// the old chat. Telegram rejects these edits and returns the new ID, and the messages are then sent there.
+// MoveGroup is called after a group got a new chat ID. The parameter chat is the old ID. MoveGroup edits the messages
+// of open approvals in the old chat. Telegram rejects these edits and returns the new ID. The messages are then sent to
+// the new chat.
 func (s *Screen) MoveGroup(chat int64) {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
@@ -92,8 +93,8 @@ func (s *Screen) MoveGroup(chat int64) {
 	}
 }
 
-// WaitingHint returns a text for a queued prompt: an agent waits for the user's decision, and the prompt is not taken
-// as that. It returns "" if no approval is open in the conversation.
+// WaitingHint returns a text for a user who sends a prompt while an agent waits for a decision. The text says that the
+// prompt does not count as the decision. WaitingHint returns "" if no approval is open in the conversation.
 func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +106,8 @@ func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// home returns the conversation of an approval. in is the conversation in which its message is shown. They differ if
-// the topic was deleted or the group has a new ID.
+// home returns the conversation to which an approval belongs. The parameter in is the conversation that shows the
+// approval's message. They differ if the topic was deleted or the group has a new ID.
 func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 	of orchestrator.ApprovalID) orchestrator.ConversationID {
 	a, err := s.service.Approval(ctx, of, in)
@@ -123,10 +124,9 @@ func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 	return in
 }
 
-// namesKept is the maximum number of names in Screen.names.
 const namesKept = 1024
 
-// remember stores the name of a user who pressed a button. The message shows it after the decision.
+// remember stores the name of a user who pressed a button. The approval's message shows the name after the decision.
 func (s *Screen) remember(p orchestrator.PersonID, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // Maximum lengths of the parts of a request in UTF-16 units, and maximum numbers of changes and links.
 const (
-	subjectMax = 3300 // all parts together, so that the message has space for the rest
+	subjectMax = 3300 // all parts together; the message needs space for other text, too
 	detailMax  = 1200
 	diffMax    = 1200 // for all changes together
 	changesMax = 5
@@ -26,8 +26,8 @@ const (
 	pathMax    = 200
 )
 
-// subject is the part of a message that describes the request. Text by the agent has lines of its own, so that users
-// cannot mistake it for text by ductor. Only fields start with a name.
+// subject is the part of a message that describes the request. Text by the agent stands on lines of its own, so that
+// users cannot mistake it for text by ductor. Fields are an exception: their lines start with a name.
 type subject struct {
 	lang  lang.Printer
 	lines []render.Text
@@ -80,10 +80,9 @@ func (a view) subject() *subject {
 	return s
 }
 
-// existed reports whether the change affects an existing file.
 func existed(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }
 
-// about returns the agent's description of the request. It returns "" if that is only a list of the changed files.
+// about returns the agent's description of the request. It returns "" if the description only lists the changed files.
 func (a view) about() string {
 	var files []string
 	for _, ch := range a.Request.Changes {
@@ -100,7 +99,7 @@ func (s *subject) add(line render.Text) {
 	s.room = max(s.room-render.Len(line.Text)-1, 0)
 }
 
-// block adds a text as code. If the text is longer than most, its middle is omitted.
+// block adds a text as code. It omits the middle of a text with more than most UTF-16 units.
 func (s *subject) block(language, text string, most int) {
 	shown, cut := middle(s.lang, render.Revealed(strings.Trim(text, "\n")), min(most, s.room))
 	s.cut = s.cut || cut
@@ -109,7 +108,7 @@ func (s *subject) block(language, text string, most int) {
 	}
 }
 
-// links adds one line for each path in the request that is a symbolic link. It shows the target.
+// links adds one line for each path in the request that is a symbolic link. The line shows the target of the link.
 func (s *subject) links(links []orchestrator.Link) {
 	for i, l := range links {
 		if i == linksMost {
@@ -124,7 +123,6 @@ func (s *subject) links(links []orchestrator.Link) {
 	}
 }
 
-// linkLine returns the line about a symbolic link.
 func linkLine(p lang.Printer, l orchestrator.Link, path, real string) string {
 	if l.Outside {
 		return "⚠️ " + p.Text("approval.leads-outside", path, real)

@@ -40,8 +40,8 @@ type gate string
 
 const (
 	gateOpen   gate = "open"
-	gateUnread gate = "unread" // after they have read the full text, because the message omits a part
-	gateShut   gate = "shut"   // not at all, because the request is empty or too long for the chat
+	gateUnread gate = "unread" // after users have read the full text, because the message omits a part
+	gateShut   gate = "shut"   // never, because the request is empty or too long for the chat
 )
 
 func (a view) gate(s *subject) gate {
@@ -54,7 +54,6 @@ func (a view) gate(s *subject) gate {
 	return gateOpen
 }
 
-// drawApproval shows an open approval.
 func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	s := a.subject()
 	lines := s.lines
@@ -70,7 +69,6 @@ func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	return joinLines(lines), a.approvalButtons(s)
 }
 
-// drawExpiry describes the effect if no user decides in time.
 func (a view) drawExpiry() string {
 	if a.OfTerminal() {
 		return a.lang.Text("approval.terminal-at", clock(a.Expires))
@@ -93,7 +91,7 @@ func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 		[]button{a.button("common.back", opBack)})
 }
 
-// shownRule returns the text of a rule in a message. It reports whether the text omits a part.
+// shownRule returns the text of a rule in a message. It reports whether the text omits a part of the rule.
 func (a view) shownRule(rule string) (string, bool) {
 	return middle(a.lang, render.Revealed(render.Rule(a.lang, rule)), ruleMax)
 }
@@ -131,11 +129,10 @@ func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 	})
 }
 
-// mustReply reports whether a typed answer must be a reply. In a group it must, because other messages there may not be
-// for the bot.
+// mustReply reports whether a typed answer must be a reply. In a group it must be a reply, because other messages may
+// not be meant for the bot.
 func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
 
-// clock returns t as the time of day.
 func clock(t time.Time) string { return t.Local().Format("15:04") }
 
 // drawDecision describes how the approval was decided, and in groups by whom.
@@ -177,7 +174,7 @@ func (a view) drawDecision(user string) render.Text {
 	return a.because(p.Text("approval.withdrawn"))
 }
 
-// because adds the reason to the text about a decision.
+// because adds the reason of a decision to the text about the decision.
 func (a view) because(what string) render.Text {
 	if reason := render.ShortLine(a.Reason, reasonMax); reason != "" {
 		return render.Plain(a.lang.Text("common.because", what, reason))

@@ -16,14 +16,13 @@ import (
 // This file changes the card of a turn that has already ended, because a user pressed a button or a scheduled job asked
 // for it.
 
-// These durations limit how long a caller waits until the chat shows a change.
 const (
-	showPatience   = 3 * time.Second // for a button press
-	remarkPatience = time.Second     // for a scheduled job, which tries again later
+	showPatience   = 3 * time.Second // time limit of ShowAgain
+	remarkPatience = time.Second     // time limit of Remark and Say, because a scheduled job can try again
 )
 
-// ErrNotYet means that the chat does not show the change yet. The work continues in the background, and the caller may
-// call again to learn its result.
+// ErrNotYet means that Telegram has not confirmed a change to a card yet. The change continues in the background. If
+// the caller repeats its call later, it gets the result.
 var ErrNotYet = errors.New("the chat does not show it yet")
 
 // ErrBusy means that a scheduled job is changing the card at the moment, so the call did nothing.
@@ -38,8 +37,10 @@ const (
 	remarking          // Remark adds a line
 )
 
-// runExclusively runs f, which changes the card of an ended turn, in the background. It waits for f, but no longer than
-// patience. It returns ErrNotYet if f needs more time, or if another change to the same card is in progress.
+// runExclusively runs f in the background. f changes the card of an ended turn, so at most one such function may run
+// for each card. runExclusively waits for f, but no longer than patience. It returns ErrNotYet if f is still running
+// then, or if another change to the card is in progress. It returns ErrBusy if the caller wants to show a card to which
+// a scheduled job is adding a line.
 func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration,
 	f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {
@@ -100,9 +101,8 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// detachFrom makes the card forget its messages in the chat, so that it sends them again. It starts with the first
-// message whose state is in missing and includes all later messages, because a message that is sent again appears below
-// them. The old messages stay in the chat.
+// detachFrom makes the card send messages again. It starts with the first message whose state is one of missing. It
+// includes all later messages, because they must appear below that one. The old messages stay in the chat.
 func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchestrator.SendState) error {
 	if slices.Contains(missing, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
@@ -114,7 +114,7 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 		return nil
 	}
 	from = max(first, from)
-	// Start with the last message. If ductor crashes halfway, the next attempt then finds the same first message.
+	// If ductor crashes halfway, the next attempt must find the same first message. So reset that message last.
 	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
 		if st := p.State(); st != orchestrator.Sent && !slices.Contains(missing, st) {
 			continue
@@ -126,9 +126,9 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 	return nil
 }
 
-// Remark sets a line below the result of a turn, and replaces the line of an earlier Remark. It edits the existing
-// message, so users get no notification. If a user deleted that message, Remark sends it again, but only once. Remark
-// returns nil as soon as the chat shows the line, or ErrNotYet if that takes longer. A second call with the same line
+// Remark shows a line below the result of a turn. It replaces the line of an earlier call. Remark edits the existing
+// message, so users get no notification. If a user deleted that message, Remark sends it again once. Remark returns nil
+// as soon as the chat shows the line, or ErrNotYet if that takes longer than a second. A second call with the same line
 // changes nothing.
 func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.runExclusively(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
@@ -143,7 +143,7 @@ func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) er
 	})
 }
 
-// lateWait is how long after the end of a turn its card still accepts more text of the answer.
+// lateWait is how long after the end of a turn Extend can still add text to its card.
 const lateWait = 10 * time.Second
 
 func (c *Cards) rememberFinished(k *card) {
@@ -168,7 +168,7 @@ func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	return k.Amend(ctx, t.Outcome)
 }
 
-// assumeShown marks all messages of a card except the last as up to date, so that only the last one is edited.
+// assumeShown marks all messages except the last one as up to date, so that the caller edits only the last one.
 func (s *messages) assumeShown(content contents) {
 	wants := content.forChat(s).perMessage() // before the lock, because forChat locks s.mu too
 	s.mu.Lock()
@@ -180,7 +180,7 @@ func (s *messages) assumeShown(content contents) {
 	}
 }
 
-// withRemark appends a remark below t, if t is not empty and has enough room.
+// withRemark appends a remark to the text of a message, if the text is not empty and has enough room.
 func withRemark(t render.Text, line string) render.Text {
 	if t.Text != "" {
 		t, _ = below(t, remarkText(line))

@@ -46,9 +46,9 @@ type Options struct {
 	Names    *tgapi.ChatNames // describes chats to the readers of another chat
 	Log      *slog.Logger
 
-	FileMarks bool        // an answer shows file names in place of render.FileMarks
+	FileMarks bool        // show the name of each sent file in place of its render.FileMark
 	Displays  Displays    // stores which chats show rich messages; nil: never ask
-	Draft     Draft       // nil: send no drafts
+	Draft     Draft       // nil: do not use drafts
 	Look      func() Look // returns the current settings; nil for the defaults
 	// Lost is called if Telegram rejects a card because the bot may not write to the chat. It must not wait for the
 	// chat. It may be nil.
@@ -71,7 +71,7 @@ type Look struct {
 	Pacing      Pacing `toml:",inline"`
 
 	Think  orchestrator.ThinkMode // whether turns without their own setting show reasoning
-	Places bool                   // the footer says in which sandbox the turn ran, if any
+	Places bool                   // the footer names the sandbox in which the turn ran, if any
 }
 
 // ModeDraft is the value of Look.Mode that enables drafts.
@@ -82,7 +82,7 @@ type Cards struct {
 	opts Options
 
 	mu       sync.Mutex
-	again    map[cli.TurnID]activity // changes in progress to cards of ended turns
+	changing map[cli.TurnID]activity // cards of ended turns that are being changed
 	finished map[cli.TurnID]*card    // cards of turns that ended a moment ago: the agent may still send more text
 	noDrafts map[int64]bool          // IDs of the chats in which Telegram rejected drafts
 }
@@ -95,7 +95,7 @@ func New(o Options) *Cards {
 		o.Names = &tgapi.ChatNames{}
 	}
 	return &Cards{
-		opts: o, again: make(map[cli.TurnID]activity), finished: make(map[cli.TurnID]*card),
+		opts: o, changing: make(map[cli.TurnID]activity), finished: make(map[cli.TurnID]*card),
 		noDrafts: make(map[int64]bool),
 	}
 }
@@ -123,7 +123,6 @@ func (c *Cards) draftsIn(chat int64) bool {
 	return !c.noDrafts[chat]
 }
 
-// refuseDrafts disables drafts in a chat after Telegram rejected one.
 func (c *Cards) refuseDrafts(chat int64, reason error) {
 	c.opts.Log.Warn("Telegram refuses drafts; this chat gets messages that grow by edits", "chat", chat, "err", reason)
 	c.mu.Lock()
@@ -131,7 +130,7 @@ func (c *Cards) refuseDrafts(chat int64, reason error) {
 	c.noDrafts[chat] = true
 }
 
-// Open returns the card of a turn that starts to run. It sends nothing yet. The caller must call Finish on the card.
+// Open returns the card of a turn that is about to run. It sends nothing yet. The caller must call Finish on the card.
 func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
 	k.mu.Lock()
@@ -140,7 +139,6 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 	return k
 }
 
-// cardOf returns a new card. Its timer does not run yet.
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now, look := time.Now(), c.look()
 	k := &card{
@@ -159,8 +157,8 @@ func (c *card) startLocked() {
 	c.alarm = alarm{timer: time.AfterFunc(firstTyping, c.tick), rings: c.pace.typing}
 }
 
-// document returns an empty document that removes secrets from its text. It does so before the text is cut into
-// messages, because a secret that spans two messages would not be found.
+// document returns an empty document. The document removes secrets before its text is cut into messages, because the
+// search would miss a secret that spans two messages.
 func (c *Cards) document(p lang.Printer, thinking bool) *document {
 	d := newDocument(thinking)
 	d.scrub, d.lang, d.shows.fileMarks = c.opts.Scrub, p, c.opts.FileMarks
@@ -213,7 +211,7 @@ type card struct {
 
 	mu       sync.Mutex
 	doc      *document
-	starts   []position // where in the document each message starts; does not change for messages that were sent
+	starts   []position // position in the document at which each message starts; fixed for messages that were sent
 	pace     pace
 	alarm    alarm
 	finished bool
@@ -289,8 +287,8 @@ func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	return nil
 }
 
-// amended returns the final content with the later information in o. It returns false if more text of the answer does
-// not fit into the existing messages.
+// amended returns the final content of the card after a change of the turn's outcome to o. It returns false if the
+// answer became longer and the new text does not fit into the existing messages.
 func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -334,15 +332,16 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 
 func (c *card) contentLocked(o orchestrator.Outcome) contents {
 	texts, cut := c.layoutLocked(render.MessageLimit)
-	if o.Short != "" { // the streamed text was longer, so lay out all messages again
+	if o.Short != "" { // Short replaces the streamed text, so lay out all messages again
 		_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.MaxMessages())
 	}
 	c.turn.Outcome = o
 	return c.cards.contentsIn(c.doc, c.turn, texts, cut)
 }
 
-// layoutLocked cuts the document into messages. Messages that were already sent start where they started before. limit
-// is the maximum size of the last message. cut reports whether the messages omit a part of the document.
+// layoutLocked cuts the document into messages. It does not move the start of a message that was already sent. The
+// parameter limit is the maximum size of the last message. The result cut reports whether the messages omit a part of
+// the document.
 func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
 	if len(c.starts) == 0 {
 		c.starts = c.inheritLocked()

@@ -14,19 +14,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// contents is the text, buttons and files of a card's messages. It describes the messages from index first on; earlier
-// messages stay as they are.
+// contents is the text, buttons and files of a card's messages. The field first is the index of the first message that
+// it describes; earlier messages stay as they are.
 type contents struct {
 	first         int
-	stripsButtons bool // remove the buttons of the message before first, but keep its text, which is unknown
+	stripsButtons bool // remove the buttons of message first-1, whose text is unknown
 	texts         []render.Text
 	buttons       tgapi.Keyboard
 	remark        string // line below the last message; omitted if the message is full
 	end           *ending
-	file          string // the whole answer, sent as a file if the texts omit a part
+	file          string // file with the whole answer; empty if texts contain all of it
 	rich          richContent
-	whole         string // the whole answer, sent as a file if rich omits a part
-	richWouldHelp bool   // result of the function richWouldHelp
+	richFile      string // file with the whole answer; empty if the field rich contains all of it
+	richWouldHelp bool
 
 	lifecycle message.Lifecycle // lifecycle of all messages; zero means ResendIfDeleted
 }
@@ -37,7 +37,7 @@ func (s contents) forChat(m *messages) contents {
 		s.rich = richContent{}
 		return s
 	}
-	s.texts, s.file = []render.Text{s.rich.text(s.texts)}, s.whole
+	s.texts, s.file = []render.Text{s.rich.text(s.texts)}, s.richFile
 	return s
 }
 
@@ -89,7 +89,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	if err := s.saveFinal(ctx, content); err != nil {
 		return err
 	}
-	if s.retryLostChat() { // the chat may accept messages again by now
+	if s.retryLostChat() {
 		if err := s.detachFrom(ctx, content.first, orchestrator.Failed); err != nil {
 			return err
 		}
@@ -127,14 +127,14 @@ func (c *Cards) strip(ctx context.Context, s *messages) error {
 
 // showContents sends, edits and deletes messages until the chat shows the content.
 func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
-	// Requests are numbered. Start with a number above those of all earlier requests of the card.
+	// The numbers of these requests are greater than those of all earlier requests for the card.
 	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
-		if s.opened() == 0 { // the user has not seen any part of the answer yet
+		if s.opened() == 0 {
 			priority = outbox.Urgent
 		}
 		err := c.postDelivery(ctx, s, priority, func(ctx context.Context) error {
-			// Decide here and not before Do, because an earlier request may have changed the state of the messages.
+			// Choose the action only now, because an earlier request may have changed the state of the messages.
 			act, _ := s.next(content.firstChanged(), content.forChat(s).perMessage(), true)
 			if act.step == message.None {
 				return outbox.ErrNotNeeded
@@ -166,9 +166,8 @@ func (c *Cards) amend(ctx context.Context, s *messages, content contents) error 
 	return nil
 }
 
-// postDelivery makes a Telegram request that must succeed for the card to be complete. The request counts as
-// idempotent, so the outbox may repeat it: run never sends a message twice, even if Telegram did not confirm the first
-// attempt.
+// postDelivery makes a Telegram request that must succeed for the card to be complete. The outbox may repeat the
+// request, because run never sends a message twice.
 func (c *Cards) postDelivery(
 	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
 ) error {
@@ -203,7 +202,6 @@ func (c *Cards) send(ctx context.Context, s *messages, m *message.Message, conte
 	})
 }
 
-// load reads the card's messages from the database.
 func (c *Cards) load(ctx context.Context, t orchestrator.Turn) (*messages, savedCard, error) {
 	s := c.messagesOf(t)
 	saved, err := s.recall(ctx)
@@ -221,7 +219,7 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 		return c.strip(ctx, s)
 	}
 	if interrupted(t) {
-		s.lost = quietLoss // no notice about missing text, because the turn has no answer that users wait for
+		s.lost = quietLoss // no notice about missing text: an interrupted turn has no answer for which users wait
 	}
 	content := c.resume(t, s, saved)
 	if interrupted(t) && !s.isSent(content.first) { // but they must learn of the interruption
@@ -260,7 +258,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	if !interrupted(t) {
 		done := c.contentsOf(t)
 		done.end = c.endOf(s, t.Outcome)
-		return done // the answer is complete, but the chat may not show all of it
+		return done
 	}
 	// The turn was interrupted. Keep the last stored text, and add a line about the interruption below it. If the text
 	// is unknown, send the line as a separate message.
@@ -305,24 +303,24 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	return c.contentsIn(d, t, texts, cut)
 }
 
-// contentsIn returns the final content of a card. d is its finished document, and texts are its messages. cut reports
-// whether the texts omit a part of the document.
+// contentsIn returns the final content of a card. d is its finished document, and texts are the messages into which d
+// was cut. If cut is true, the texts omit a part of d.
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
 		texts: texts, rich: rich, buttons: c.offer(d.lang, t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut),
-		whole:         c.fileOf(t.Outcome, rich.Cut),
+		richFile:      c.fileOf(t.Outcome, rich.Cut),
 		richWouldHelp: richWouldHelp(t, texts),
 	}
 }
 
-// claim marks the card of a turn as being changed. If another change is in progress, claim returns that activity and
-// changes nothing.
+// claim marks the card of a turn as being changed. If another change is already in progress, claim does nothing and
+// returns the kind of that change.
 func (c *Cards) claim(turn cli.TurnID, what activity) (busy activity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if busy = c.again[turn]; busy == idle {
-		c.again[turn] = what
+	if busy = c.changing[turn]; busy == idle {
+		c.changing[turn] = what
 	}
 	return busy
 }
@@ -330,7 +328,7 @@ func (c *Cards) claim(turn cli.TurnID, what activity) (busy activity) {
 func (c *Cards) release(turn cli.TurnID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.again, turn)
+	delete(c.changing, turn)
 }
 
 // offer returns the buttons below the result of a turn.

@@ -28,26 +28,24 @@ type document struct {
 	turn     turnFacts
 }
 
-// shows selects optional parts of a document.
 type shows struct {
 	thinking  bool // the agent's reasoning
 	fileMarks bool // file names in place of render.FileMarks
 	outputs   bool // outputs of tools, folded
 }
 
-// turnFacts is information about a turn that the document needs besides its segments.
 type turnFacts struct {
 	agent  cli.Agent
-	then   string            // line below the failure of a turn that says what happens next
-	mute   bool              // the agent does not report it when it repeats requests to its model
+	then   string            // line for users: what happens after the turn has failed
+	mute   bool              // the agent repeats requests to its model without reporting that
 	bypass time.Time         // until when the agent needs no approvals (bypass mode); zero if it needs them
 	limits cli.AccountLimits // usage limits of the agent's account that are almost reached
 	others []cli.Account     // accounts to which the user can switch before the limit is reached
-	place  string            // says in which sandbox the turn runs, if any; "" if no sandboxes are in use
-	early  []earlyAsk        // approvals that arrived before the event that starts the tool
+	place  string            // names the sandbox in which the turn runs, if any; "" if no sandboxes are in use
+	early  []earlyAsk        // approvals whose tool has not started yet
 	where  func(orchestrator.ConversationID) string
 
-	footer, noAnswer *segment // footer and note about an empty answer; nil before the turn ends
+	footer, noAnswer *segment // nil before the turn ends; noAnswer is the note that the answer is empty
 }
 
 type segmentKind int
@@ -68,8 +66,8 @@ type segment struct {
 	plan         *planList
 	raw          []byte // for thinkingSegment: the beginning of the reasoning
 	note         render.Text
-	noteIfFailed render.Text // replaces note if the turn fails
-	diff         string      // end of the diff of the file that the note mentions
+	noteIfFailed render.Text // shown instead of note if the turn fails
+	diff         string      // end of the diff, if the note is about a changed file
 	shown        shownText
 }
 
@@ -81,8 +79,8 @@ func newDocument(showThinking bool) *document {
 }
 
 type change struct {
-	text   string // text that the event added to the answer
-	urgent bool   // show the change soon, because it is more than additional text
+	text   string
+	urgent bool // the change is more than additional text, so show it soon
 }
 
 func (c change) news() news {
@@ -174,7 +172,7 @@ func (d *document) appendText(text string) {
 	d.answer += len(text)
 }
 
-// retract removes bytes from the end of the answer, which may span several text segments.
+// retract removes the given number of bytes from the end of the answer. They may belong to several text segments.
 func (d *document) retract(bytes int) {
 	for i := len(d.segments) - 1; i >= 0 && bytes > 0; i-- {
 		if s := d.segments[i]; s.kind == textSegment {
@@ -197,7 +195,7 @@ func (d *document) text() string {
 	return b.String()
 }
 
-// settleText replaces the streamed answer with text. It keeps the segments of the part that is equal.
+// settleText replaces the streamed answer by text. It changes nothing before the first difference.
 func (d *document) settleText(text string) {
 	have := d.text()
 	if have == text {
@@ -245,10 +243,9 @@ func (s *segment) reasoning() render.Text {
 	return render.Markdown(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), "")))
 }
 
-// show updates the stored rendering of a segment, and removes secrets from it.
+// show renders a segment, removes secrets from the result, and stores it in s.shown.
 func (d *document) show(s *segment) { s.shown.set(d.scrub.Text(s.rendered())) }
 
-// separator returns the white space between two segments.
 func separator(before, after segmentKind) string {
 	compact := func(k segmentKind) bool { return k == toolSegment || k == noteSegment }
 	if compact(before) && compact(after) {

@@ -6,20 +6,19 @@ import "time"
 // less frequent over time.
 const (
 	elapsedFirst = 30 * time.Second // first update, because shorter times are not interesting
-	elapsedLeast = 10 * time.Second // shortest time to show if the message is edited for another reason anyway
+	elapsedLeast = 10 * time.Second // shortest time that the line shows
 )
 
 // stopwatch measures how long a tool runs. It does not count the time in which the tool waits for a user's approval.
 type stopwatch struct {
 	since  time.Time // start of the measurement; zero if unknown
 	shown  time.Duration
-	waited bool // the measurement started after a wait for a user
+	waited bool // the field since is the end of a wait for a user
 }
 
 // restart starts the measurement again after a wait for a user.
 func (s *stopwatch) restart(now time.Time) { s.since, s.waited = now, true }
 
-// update sets shown, the time in the tool's line.
 func (s *stopwatch) update(now time.Time) {
 	if took := now.Sub(s.since); took >= elapsedLeast {
 		s.shown = took.Truncate(time.Second)
@@ -44,31 +43,30 @@ func (s *stopwatch) withoutWait(reported time.Duration, now time.Time) time.Dura
 	return reported
 }
 
-// timed reports whether the tool's line shows a running time.
 func (t *toolLine) timed() bool {
 	return t != nil && !t.ended() && t.held == "" && !t.ran.since.IsZero()
 }
 
-// elapse updates the running times in the segments from index from on. Earlier segments belong to messages that should
+// elapse updates the running times of the tools in d.segments[first:]. Earlier segments belong to messages that should
 // not change any more.
-func (d *document) elapse(now time.Time, from int) {
+func (d *document) elapse(now time.Time, first int) {
 	if d.running == 0 {
 		return
 	}
-	for _, s := range d.segments[min(from, len(d.segments)):] {
+	for _, s := range d.segments[min(first, len(d.segments)):] {
 		if s.tool.timed() {
 			s.tool.ran.update(now)
 		}
 	}
 }
 
-// nextElapse returns when to edit the message only to update a running time. It considers the segments from index from
-// on, and returns false if no tool is running there.
-func (d *document) nextElapse(from int) (next time.Time, ok bool) {
+// nextElapse returns when to edit the message only to update a running time. It considers only d.segments[first:], and
+// returns false if no tool is running there.
+func (d *document) nextElapse(first int) (next time.Time, ok bool) {
 	if d.running == 0 {
 		return time.Time{}, false
 	}
-	for _, s := range d.segments[min(from, len(d.segments)):] {
+	for _, s := range d.segments[min(first, len(d.segments)):] {
 		if !s.tool.timed() {
 			continue
 		}

@@ -11,14 +11,13 @@ import (
 
 // Telegram does not notify users of edits. So a card announces the end of a long turn with a short separate message.
 
-// ending is the message that announces the end of a turn.
 type ending struct {
 	Text   render.Text `json:"text"`
 	Silent bool        `json:"silent,omitempty"`
 }
 
-// endOf returns the message that announces the end of a turn, or nil if the turn wants none. It also returns nil if the
-// card has not sent any message yet: then its first message notifies the user.
+// endOf returns the message that announces the end of a turn. It returns nil if the turn needs no announcement. It also
+// returns nil if the card has not sent a message yet, because the first message of a card notifies the user anyway.
 func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if o.Announce == orchestrator.NotAnnounced || o.Announce == orchestrator.Unwanted || s.opened() == 0 {
@@ -41,12 +40,13 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	return &ending{Text: c.opts.Scrub.Text(render.Plain(text)), Silent: o.Announce == orchestrator.Muted}
 }
 
-// sendEnd sends or edits the announcement, but only if it is in the given state.
+// sendEnd sends or edits the message that announces the end of a turn. It does nothing if that message is not in the
+// given state.
 func (c *Cards) sendEnd(ctx context.Context, s *messages, content contents, state orchestrator.SendState) error {
 	s.mu.Lock()
 	wanted := content.end != nil && s.lost != chatGone && s.end.State() == state
 	n := message.Content{Keyboard: content.buttons, ReplyTo: s.turn.Prompt.Message}
-	if n.ReplyTo == 0 && len(s.parts) > 0 { // the prompt did not come from a message
+	if n.ReplyTo == 0 && len(s.parts) > 0 {
 		n.ReplyTo = s.parts[0].ID()
 	}
 	s.mu.Unlock()

@@ -11,15 +11,16 @@ import (
 // UTF-16 units.
 type position struct{ segment, offset int }
 
-// cutDocument is the result of the last cut into messages. It makes the next cut cheaper: most messages stay the same.
+// cutDocument contains the messages into which the document was last cut. When the document has grown, most of these
+// messages stay the same and need not be rendered again.
 type cutDocument struct {
 	starts []position
 	parts  []render.Text
 }
 
 // slices cuts the document into messages at the given starts. Each message ends where the next one starts, without
-// white space at its edges. The last message does not begin at its own start but at newest, and so may omit text in
-// between. slices reuses messages of the previous call that have not changed.
+// white space at its edges. The last message begins at the position newest instead of its own start, so that it can
+// omit text. slices reuses messages of its previous call that have not changed.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -45,7 +46,7 @@ func (d *document) slices(starts []position, newest position) []render.Text {
 	return slices.Clone(next.parts)
 }
 
-// unchanged reports whether message i has the same content as at the previous cut.
+// unchanged reports whether message i has the same content as in d.cut.
 func (d *document) unchanged(starts []position, i int) bool {
 	if i+1 >= len(starts) || i+1 >= len(d.cut.starts) || starts[i] != d.cut.starts[i] ||
 		starts[i+1] != d.cut.starts[i+1] {
@@ -60,7 +61,6 @@ func (d *document) unchanged(starts []position, i int) bool {
 	return end.offset == 0 || end.segment < len(d.segments) && d.segments[end.segment].shown.changed >= end.offset
 }
 
-// part renders the document between two positions.
 func (d *document) part(from, to position) render.Text {
 	var p piece
 	for n := from.segment; n < len(d.segments) && n <= to.segment; n++ {
@@ -77,52 +77,51 @@ func (d *document) part(from, to position) render.Text {
 	return p.message()
 }
 
-// piece concatenates segments into one message.
 type piece struct {
 	texts []render.Text
-	kind  segmentKind // kind of the last added segment
-	from  int         // index of the last added segment
+	kind  segmentKind
+	index int
 }
 
 func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 	if t.Text == "" {
 		return
 	}
-	if len(p.texts) > 0 && p.from != segment {
+	if len(p.texts) > 0 && p.index != segment {
 		p.texts = append(p.texts, render.Plain(separator(p.kind, kind)))
 	}
-	p.texts, p.kind, p.from = append(p.texts, t), kind, segment
+	p.texts, p.kind, p.index = append(p.texts, t), kind, segment
 }
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend starts more messages until the rest of the document fits into the last one. limit is the maximum size of that
-// last message. extend stops at most messages and then returns cut = true if the rest does not fit. If most is 0, the
-// number of messages is unlimited.
-func (d *document) extend(starts []position, limit, most int) (all []position, cut bool) {
+// extend starts more messages until the rest of the document fits into the last one. The parameter limit is the maximum
+// size of the last message. extend returns cut = true if the rest does not fit into maxMessages messages in total. If
+// maxMessages is 0, their number is unlimited.
+func (d *document) extend(starts []position, limit, maxMessages int) (all []position, cut bool) {
 	for {
 		tail := d.tail(starts[len(starts)-1])
 		if tail.fits(limit) {
 			return starts, false
 		}
-		if most > 0 && len(starts) >= most {
+		if maxMessages > 0 && len(starts) >= maxMessages {
 			return starts, true
 		}
 		starts = append(starts, tail.cut())
 	}
 }
 
-// tailText is the rendered document from some position on. It contains only as much text as the next cut needs.
+// tailText is the rendered end of the document, from the start of the last message on. It contains only as much text as
+// is needed to find the start of the next message.
 type tailText struct {
 	text  render.Text
-	more  bool // the document continues after text
+	more  bool // the document continues after the field text
 	marks []tailMark
 }
 
-// tailMark is the start of a segment in a tailText.
 type tailMark struct {
-	unit   int
-	at     position // position in the document that corresponds to unit
+	unit   int      // offset of the segment in the text
+	at     position // position of the segment in the document
 	whole  bool     // the segment must not be split
 	growth int      // UTF-16 units by which the segment may still grow
 }
@@ -162,8 +161,8 @@ func (d *document) tail(from position) *tailText {
 	return e
 }
 
-// growth returns by how many UTF-16 units segment i may still grow. The line of a running tool later shows its result
-// too. The first successful line in a row of tools may later become a summary of the lines below it.
+// growth returns by how many UTF-16 units segment i may still grow. The line of a running tool will also show the
+// result of the tool. The first successful line in a row of tool lines may become a summary of that row.
 func (s *segment) growth(all []*segment, i int) int {
 	switch s.kind {
 	case planSegment:
@@ -179,7 +178,7 @@ func (s *segment) growth(all []*segment, i int) int {
 	return 0
 }
 
-// growthUpTo returns by how many UTF-16 units the text before unit may still grow.
+// growthUpTo returns by how many UTF-16 units the text before the offset unit may still grow.
 func (e *tailText) growthUpTo(unit int) int {
 	sum := 0
 	for _, m := range e.marks {
@@ -195,33 +194,34 @@ func (e *tailText) fits(limit int) bool {
 	return !e.more && n+e.growthUpTo(n) <= limit && render.Carried(e.text)
 }
 
-// cut returns where the text no longer fits into one message, so that another message must start.
+// cut returns where the next message must start, because the text does not fit into one message.
 func (e *tailText) cut() position {
 	parts := render.Split(e.text, render.FullMessage)
 	at, full := render.Len(e.text.Text), render.FullMessage
 	for i, p := range slices.Backward(parts) {
 		if i > 0 {
 			at -= render.Len(p.Text.Text) + render.Len(p.Gap)
-		} else { // the message starts after the white space at the start of the text
+		} else { // white space at the start of the text does not count
 			full += at - render.Len(p.Text.Text) - render.Len(p.Gap)
 		}
 	}
 	m := e.markAt(at)
 	for m > 0 && (e.marks[m].whole || at+e.growthUpTo(at) > render.FullMessage) {
-		// Cut before the segment instead, or even earlier if the text before it could still grow beyond one message.
+		// Move the cut to the start of the segment. If the text before that could still grow beyond one message, try an
+		// earlier segment.
 		if at = e.marks[m].unit; at+e.growthUpTo(at) <= render.FullMessage {
 			return e.marks[m].at
 		}
 		m--
 	}
-	if e.marks[m].whole { // the message can hold at least one segment, so cut after it
+	if e.marks[m].whole { // a single segment always fits into a message, so cut after it
 		return position{segment: e.marks[m].at.segment + 1}
 	}
 	at = min(at, full)
 	return position{e.marks[m].at.segment, e.marks[m].at.offset + at - e.marks[m].unit}
 }
 
-// markAt returns the index of the last mark at or before unit.
+// markAt returns the index of the last mark that is not after the offset unit.
 func (e *tailText) markAt(unit int) int {
 	i := len(e.marks) - 1
 	for i > 0 && e.marks[i].unit > unit {

@@ -102,8 +102,8 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.addFooter(o, footer)
 }
 
-// amend replaces the footer, and appends text that the answer in o has in addition. It returns the length of that text
-// in bytes.
+// amend replaces the footer. If the answer in o is longer than that of the document, amend also appends the missing
+// text, and returns the length of that text in bytes.
 func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int) {
 	d.drop(d.turn.footer)
 	if text, longer := strings.CutPrefix(o.Shown(), d.text()); longer && text != "" {
@@ -115,7 +115,6 @@ func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int
 	return more
 }
 
-// withdraw removes the footer and the last bytes of the answer.
 func (d *document) withdraw(bytes int) {
 	d.drop(d.turn.footer)
 	d.retract(bytes)
@@ -153,10 +152,10 @@ func (d *document) addDenials(denials []cli.Denial) {
 			continue
 		}
 		seen[denial] = true
-		switch marked, told := d.markDenied(denial); {
+		switch marked, explained := d.markDenied(denial); {
 		case !marked:
 			lines = append(lines, denialLine(d.lang, denial))
-		case !told: // the tool's line has no room for the reason
+		case !explained: // the tool's line has no room for the reason
 			reason := render.ShortLine(denial.Reason, 120)
 			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+reason))
 		}
@@ -171,8 +170,8 @@ func (d *document) addDenials(denials []cli.Denial) {
 }
 
 // markDenied changes the lines of a failed tool so that they show the denial. The lines must not become longer, because
-// their message may be full. found is false if the document has no such line. explained is false if a line has no room
-// for the reason.
+// their message may be full. The result found is false if the document has no line of the tool. The result explained is
+// false if a line has no room for the reason.
 func (d *document) markDenied(denial cli.Denial) (found, explained bool) {
 	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)
@@ -261,7 +260,7 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 // nearlyFull is the percentage of the context window above which the footer shows how full it is.
 const nearlyFull = 60
 
-// withReceipt returns fields with time and cost added. The footer always shows both if the turn changed files.
+// withReceipt adds time and cost to the fields of a footer. A footer always shows both if the turn changed files.
 func withReceipt(fields []FooterField) []FooterField {
 	fields = slices.Clone(fields)
 	for _, f := range []FooterField{FooterTime, FooterCost} {
@@ -272,7 +271,6 @@ func withReceipt(fields []FooterField) []FooterField {
 	return fields
 }
 
-// noUndo returns the text that explains why ductor cannot restore the changed files.
 func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	key, ok = map[orchestrator.NoUndo]lang.Key{
 		orchestrator.NoUndoLate:  "changes.no-undo-late",
@@ -281,7 +279,7 @@ func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	return key, ok
 }
 
-// bypassLine returns how long the agent still needs no approvals (bypass mode), or "".
+// bypassLine returns the remaining time of bypass mode, as text. It returns "" if the agent is not in bypass mode.
 func (d *document) bypassLine(now time.Time) string {
 	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }

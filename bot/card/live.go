@@ -13,7 +13,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// tick is called when the timer fires.
 func (c *card) tick() {
 	now := time.Now()
 	c.mu.Lock()
@@ -84,7 +83,6 @@ func (c *card) changesLocked() (time.Time, bool) {
 	return c.pace.notBefore(c.pace.moved.Add(silence)), true
 }
 
-// clockStep returns how often the waiting time in the card is updated.
 func (c *card) clockStep() time.Duration {
 	if outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group {
 		return clockGroup
@@ -210,8 +208,8 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	return nil
 }
 
-// draftsLocked reports whether the card shows its last message as a draft. It does not do so after the real message was
-// sent, nor while the turn waits for a user, because a wait can outlast a draft.
+// draftsLocked reports whether the card shows its last message as a draft. It returns false after the real message was
+// sent. It also returns false while the turn waits for a user, because Telegram may remove the draft during the wait.
 func (c *card) draftsLocked() bool {
 	if c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused || isRich(c.turn) {
 		return false
@@ -219,7 +217,6 @@ func (c *card) draftsLocked() bool {
 	return c.messages.opened() <= max(len(c.starts)-1, 0) && c.cards.draftsIn(c.turn.Prompt.Conversation.Chat)
 }
 
-// intervalLocked returns the shortest time between two edits.
 func (c *card) intervalLocked() time.Duration {
 	switch {
 	case outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group:
@@ -268,14 +265,14 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	c.starts = c.starts[:1]
 	blocks, cut := c.doc.blocks()
 	rich := richContent{blocks, cut}
-	if rich.Blocks == nil { // nothing is visible yet
+	if rich.Blocks == nil {
 		return texts[:1], richContent{Blocks: []render.Block{}}
 	}
 	return []render.Text{rich.text(texts)}, rich
 }
 
-// liveButtonsLocked returns the buttons of a running card. The first text of an answer gets no buttons while nothing
-// else is going on, because it may already be the complete answer.
+// liveButtonsLocked returns the buttons of a running card. The first text of an answer has no buttons if no tool is
+// running and the turn does not wait: the text may already be the complete answer.
 func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {
@@ -295,7 +292,7 @@ func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	return k
 }
 
-// withLive appends the live lines to the text of the last message, if they fit.
+// withLive appends the result of liveLines to the text of the last message, if it fits.
 func withLive(t, line render.Text) render.Text {
 	if t.Text == "" {
 		return line
@@ -315,13 +312,12 @@ func below(t, line render.Text) (all render.Text, fits bool) {
 	return t, false
 }
 
-// callEnded is called when the outbox has finished or dropped a request.
 func (c *card) callEnded(err error) {
 	now := time.Now()
 	c.mu.Lock()
 	c.pace.callEnded(err, now)
 	post := false
-	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // otherwise no more edits are allowed
+	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // edit nothing after Finish, or if the outbox is closed
 		post = c.planLocked(now)
 	}
 	c.mu.Unlock()

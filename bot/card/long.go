@@ -12,18 +12,18 @@ import (
 // A very long answer gets a limited number of messages. They show its beginning and its end, and a file contains the
 // whole answer.
 
-// tailBytes is how much of the end of a very long answer the last message shows. The message also needs room for the
-// lines above and below the answer.
+// tailBytes is how much of the end of a very long answer the last message shows. The rest of that message is space for
+// the lines above and below the answer.
 const tailBytes = 3200
 
-// layout cuts the document into messages. begun contains the starts of the first messages, which stay as they are.
-// limit is the maximum size of the last message, and most is the maximum number of messages. If the document does not
-// fit, layout returns cut = true, and the last message shows the end of the document.
-func (d *document) layout(begun []position, limit, most int) (starts []position, texts []render.Text, cut bool) {
-	if most > 0 {
-		most = max(most, len(begun))
+// layout cuts the document into at most maxMessages messages, or into any number if maxMessages is 0. The parameter
+// begun contains the starts of the messages that were already sent. The parameter limit is the maximum size of the last
+// message. If the document does not fit, layout returns cut = true, and the last message shows the end of the document.
+func (d *document) layout(begun []position, limit, maxMessages int) (starts []position, texts []render.Text, cut bool) {
+	if maxMessages > 0 {
+		maxMessages = max(maxMessages, len(begun))
 	}
-	starts, cut = d.extend(begun, limit, most)
+	starts, cut = d.extend(begun, limit, maxMessages)
 	last := starts[len(starts)-1]
 	if !cut {
 		return starts, d.slices(starts, last), false
@@ -33,13 +33,13 @@ func (d *document) layout(begun []position, limit, most int) (starts []position,
 		newest = last
 	}
 	texts = d.slices(starts, newest)
-	// Add a line above the end of the answer that announces the file.
+	// Announce the file in a line above the end of the answer.
 	follows := render.Styled(render.Italic, d.lang.Text("card.file-follows"))
 	texts[len(texts)-1] = render.Concat(follows, render.Plain("\n\n"), texts[len(texts)-1])
 	return starts, texts, true
 }
 
-// newest returns where the last tailBytes of the document start. It prefers the start of a line.
+// newest returns where the last tailBytes of the document start, or the start of a line soon after that.
 func (d *document) newest() position {
 	left := tailBytes
 	for i := len(d.segments) - 1; i >= 0; i-- {

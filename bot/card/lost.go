@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Lost is passed to Options.Lost. It describes a turn whose card Telegram rejects because the user has blocked the bot
-// or the bot may not write to the chat.
+// Lost describes a turn whose card Telegram rejects, because the user has blocked the bot or the bot may not write to
+// the chat. See Options.Lost.
 type Lost struct {
 	Turn  cli.TurnID
 	In    orchestrator.ConversationID
@@ -18,7 +18,6 @@ type Lost struct {
 	Ended bool                  // the turn has ended, so ShowAgain can show its result later
 }
 
-// reportLost calls Options.Lost if the bot may not write to the card's chat.
 func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	s.mu.Lock()
 	l := Lost{Turn: s.turn.ID, In: s.conv, Asker: s.turn.Prompt.Person, Ended: ended}
@@ -32,8 +31,8 @@ func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	}
 }
 
-// retryLostChat makes the card try its chat again if the bot could not write to it while the turn ran. It returns false
-// if the bot could.
+// retryLostChat makes the card try its chat again, after Telegram has rejected a message because the bot may not write
+// there. It returns false if Telegram has rejected none.
 func (s *messages) retryLostChat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,9 +29,9 @@ type messages struct {
 
 	mu                  sync.Mutex
 	conv                orchestrator.ConversationID // the topic changes if the card's topic is deleted
-	unsupportedReported bool                        // Displays was told that this chat supports no rich messages
+	unsupportedReported bool                        // Displays.RichUnsupported was called
 	parts               []*part
-	draft               draft            // the draft that the chat shows instead of the last part
+	draft               draft            // preview of the last part, if the chat shows one
 	notice              *message.Message // warns users that a part of the answer may be missing
 	file                *message.Message // contains the whole answer
 	end                 *message.Message // announces the end of the turn
@@ -41,7 +41,7 @@ type messages struct {
 // part is a message that shows a part of the card's document.
 type part struct {
 	*message.Message
-	touched int  // number of the last request that changed the message
+	touched int  // number of the last request for this message
 	sealed  bool // the message is complete: the text after it belongs to the next part
 }
 
@@ -50,11 +50,10 @@ type loss int
 
 const (
 	tellLoss  loss = iota
-	quietLoss      // no warning, because users do not wait for the text
+	quietLoss      // no warning, because no user waits for an answer
 	chatGone       // no warning, because the bot may not write to the chat
 )
 
-// action is a request to Telegram about one message.
 type action struct {
 	step   message.Step
 	part   int
@@ -66,20 +65,21 @@ func (s *messages) open(name string) *message.Message {
 	return s.all.Open(message.Spec{Key: s.prefix() + name, Turn: s.turn.ID, To: s.conv})
 }
 
-// replyTo returns the ID of the user's message to which the first part replies, or 0 if it replies to none.
+// replyTo returns the ID of the prompt's message if the first part must be a reply to the prompt. Otherwise it returns
+// 0.
 func (s *messages) replyTo() int {
 	t := s.turn
 	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group || t.Wants.Card.Quote || t.Again != "" {
-		return t.Prompt.Message // in a group, the reply shows whose prompt this is
+		return t.Prompt.Message
 	}
 	return 0
 }
 
 func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
-// next returns the next request that brings the chat closer to the wanted contents. It ignores messages before index
-// first. more reports whether further requests are needed after it. If final is true, next deletes messages that have
-// no content. Otherwise it keeps them, because the agent may still send text for them.
+// next returns the next request that brings the chat closer to the wanted contents. It ignores messages before the
+// index first. The result more reports whether further requests must follow. If final is true, next deletes messages
+// that have no content. Otherwise it keeps them, because the agent may still send text for them.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,9 +103,9 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 	return act, more
 }
 
-// before reports whether to make request a before b, which concerns an earlier message. Two edits take turns: the
+// before reports whether to make request a before request b, which concerns an earlier message. If both are edits, the
 // message whose last edit is older goes first, so that frequent changes of an old message cannot block the newest one.
-// But a message must show its complete text before a new one is sent after it.
+// But a message must show its complete text before another message is sent after it.
 func (s *messages) before(a, b action) bool {
 	if b.step != message.Edit {
 		return false
@@ -139,15 +139,15 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	return a
 }
 
-// opened returns the number of messages that were sent or are being sent. Where they start in the document cannot
-// change any more.
+// opened returns the number of messages that were sent or are being sent. Their starts in the document cannot change
+// any more.
 func (s *messages) opened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.parts)
 }
 
-// begin records that the caller is about to make a request, and returns the message that it concerns.
+// begin records that the caller is about to make the request act, and returns the message that the request concerns.
 func (s *messages) begin(act action, call int) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,28 +158,27 @@ func (s *messages) begin(act action, call int) *part {
 	return p
 }
 
-// addPartsLocked appends new parts until s.parts[i] exists.
 func (s *messages) addPartsLocked(i int) {
 	for len(s.parts) <= i {
 		s.parts = append(s.parts, &part{Message: s.open(strconv.Itoa(len(s.parts)))})
 	}
 }
 
-// perform makes the request act, for which the caller has called begin. Its errors are meant for the outbox; see
-// message.Message.Do.
+// perform makes a request that begin has recorded. Its errors are meant for the outbox; see message.Message.Do.
 func (s *messages) perform(ctx context.Context, act action, p *part) error {
 	err := p.Do(ctx, act.step, act.want)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conv = p.To() // if its topic was deleted, the message went to another conversation
+	s.conv = p.To() // if the topic was deleted, the message went to the main topic
 	if r := p.Refusal(); r == tgapi.ChatGone || r == tgapi.TopicGone {
 		s.lost = chatGone
 	}
 	return err
 }
 
-// continued returns where the next message continues if Telegram did not confirm the last one. That message can neither
-// be edited nor sent again, so the next message starts where it ended when it was sent.
+// continued returns where the next message must start if Telegram did not confirm the last message. ductor can neither
+// edit the last message nor send it again. So the next message starts where the text of the last one ended when it was
+// sent.
 func (s *messages) continued() (reach position, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +204,8 @@ func (s *messages) isSent(i int) bool {
 	return i < len(s.parts) && s.parts[i].State() == orchestrator.Sent
 }
 
-// shows reports whether the chat shows the wanted contents from message first on. It checks for unfinished requests
-// first, because a request may finish during the check.
+// shows reports whether the chat shows the wanted contents. It ignores messages before the index first. It looks for
+// unfinished requests before it compares the contents, because a request may finish meanwhile.
 func (s *messages) shows(first int, wants []message.Content) bool {
 	s.mu.Lock()
 	flying := slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
@@ -216,7 +215,7 @@ func (s *messages) shows(first int, wants []message.Content) bool {
 }
 
 // showDraft shows a part as a draft. It returns outbox.ErrNotNeeded if the chat already shows that draft. If Telegram
-// rejects drafts in this chat, refused is the reason.
+// rejects drafts in this chat, the result refused is the reason.
 func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 	t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()
@@ -253,15 +252,15 @@ func (s *messages) draftExpires() (at time.Time, ok bool) {
 	return s.draft.at.Add(draftAgain), !s.draft.at.IsZero()
 }
 
-// where returns the conversation in which the card is shown.
 func (s *messages) where() orchestrator.ConversationID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conv
 }
 
-// missing reports whether Telegram did not confirm some messages (unknown), or rejected some (refused). It returns
-// false for both if a notice already informed the user, or must not.
+// missing reports whether messages may be missing in the chat. The result unknown is true if Telegram did not confirm
+// some of them, and refused is true if it rejected some. Both are false if a notice has already informed the user, or
+// if the card must not send a notice.
 func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,7 +275,6 @@ func (s *messages) missing() (unknown, refused bool) {
 	return unknown, refused
 }
 
-// recall reads the card of the previous process from the database.
 func (s *messages) recall(ctx context.Context) (savedCard, error) {
 	saved, stored, err := s.record.load(ctx)
 	if err != nil {
@@ -327,8 +325,7 @@ const (
 	endName    = "end"
 )
 
-// settled returns nil for an error that only means that Telegram wants the message in another form. The next request
-// uses that form.
+// settled returns nil if err only means that the next request will try another form of the message.
 func settled(err error) error {
 	if errors.Is(err, outbox.ErrOtherForm) {
 		return nil

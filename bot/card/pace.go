@@ -6,12 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Timing of the requests of a running card.
 const (
-	secondAfter   = 300 * time.Millisecond // delay of the second request, since the first text is often short
+	secondAfter   = 300 * time.Millisecond // delay of the second request; the first text is often only a few words
 	firstTyping   = 600 * time.Millisecond // if the answer comes sooner, it needs no typing indicator
 	typingEvery   = 4500 * time.Millisecond
-	typingQuiet   = 2 * time.Second // no typing indicator for this long after an edit
+	typingQuiet   = 2 * time.Second // pause of the typing indicator after an edit
 	snapshotEvery = 2 * time.Second
 	slowestRetry  = time.Minute
 	ringLasts     = 10 * time.Second
@@ -29,22 +28,22 @@ const (
 // pace decides when a card makes its requests to Telegram. The card's mu guards it.
 type pace struct {
 	growing  growing
-	interval time.Duration // shortest time between two requests
+	interval time.Duration
 
 	news       news
-	queued     bool      // a request of the card is waiting in the outbox
-	calls      int       // number of requests so far
+	queued     bool // a request of the card is waiting in the outbox
+	calls      int
 	lastLooked time.Time // last time at which the user surely looked at the chat
 	fails      int       // failed requests since the last successful one
 	last       time.Time
 	moved      time.Time // time of the last visible event
 	typing     time.Time // when to send the next typing indicator
 
-	saved     time.Time // time of the last snapshot, initially the start of the card
-	savedPart int       // index of the message in the last snapshot
+	saved     time.Time // time of the last snapshot; before the first one, the start of the card
+	savedPart int
 }
 
-// due returns when to show the news in the chat.
+// due returns when to show the pending change in the chat.
 func (p *pace) due() time.Time {
 	var earliest time.Time
 	switch {
@@ -58,7 +57,7 @@ func (p *pace) due() time.Time {
 		earliest = p.last.Add(p.interval)
 	}
 	if at, ok := p.growing.due(); ok && p.news != urgentNews && at.After(earliest) {
-		// Wait for the end of a sentence or a pause, but not longer than half an interval.
+		// Delay the edit until a sentence ends or the agent pauses, but not longer than half an interval.
 		if latest := earliest.Add(p.interval / 2); at.After(latest) {
 			at = latest
 		}
@@ -67,12 +66,12 @@ func (p *pace) due() time.Time {
 	return earliest
 }
 
-// notBefore returns at, or the earliest time for the next request if that is later.
-func (p *pace) notBefore(at time.Time) time.Time {
-	if next := p.last.Add(p.interval); next.After(at) {
+// notBefore returns the later of two times: planned, and the time at which the next request is allowed.
+func (p *pace) notBefore(planned time.Time) time.Time {
+	if next := p.last.Add(p.interval); next.After(planned) {
 		return next
 	}
-	return at
+	return planned
 }
 
 func (p *pace) addNews(n news, now time.Time) { p.news, p.moved = max(p.news, n), now }
@@ -85,7 +84,6 @@ func (p *pace) callStarted(now time.Time) {
 	p.calls++
 }
 
-// callEnded records the result of a request.
 func (p *pace) callEnded(err error, now time.Time) {
 	p.queued = false
 	if err == nil {
@@ -95,7 +93,6 @@ func (p *pace) callEnded(err error, now time.Time) {
 	p.fails, p.last, p.news = p.fails+1, now, urgentNews
 }
 
-// showTyping reports whether to send the typing indicator now.
 func (p *pace) showTyping(now time.Time) bool {
 	if now.Before(p.typing) {
 		return false
@@ -104,15 +101,15 @@ func (p *pace) showTyping(now time.Time) bool {
 	return now.Sub(p.last) >= typingQuiet
 }
 
-// userIsLooking reports whether the user probably still looks at the chat: the first message notified the user, or the
-// user decided about an approval, only a few seconds ago.
+// userIsLooking reports whether the user probably still looks at the chat. This is the case for a few seconds after the
+// first message has notified the user, or after the user has decided about an approval.
 func (p *pace) userIsLooking(now time.Time) bool {
 	return p.calls > 0 && now.Sub(p.lastLooked) < ringLasts
 }
 
-// snapshot reports whether to store the content of a message now. After a crash, the next process needs it to mark the
-// message as interrupted without losing its text. Snapshots are limited to one in two seconds, so the last text may be
-// missing.
+// snapshot reports whether to store the content of a message now. After a crash, the next process marks the message as
+// interrupted, and needs the content so that no text is lost. A message has at most one snapshot in two seconds, so the
+// last text may be missing.
 func (p *pace) snapshot(part int, now time.Time) bool {
 	if now.Sub(p.saved) < snapshotEvery && part == p.savedPart {
 		return false
@@ -127,8 +124,8 @@ type alarm struct {
 	rings time.Time // zero if the timer is not running
 }
 
-// set makes the timer fire at the given time, or earlier if it was already set to an earlier time. The card then sets
-// it again.
+// set makes the timer fire at the given time. If the timer will already fire earlier, set does nothing. The card calls
+// set again when the timer fires.
 func (a *alarm) set(at, now time.Time) {
 	if !a.rings.IsZero() && !at.Before(a.rings) {
 		return
@@ -140,8 +137,8 @@ func (a *alarm) set(at, now time.Time) {
 // Pacing decides how much new text is worth an edit. The zero value shows any text immediately. Lengths are in Unicode
 // code points.
 type Pacing struct {
-	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // less text waits for Idle
-	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // more text never waits; 0: no limit
+	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text must wait for Idle
+	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // longer text never waits; 0: no limit
 	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // show any text after this pause
 	Sentences  bool          `toml:"sentence_ends" default:"true"`              // show text that ends a sentence
 	Paragraphs bool          `toml:"paragraph_ends" default:"true"`             // show text that ends a paragraph
@@ -154,13 +151,13 @@ func (p Pacing) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// growing describes the text that the agent added and that the chat does not show yet.
+// growing describes new text of the answer that the chat does not show yet.
 type growing struct {
 	Pacing
 	chars int
 	end   string // the last bytes of the text, at most endBytes
 	last  time.Time
-	shown bool // the chat already shows earlier text of the turn
+	shown bool // the chat already shows other text of the turn
 }
 
 // endBytes is how much of the end of the text is searched for the end of a sentence or paragraph. The limit keeps the
@@ -174,14 +171,12 @@ func (g *growing) add(text string, at time.Time) {
 	g.last = at
 }
 
-// show records that the chat shows the text now.
 func (g *growing) show() {
 	g.shown = g.shown || g.chars > 0
 	g.chars, g.end = 0, ""
 }
 
-// due returns when to show the text if the agent adds nothing more. It returns false if the chat already shows all of
-// it.
+// due returns when to show the new text if the agent adds nothing to it. It returns false if there is no new text.
 func (g *growing) due() (at time.Time, ok bool) {
 	if g.ripe() {
 		return g.last, g.chars > 0
@@ -189,8 +184,8 @@ func (g *growing) due() (at time.Time, ok bool) {
 	return g.last.Add(g.Idle), g.chars > 0
 }
 
-// ripe reports whether the text is worth an edit now. The first text of a turn need not end a sentence, because it
-// shows users that the agent is working.
+// ripe reports whether the new text is worth an edit now. The first text of a turn may end inside a sentence, because
+// it shows users that the agent is working.
 func (g *growing) ripe() bool {
 	switch {
 	case g.MaxChars > 0 && g.chars >= g.MaxChars:

@@ -9,18 +9,17 @@ import (
 	"ductor/lang"
 )
 
-// planList is the agent's to-do list in a card. It changes in place while the turn runs, and is folded when the turn
+// planList is the agent's to-do list in a card. The card edits the list while the turn runs, and folds it when the turn
 // ends.
 type planList struct {
 	lang   lang.Printer
 	steps  []cli.PlanStep
-	room   int // maximum length in UTF-16 units; limited because the text after the list may fill the message
+	room   int // maximum length in UTF-16 units, because text after the list may fill the message
 	folded bool
 }
 
-// Limits of a plan.
 const (
-	planShown  = 10 // number of steps that are listed
+	planShown  = 10
 	planMargin = 300
 	stepMost   = 80
 )
@@ -33,7 +32,7 @@ func (d *document) setPlan(steps []cli.PlanStep) bool {
 			p = s.plan
 		}
 	}
-	if len(steps) == 0 { // the agent removed its plan: continue to show the old one
+	if len(steps) == 0 { // the agent removed its plan, but the card continues to show it
 		return false
 	}
 	if p == nil {
@@ -66,8 +65,8 @@ func (p *planList) rendered() render.Text {
 	return text
 }
 
-// list renders the plan, one step per line. If the plan is long, it only counts finished steps at the start and steps
-// at the end.
+// list renders the plan, one step per line. In a long plan, it only counts the finished steps at the start and the last
+// steps.
 func (p *planList) list() string {
 	lines := []string{p.title()}
 	rest := p.steps
@@ -85,7 +84,6 @@ func (p *planList) list() string {
 	return strings.Join(lines, "\n")
 }
 
-// title returns the first line, which contains the number of finished steps.
 func (p *planList) title() string {
 	done := 0
 	for _, s := range p.steps {
@@ -96,7 +94,6 @@ func (p *planList) title() string {
 	return p.lang.Text("card.plan", done, len(p.steps))
 }
 
-// hidden returns how many finished steps at the start are counted instead of listed.
 func (p *planList) hidden() (n int) {
 	for n < len(p.steps)-planShown && p.steps[n].State == cli.PlanDone {
 		n++

@@ -16,14 +16,14 @@ import (
 
 // snapshot is the state of a running card. The database stores it, so that the next process can continue after a crash.
 type snapshot struct {
-	part      int         // index of the last message
-	unchanged int         // number of earlier messages that are complete and will not change
+	part      int
+	unchanged int         // number of earlier messages, which will not change any more
 	text      render.Text // text of the last message, without the live lines
 	starts    []position  // where in the document each message starts
 	rich      richContent // content of the last message if it is a rich message
 }
 
-// before returns a snapshot in which the message before part is the last one.
+// before returns a snapshot of the card without the given part and the parts after it.
 func (s snapshot) before(texts []render.Text, part int) snapshot {
 	return snapshot{part: part - 1, unchanged: part - 1, text: texts[part-1], starts: s.starts}
 }
@@ -57,8 +57,8 @@ func (r *record) load(ctx context.Context) (saved savedCard, stored bool, err er
 	return saved, len(data) > 0, nil
 }
 
-// update changes the stored snapshot. It stores nothing if the final content is already stored, or if change returns
-// false.
+// update calls change to modify the stored snapshot. It stores nothing if change returns false, or if the final content
+// is already stored.
 func (r *record) update(ctx context.Context, change func(snapshot *savedCard) bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,8 @@ func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	}
 }
 
-// forgetFingerprint deletes the stored fingerprint (a hash of the content) of a message before the message is edited.
+// forgetFingerprint deletes the stored fingerprint of a message, which is a hash of its content. The caller is about to
+// edit the message.
 func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
 	return s.record.update(ctx, func(saved *savedCard) bool {
 		if part >= len(saved.Prints) || saved.Prints[part] == "" {
@@ -140,7 +141,7 @@ func (s *messages) saveFinal(ctx context.Context, content contents) error {
 // savedCard is the JSON format in which the database stores the content of a card.
 type savedCard struct {
 	Final         bool           `json:"final"` // false: snapshot of a running turn
-	First         int            `json:"first"` // Texts starts at this message; earlier ones stay as they are
+	First         int            `json:"first"` // index of the first message in Texts; earlier ones do not change
 	Texts         []render.Text  `json:"texts"`
 	Buttons       tgapi.Keyboard `json:"buttons,omitempty"` // below the last message
 	Topic         int            `json:"topic"`
@@ -148,7 +149,7 @@ type savedCard struct {
 	File          bool           `json:"file,omitempty"`   // a file with the whole answer follows
 	Rich          richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts it
 	End           *ending        `json:"end,omitempty"`    // message that announces the end of the turn; nil for none
-	StripsButtons bool           `json:"strips,omitempty"` // remove the buttons of the message before First
+	StripsButtons bool           `json:"strips,omitempty"` // remove the buttons of the message with the index First-1
 
 	// Starts and Prints are only set while the turn runs. Starts contains the segment and offset in the document at
 	// which each message starts. Prints contains a hash of the content of each complete message, or "" if its content
@@ -172,7 +173,8 @@ func (c savedCard) encode() ([]byte, error) {
 	return data, nil
 }
 
-// contents returns the stored final content. file is the whole answer, for cards that also send it as a file.
+// contents returns the stored final content. The parameter file is the whole answer. The result contains it only if the
+// card needs a file.
 func (c savedCard) contents(file string) contents {
 	s := contents{
 		first: c.First, stripsButtons: c.StripsButtons && c.First > 0, texts: c.Texts, buttons: c.Buttons,
@@ -183,12 +185,12 @@ func (c savedCard) contents(file string) contents {
 		s.file = file
 	}
 	if c.Rich.Cut {
-		s.whole = file
+		s.richFile = file
 	}
 	return s
 }
 
-// maxParts is an upper bound for valid data. No card has so many messages.
+// maxParts limits the number of messages in a stored card. If there are more, the data is invalid.
 const maxParts = 10_000
 
 func decodeCard(data []byte) (savedCard, error) {

@@ -16,23 +16,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// After a restart, a card waits until the agent's earlier events have been replayed. These limits apply if no event
-// reports the end of the replay.
+// After a restart, a card waits until the agent's earlier events have been replayed. These limits end the wait if no
+// event reports the end of the replay.
 const (
 	replaySilence = 2 * time.Second
 	replayLongest = 5 * time.Second
 )
 
-// past is the state of a card that a previous process has shown.
+// past describes a card that ductor opened before a restart.
 type past struct {
-	unknown   bool      // recall has not read the database yet
-	saved     savedCard // content that the previous process stored
-	replaying bool      // the earlier events of the turn are being replayed; the chat shows no changes meanwhile
-	began     time.Time // start of the replay
-	lastEvent time.Time // time of the last event in the replay
+	unknown   bool // recall has not read the database yet
+	saved     savedCard
+	replaying bool // the agent's earlier events are being replayed; the card makes no edits meanwhile
+	began     time.Time
+	lastEvent time.Time
 }
 
-// quiet returns when to treat the replay as complete if no more events come.
+// quiet returns when the replay counts as complete if no more events come.
 func (p past) quiet() time.Time {
 	if silence := p.lastEvent.Add(replaySilence); silence.Before(p.began.Add(replayLongest)) {
 		return silence
@@ -43,8 +43,8 @@ func (p past) quiet() time.Time {
 // Reopen returns a card for a turn that started before a restart of ductor. The card continues to edit the same
 // messages.
 //
-// First, the agent's events are replayed from the start of the turn. Then the card edits each message that differs,
-// once. If Telegram has not confirmed a message, the card neither edits it nor sends it again. Instead, the next
+// First, the agent's events are replayed from the start of the turn. Then the card edits each message whose content
+// differs. If Telegram has not confirmed a message, the card neither edits it nor sends it again. Instead, the next
 // message repeats the text that may be missing, and a notice follows after the turn.
 func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
@@ -58,8 +58,8 @@ func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Ca
 	return k
 }
 
-// recall reads the content that the previous process stored, unless that has already succeeded. Until it succeeds, the
-// card changes nothing in the chat, because it does not know its messages.
+// recall reads the content that the previous process stored, unless an earlier call has already read it. Before that,
+// the card changes nothing in the chat, because it does not know which messages it has.
 func (c *card) recall(ctx context.Context) error {
 	c.recalling.Lock()
 	defer c.recalling.Unlock()
@@ -79,7 +79,7 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// noteReplayLocked records the time of a replayed event, and detects the last one.
+// noteReplayLocked records the time of a replayed event, and ends the replay if the event reports that it is complete.
 func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	if !c.past.replaying {
 		return
@@ -96,8 +96,8 @@ func (c *card) caughtUpLocked(now time.Time) {
 	c.pace.addNews(urgentNews, now)
 }
 
-// inheritLocked returns where the messages of the previous process start in the document. If these positions do not fit
-// the replayed document, it returns only the start of the document.
+// inheritLocked returns the positions at which the messages of the previous process start. If the replayed document
+// cannot be cut there, inheritLocked returns only the start of the document.
 func (c *card) inheritLocked() []position {
 	fresh := []position{{}}
 	saved := c.past.saved
@@ -125,16 +125,16 @@ func (c *card) inheritLocked() []position {
 	return starts
 }
 
-// within reports whether p is a valid position in the document and lies after before.
-func (d *document) within(before, p position) bool {
+// within reports whether p is a valid position in the document that lies after start.
+func (d *document) within(start, p position) bool {
 	if p.segment < 0 || p.offset < 0 || p.segment > len(d.segments) || p.segment == len(d.segments) && p.offset > 0 {
 		return false
 	}
-	return cmp.Or(cmp.Compare(before.segment, p.segment), cmp.Compare(before.offset, p.offset)) < 0
+	return cmp.Or(cmp.Compare(start.segment, p.segment), cmp.Compare(start.offset, p.offset)) < 0
 }
 
-// reach returns the position up to which message i shows the document. At the end of the document, this excludes
-// segments that may still change.
+// reach returns the position at which message i ends in the document. For the last message, it excludes segments at the
+// end that may still change.
 func (d *document) reach(starts []position, i int) position {
 	if i+1 < len(starts) {
 		return starts[i+1]
@@ -155,9 +155,9 @@ func (d *document) reach(starts []position, i int) position {
 // are no words.
 const longestWord = 32
 
-// wholeWord moves p to the start of a word if p is in the middle of it, but never back to before or beyond. The
-// previous message may be missing, so the next one should not start with half a word.
-func (d *document) wholeWord(before, p position) position {
+// wholeWord returns the start of the word that contains p, if that position lies after start. Otherwise it returns p.
+// The previous message may be missing in the chat, so the next one should not begin with half a word.
+func (d *document) wholeWord(start, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p
 	}
@@ -170,7 +170,7 @@ func (d *document) wholeWord(before, p position) position {
 		return p
 	}
 	begin := position{p.segment, p.offset - render.Len(word)}
-	if len(word) > longestWord || !d.within(before, begin) {
+	if len(word) > longestWord || !d.within(start, begin) {
 		return p
 	}
 	return begin
@@ -180,7 +180,7 @@ func ofWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_' || r == '\''
 }
 
-// mayChange reports whether existing text of the segment may still change, as opposed to only growing at its end.
+// mayChange reports whether the segment may still change, apart from new text at its end.
 func (s *segment) mayChange() bool {
 	return s.kind == toolSegment && !s.tool.ended() || s.kind == thinkingSegment
 }
@@ -213,7 +213,7 @@ func (c *card) Leave(ctx context.Context) {
 	}
 }
 
-// flush makes the planned request now, after requests that are already in progress.
+// flush asks the outbox to show the pending changes now, and waits for the result.
 func (c *card) flush(ctx context.Context) error {
 	err := c.cards.opts.Outbox.Do(ctx, outbox.Call{
 		Chat: outbox.ChatOf(c.turn.Prompt.Conversation.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited,

@@ -66,7 +66,7 @@ func (d *document) blocksOf(i int) []render.Block {
 	}
 }
 
-// hiddenFrom returns the tools that the line of segment i summarizes, including the tool of that line.
+// hiddenFrom returns the tools that segment i summarizes, including its own tool.
 func (d *document) hiddenFrom(i int) []render.Block {
 	first := *d.segments[i].tool
 	first.folded, first.children = nil, 0
@@ -111,7 +111,6 @@ func fold(summary render.Text, inside ...render.Block) []render.Block {
 	return []render.Block{render.Fold(summary, inside...)}
 }
 
-// blocks returns the plan as a checklist.
 func (p *planList) blocks() []render.Block {
 	var items []render.Item
 	for _, s := range p.steps {
@@ -138,7 +137,7 @@ func (p *planList) blocks() []render.Block {
 }
 
 // keepEnd returns the end of a tool's output for rich messages, or "" if the card shows no outputs. It removes secrets
-// before cutting, because half a secret would not be found.
+// before it cuts the output, because the search would miss half a secret.
 func (d *document) keepEnd(output string) string {
 	if !d.shows.outputs {
 		return ""
@@ -150,9 +149,9 @@ func (c *card) richLocked() bool { return isRich(c.turn) && c.messages.takesRich
 
 func isRich(t orchestrator.Turn) bool { return t.Wants.Card.Display == orchestrator.DisplayRich }
 
-// takesRich reports whether the card can be one rich message. This is not possible if Telegram rejected the rich
-// message, or if the card already has several messages. It is also not possible if Telegram did not confirm the
-// message, because then a second message repeats its text.
+// takesRich reports whether the card can be one rich message. It cannot be one if Telegram rejected the rich message,
+// or if the card already has several messages. It also cannot be one if Telegram did not confirm the message, because a
+// second message must then repeat the text.
 func (s *messages) takesRich() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +178,8 @@ func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	}
 }
 
-// richWouldHelp reports whether to ask the users of the chat about rich messages: they have not been asked yet, and a
-// rich message would show the answer better than texts.
+// richWouldHelp reports whether to ask the users of the chat about rich messages. This is the case if they have not
+// been asked yet, and a rich message would show the answer better than texts.
 func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	if t.Wants.Card.Display != orchestrator.DisplayAsk || t.Outcome.State == orchestrator.TurnAborted {
 		return false
@@ -188,7 +187,6 @@ func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	return len(texts) > 1 || strings.Contains(t.Outcome.Text, "|") && len(render.Tables(t.Outcome.Text)) > 0
 }
 
-// askAboutRich calls Displays.RichWouldHelp if content.richWouldHelp is set.
 func (c *Cards) askAboutRich(ctx context.Context, s *messages, content contents) {
 	if !content.richWouldHelp || c.opts.Displays == nil {
 		return

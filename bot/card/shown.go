@@ -8,22 +8,21 @@ import (
 	"ductor/bot/render"
 )
 
-// shownText is the rendered text of a segment. It remembers offsets at which the text was cut, so that cutting a long
-// text again takes only as long as its new part.
+// shownText is the rendered text of a segment. It remembers offsets at which the text was cut. After the text has
+// grown, only its new part must be searched.
 type shownText struct {
 	text    render.Text
 	changed int          // first UTF-16 unit that may have changed since the last cut; math.MaxInt if nothing changed
-	offsets []textOffset // sorted; offsets after a change are removed
+	offsets []textOffset // sorted; none lies after the first change
 }
 
-// textOffset is a position in a text, expressed in three ways.
 type textOffset struct {
 	units  int // UTF-16 units
 	bytes  int
-	entity int // index of the first entity (formatting) that does not end before the offset
+	entity int // index of the first entity (formatting) that ends after the offset
 }
 
-// set replaces the text and updates changed.
+// set replaces the text, and records in s.changed where the first difference is.
 func (s *shownText) set(t render.Text) {
 	if t.Text == s.text.Text && slices.Equal(t.Entities, s.text.Entities) {
 		return
@@ -58,7 +57,8 @@ func samePrefix(a, b string) int {
 	return n
 }
 
-// before returns the offset at a byte position, or before the character that contains it.
+// before returns the offset at a byte position. If the position is inside a character, before returns the start of that
+// character.
 func (s *shownText) before(bytes int) textOffset {
 	var p textOffset
 	for _, known := range s.offsets {
@@ -77,7 +77,7 @@ func (s *shownText) before(bytes int) textOffset {
 	return p
 }
 
-// find returns the offset at a UTF-16 unit, or after the character that contains it.
+// find returns the offset at a UTF-16 unit. If the unit is inside a character, find returns the end of that character.
 func (s *shownText) find(unit int) textOffset {
 	var p textOffset
 	i := 0
@@ -92,7 +92,7 @@ func (s *shownText) find(unit int) textOffset {
 	return p
 }
 
-// seek is like find, but searches from the offset p on. p must not be after unit.
+// seek is like find, but starts its search at the given offset, which must not be after unit.
 func (s *shownText) seek(p textOffset, unit int) textOffset {
 	for p.bytes < len(s.text.Text) && p.units < unit {
 		r, size := utf8.DecodeRuneInString(s.text.Text[p.bytes:])
@@ -108,7 +108,7 @@ func (s *shownText) seek(p textOffset, unit int) textOffset {
 
 func (s *shownText) end() textOffset { return textOffset{units: math.MaxInt, bytes: len(s.text.Text)} }
 
-// between returns the text between two offsets. It shortens formatting that extends beyond them.
+// between returns the text between two offsets, with its formatting.
 func (s *shownText) between(from, to textOffset) render.Text {
 	if from.bytes >= to.bytes {
 		return render.Text{}

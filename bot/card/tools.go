@@ -21,9 +21,9 @@ type toolLine struct {
 	ran         stopwatch
 	held        cli.ApprovalID // the approval that the tool waits for; "" if it does not wait
 	result      string         // text after the title when the tool has ended, such as "exit 1 · 1.2 s"
-	hidden      bool           // the line is not shown, because the summary in an earlier line includes it
-	folded      map[string]int // for a summary of several tools: number of uses by tool name; otherwise nil
-	children    int            // number of tools that this tool, a sub-agent, used itself
+	hidden      bool           // the line is empty, because another line summarizes this tool
+	folded      map[string]int // number of uses of each tool, if the line summarizes several tools; otherwise nil
+	children    int            // number of tools that this tool used itself, because it is a sub-agent
 	output      string         // end of the tool's output; only in rich cards
 	diff        string         // end of the diff of the changed file; only in rich cards
 }
@@ -34,14 +34,15 @@ const (
 	toolRunning toolState = iota
 	toolSucceeded
 	toolFailed
-	toolDenied     // the tool was not allowed to run
+	toolDenied
 	toolUnreported // the tool still runs, or the agent did not report how it ended
 )
 
 func (t *toolLine) ended() bool  { return t.state != toolRunning }
 func (t *toolLine) failed() bool { return t.state == toolFailed || t.state == toolDenied }
 
-// toolRef says which line shows a tool. The tools of a sub-agent have no lines: the line of the sub-agent counts them.
+// toolRef refers to the line that shows a tool. A tool of a sub-agent has no line of its own: the line of the sub-agent
+// counts it.
 type toolRef struct {
 	line  *toolLine
 	child bool
@@ -52,7 +53,7 @@ const (
 	titleMax = 60
 	toolMax  = 140
 
-	reasonMax = 90 // the reason of a failure
+	reasonMax = 90
 )
 
 // foldAbove is the maximum number of consecutive tool lines. If there are more, the oldest successful lines become a
@@ -103,7 +104,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	t := ref.line
 	d.running--
 	ev.Duration = t.ran.withoutWait(ev.Duration, d.now)
-	if t.held != "" { // the user's answer is unknown, so the duration would include the wait
+	if t.held != "" { // the duration includes a wait for a user, and it is unknown how long that was
 		ev.Duration, t.held = 0, ""
 	}
 	switch {
@@ -119,14 +120,13 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	return true
 }
 
-// toolName returns the name of a tool as the card shows it.
 func toolName(p lang.Printer, name string) string {
 	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
 }
 
-// holdTool shows that a tool waits for a user's approval. It reports whether a line changed. If the tool is one of
-// ductor's own, the agent does not say which use of the tool the approval is for, and the approval may arrive before
-// the tool's line exists.
+// holdTool shows that a tool waits for a user's approval. It reports whether a line changed. For ductor's own tools,
+// the agent does not report which use of the tool needs the approval. The approval may even arrive before the tool's
+// line exists.
 func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {
@@ -159,7 +159,7 @@ func (d *document) runningTool(name string) *toolLine {
 }
 
 // releaseTool records that a request for approval was answered or withdrawn. It reports whether a tool was waiting for
-// it.
+// the approval.
 func (d *document) releaseTool(id cli.ApprovalID) (seen bool) {
 	d.turn.early = slices.DeleteFunc(d.turn.early, func(a earlyAsk) bool { return a.id == id })
 	others := len(d.turn.early) > 0
@@ -289,7 +289,7 @@ func (t *toolLine) icon() string {
 	return "⏳ "
 }
 
-// inner returns how many tools the sub-agent used, as text, or "".
+// inner returns the number of tools that the sub-agent used, as text. It returns "" if there are none.
 func (t *toolLine) inner() string {
 	if t.children == 0 {
 		return ""

@@ -14,15 +14,15 @@ type waitState int
 
 const (
 	waitQuiet    waitState = iota // no line: the agent is writing text or using a tool
-	waitOpening                   // the agent's process is starting; no line yet
+	waitOpening                   // no line yet: the agent's process is starting
 	waitThinking                  // the agent sends nothing
 	waitMute                      // the agent has sent nothing for long; perhaps it repeats a request to its model
-	waitStarting                  // the start takes long; detail is the reason, if known
-	waitFor                       // detail is the reason
+	waitStarting                  // the start takes long; waitLine.detail is the reason, if known
+	waitFor                       // the turn waits; waitLine.detail is the reason
 	waitCompacting
 	waitRetrying
-	waitPaused // a pause before ductor repeats the turn; detail describes it
-	waitAsked  // no line: a separate message asks the user something
+	waitPaused // ductor pauses before it repeats the turn; waitLine.detail describes the pause
+	waitAsked  // no line: a separate message asks the user for a decision
 )
 
 // waitLine is the last line of a running card. It says why nothing happens at the moment.
@@ -30,10 +30,10 @@ type waitLine struct {
 	state  waitState
 	detail string
 	retry  cli.Retry     // when and why the agent repeats a request to its model
-	clock  time.Duration // how long the turn has been waiting, if the line shows it; otherwise 0
+	clock  time.Duration // waiting time that the line shows; 0 if it shows none
 }
 
-// setWait replaces the line. It reports whether the card changes.
+// setWait replaces the last line of the card. It reports whether the card changes.
 func (d *document) setWait(state waitState, detail string) bool {
 	was := d.wait
 	d.wait = waitLine{state: state, detail: detail}
@@ -64,16 +64,16 @@ func (d *document) applyStatus(s cli.Status) bool {
 	return d.opened()
 }
 
-// beginOpening records that the agent's process is starting. If that takes long, the line will show detail as the
-// reason. beginOpening reports whether the card changes now.
+// beginOpening records that the agent's process is starting. If the start takes long, the last line of the card will
+// show detail as the reason. beginOpening reports whether the card changes now.
 func (d *document) beginOpening(detail string) bool {
 	shown := d.wait.state == waitFor
 	d.wait = waitLine{state: waitOpening, detail: detail}
 	return shown
 }
 
-// opened records that the agent's process is running, or that it finished something that had its own line. It reports
-// whether this is worth an edit. The change from "starting" to "thinking" is not: the next edit shows it.
+// opened records that the agent's process is running, or that it has ended an activity that the last line showed. It
+// reports whether the card needs an edit now. A change from "starting" to "thinking" can wait for the next edit.
 func (d *document) opened() bool {
 	switch d.wait.state {
 	case waitQuiet, waitOpening:
@@ -86,11 +86,11 @@ func (d *document) opened() bool {
 	return d.setWait(waitQuiet, "")
 }
 
-// muteAfter applies to agents that do not report when they repeat requests to their model. If such an agent sends
-// nothing for this long, the line says that it may be doing so.
+// muteAfter is how long an agent must send nothing before the card mentions that it may be repeating a request to its
+// model. This is only for agents that do not report such requests.
 const muteAfter = 30 * time.Second
 
-// silence updates the line after the agent has sent nothing for the given time. The line shows that time rounded down
+// silence updates the last line after the agent has sent nothing for some time. The line shows that time, rounded down
 // to a multiple of step.
 func (d *document) silence(lasts, step time.Duration) {
 	switch d.wait.state {
@@ -107,7 +107,7 @@ func (d *document) silence(lasts, step time.Duration) {
 	}
 }
 
-// nextClock returns the waiting time after which to edit the message only to update the time in the line. It returns
+// nextClock returns the waiting time after which the message must be edited to update the time in the line. It returns
 // false if the line shows no time.
 func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	switch w.state {
@@ -132,7 +132,6 @@ const (
 	clockGroup   = 30 * time.Second
 )
 
-// text returns the line as the chat shows it.
 func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	line := ""
 	switch w.state {
@@ -158,7 +157,7 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	default:
 		return render.Text{}
 	}
-	if w.clock > 0 && w.retry.In == 0 { // the line should not contain two times
+	if w.clock > 0 && w.retry.In == 0 { // the line already shows the time until the retry
 		line += " " + p.Elapsed(w.clock)
 	}
 	return render.Styled(render.Italic, line)

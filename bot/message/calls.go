@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Do makes the request for a step that Begin returned. Its errors are meant for the outbox: ErrOtherForm means that the
-// next step should try another form of the same content, and ErrNotNeeded that no request is necessary.
+// Do makes the request for a step that Begin returned. Its errors are meant for the outbox. ErrOtherForm means that the
+// next step should try another form of the same content. ErrNotNeeded means that no request is necessary.
 func (m *Message) Do(ctx context.Context, step Step, want Content) error {
 	switch step {
 	case Send:
@@ -75,8 +75,8 @@ func (m *Message) send(ctx context.Context, want Content) error {
 // maxRepeats is how often a message is sent again if Telegram does not confirm it.
 const maxRepeats = 6
 
-// mayResend reports whether to send a message again that Telegram did not confirm, although it may be in the chat. It
-// counts the attempts.
+// mayResend reports whether to send a message again that Telegram did not confirm. The message may then appear twice.
+// mayResend counts the attempts.
 func (m *Message) mayResend(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +135,7 @@ func (m *Message) richContent(want Content) []render.Block {
 	return want.Rich
 }
 
-// rejectRich makes the message plain after Telegram rejected its rich content. It returns false if that was not the
+// rejectRich makes the message plain after Telegram rejected it. It returns false if the rich content was not the
 // reason.
 func (m *Message) rejectRich(want Content, f tgapi.Fault, err error) bool {
 	m.mu.Lock()
@@ -191,7 +191,7 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault, tgapi.NotModified:
 		return m.finishEdits(keep, want)
-	case tgapi.ChatMoved: // in a supergroup, bots cannot edit messages of the former group
+	case tgapi.ChatMoved: // bots cannot edit messages from before the group became a supergroup
 		if want.Lifecycle == EditOnly {
 			return m.save(keep, orchestrator.Removed, 0)
 		}
@@ -210,13 +210,13 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 		if m.rejectRich(want, f, err) || m.nextFallback(f, err) {
 			return outbox.ErrOtherForm
 		}
-		return m.finishEdits(keep, want) // nothing else to try
+		return m.finishEdits(keep, want)
 	}
 	return err
 }
 
-// finishEdits records that the chat shows want. It saves the message only if its row in the database still has content
-// to send, or if want is the final content.
+// finishEdits records that the chat shows want. It saves the message in the database only if want is the final content,
+// or if the row there still contains content to send.
 func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	owed := m.showed(want)
 	if !m.updateEnd(want) && !owed {
@@ -225,7 +225,8 @@ func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	return m.save(ctx, orchestrator.Sent, m.ID())
 }
 
-// updateEnd records in the mark whether the message shows its final content. It reports whether the mark changed.
+// updateEnd sets the stored mark to orchestrator.EndShown if the message shows its final content. It reports whether
+// the mark changed.
 func (m *Message) updateEnd(shown Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -277,7 +278,6 @@ func (m *Message) renderText(t render.Text, limit int) render.Text {
 	return render.Shorten(t, limit)
 }
 
-// sendFiles sends the message's files.
 func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
 	out := tgapi.Files{To: m.To(), Caption: m.renderText(want.Text, render.CaptionLimit),
 		Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent}

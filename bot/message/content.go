@@ -14,7 +14,7 @@ import (
 type Content struct {
 	render.Text
 	Rich     []render.Block `json:"rich,omitempty"`      // shown instead of Text, if Telegram accepts it
-	OnlyRich bool           `json:"only_rich,omitempty"` // if Telegram rejects Rich, do not send the message at all
+	OnlyRich bool           `json:"only_rich,omitempty"` // if Telegram rejects Rich, send nothing
 	Keyboard tgapi.Keyboard `json:"keyboard,omitempty"`
 	ReplyTo  int            `json:"reply_to,omitempty"` // ID of a message; 0: no reply
 	Silent   bool           `json:"silent,omitempty"`
@@ -22,7 +22,7 @@ type Content struct {
 	// first one.
 	Files     []File    `json:"files,omitempty"`
 	Unknown   bool      `json:"-"` // the current text is not known, so edit only the buttons
-	Mark      int64     `json:"-"` // stored in the database with the sent message
+	Mark      int64     `json:"-"` // number that the database stores with the sent message
 	Lifecycle Lifecycle `json:"lifecycle,omitempty"`
 }
 
@@ -41,13 +41,13 @@ type Lifecycle int
 const (
 	Keep            Lifecycle = iota
 	ResendIfDeleted           // if a user deletes it, send it again once
-	Growing                   // not final: the database contains other content for later
+	Growing                   // not final: the content in the database will follow
 	DeleteWhenDone            // delete it; if Telegram does not allow that, show the text
 	ResendIfUnknown           // if Telegram does not confirm it, send it again; it may appear twice
-	EditOnly                  // edit it for the last time; do nothing if it is not in the chat
+	EditOnly                  // edit it a last time; do nothing if it is not in the chat
 )
 
-// carried reports whether a single request can send the content: albums cannot have buttons, and messages with files
+// carried reports whether a single request can send the content. Albums cannot have buttons, and messages with files
 // cannot be rich.
 func (c Content) carried() bool {
 	return len(c.Files) == 0 || c.Rich == nil && (len(c.Files) == 1 || len(c.Keyboard) == 0)
@@ -62,7 +62,7 @@ func (c Content) Encode() []byte {
 func decode(data []byte) (c Content, err error) {
 	old := struct {
 		*Content
-		Document *File `json:"document"` // from a version that supported only one file per message
+		Document *File `json:"document"` // from versions with at most one file per message
 	}{Content: &c}
 	if err := json.Unmarshal(data, &old); err != nil {
 		return Content{}, fmt.Errorf("decode the content of a message: %w", err)

@@ -5,8 +5,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Early sends a message before other messages of the chat, and before it is stored. Later, Keep and Kept store it
-// together with the event that caused it.
+// Early sends a message before other messages of the chat, and before it is stored. Keep and Kept store the message
+// later, together with the event that caused it.
 func (s *Messages) Early(spec Spec) *Message {
 	m := s.Open(spec)
 	m.storage = early
@@ -18,12 +18,12 @@ func (s *Messages) Early(spec Spec) *Message {
 // Announce passes the final text of an early message to Messages.Noticed.
 func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, last) }
 
-// Keep returns a row with the content last, which the caller must store. If ductor crashes before the message shows
-// that content, the next process makes it do so. Keep returns false if nothing needs to be stored, because the message
-// already shows last.
+// Keep returns a row for the database that contains last, the final content. The caller must store the row and then
+// call Kept. If ductor crashes before the chat shows last, the next process shows it. Keep returns false if no row is
+// necessary, because the chat already shows last.
 //
-// If Keep returns a row, the caller must call Kept afterwards. In between, the message is not sent, unless that is
-// already in progress. Otherwise, both this process and the next could send it.
+// Before the call of Kept, the message is not sent, unless a request is already in progress. Otherwise, both this
+// process and the next one could send it.
 func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,14 +42,15 @@ func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// forgetLocked makes Run treat the message like any other, if no row of it exists.
+// forgetLocked makes collect stop skipping an early message, if the database has no row of it.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
 	}
 }
 
-// Kept must be called after Keep. stored is true if the row was stored. Kept makes the chat show the current content.
+// Kept must be called after Keep has returned a row. The parameter stored is true if the caller has stored the row.
+// Kept makes the chat show the current content.
 func (m *Message) Kept(stored bool) {
 	m.mu.Lock()
 	switch {
@@ -66,7 +67,7 @@ func (m *Message) Kept(stored bool) {
 	m.Update(outbox.Urgent)
 }
 
-// release makes Run treat an early message like any other when its row has nothing left to send.
+// release makes collect stop skipping an early message, if its row has nothing left to send.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage == kept

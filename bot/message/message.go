@@ -31,19 +31,18 @@ type Message struct {
 	writing   sync.Mutex // held while writing to the database, so that an old state never replaces a newer one
 	mu        sync.Mutex
 	calls     calls
-	landed    func(err error) // called after each request instead of Spec.Called; must retry; may be nil
+	landed    func(err error) // called after each request, in place of Spec.Called; must retry; may be nil
 	row       orchestrator.Message
 	storage   storage
-	shown     string // fingerprint of the content in the chat; "" if unknown, or stale
+	shown     string // fingerprint of the content in the chat; "" if unknown; the constant stale if it must change
 	fallbacks fallbacks
 	trouble   trouble
 }
 
-// trouble describes problems with the requests for a message.
 type trouble struct {
 	refusal     tgapi.FaultKind // why Telegram finally rejected the last content
 	replacement string          // text to send in place of files that Telegram rejected
-	lost        []byte          // content that a previous process was sending when it crashed
+	lost        []byte          // content that the previous process was sending when it crashed
 	repeats     int             // how often the message was sent again; at most maxRepeats
 }
 
@@ -52,25 +51,25 @@ type storage int
 
 const (
 	unread    storage = iota // the row was not read yet
-	kept                     // up to date
-	behind                   // out of date
+	kept                     // the row is up to date
+	behind                   // the row is out of date
 	early                    // no row exists yet; see Messages.Early
 	putting                  // the caller of Keep is storing the row; do not send meanwhile
-	overtaken                // like putting, and the state has changed since Keep
+	overtaken                // like putting, but the state has changed since the call of Keep
 )
 
 // fallbacks is a set of other ways to send a message after Telegram rejected it.
 type fallbacks uint8
 
 const (
-	inMainTopic       fallbacks = 1 << iota // the topic was deleted; the text says so
-	withoutFormatting                       // without formatting
-	sentTwice                               // sent again after a user deleted it; not a second time
-	undeletable                             // Telegram does not allow the bot to delete it
-	asDocuments                             // pictures as documents
-	asText                                  // a text instead of the files
-	notRich                                 // plain text instead of rich content
-	neverRich                               // set with notRich if the server does not know rich messages
+	inMainTopic fallbacks = 1 << iota // in the main topic, because the topic was deleted; the text says so
+	withoutFormatting
+	sentTwice   // a second time, after a user deleted it; there is no third time
+	undeletable // keep it, because Telegram does not allow the bot to delete it
+	asDocuments // pictures as documents
+	asText      // a text instead of the files
+	notRich     // plain text instead of rich content
+	neverRich   // the server does not know rich messages; notRich is set, too
 )
 
 // Step is the next request for a message.
@@ -99,7 +98,8 @@ func (m *Message) ID() int {
 	return m.row.ID
 }
 
-// Mark returns Content.Mark of the sent message, or orchestrator.EndShown if the message shows its final content.
+// Mark returns the Content.Mark with which the message was sent. It returns orchestrator.EndShown if the message shows
+// its final content.
 func (m *Message) Mark() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,13 +120,13 @@ func (m *Message) Refusal() tgapi.FaultKind {
 	return m.trouble.refusal
 }
 
-// Richness is the reaction of Telegram to a rich message.
+// Richness says whether Telegram accepts a message as a rich message.
 type Richness int
 
 // Values of Richness.
 const (
-	TakesRich   Richness = iota // it was not rejected
-	RefusesRich                 // this message was rejected
+	TakesRich   Richness = iota // Telegram has not rejected this message
+	RefusesRich                 // Telegram rejected this message
 	KnowsNoRich                 // the server does not know rich messages
 )
 
@@ -141,7 +141,7 @@ func (m *Message) Richness() Richness {
 	return TakesRich
 }
 
-// stale is a fingerprint that no content has. It makes the next step an edit.
+// stale differs from the fingerprint of every content. It makes the next step an edit.
 const stale = "stale"
 
 // Shown returns the fingerprint of the content in the chat, or "" if that is unknown.
@@ -154,8 +154,8 @@ func (m *Message) Shown() string {
 	return m.shown
 }
 
-// Invalidate makes the next step an edit, even if the chat already shows the content. This also applies if a request is
-// in progress.
+// Invalidate makes the next step an edit, even if the chat already shows the content. The step is an edit even if a
+// request is in progress.
 func (m *Message) Invalidate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,7 +188,8 @@ func (m *Message) Load(ctx context.Context) error {
 	return nil
 }
 
-// restore sets the state from a row of the database. A row without a state does not exist there.
+// restore sets the state from a row of the database. If the database does not contain the message, the row has no
+// state.
 func (m *Message) restore(row orchestrator.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -226,8 +227,8 @@ func (m *Message) Adopt(ctx context.Context, id int) error {
 	return m.save(ctx, orchestrator.Sent, id)
 }
 
-// Reset makes m forget the message in the chat, which stays there, and sets the state to the given one. After Reset to
-// Pending, the next step sends a new message.
+// Reset makes m forget the message in the chat, which stays there. The parameter to is the new state of m. After Reset
+// to Pending, the next step sends a new message.
 func (m *Message) Reset(ctx context.Context, to orchestrator.SendState) error {
 	m.mu.Lock()
 	m.shown, m.fallbacks = "", m.fallbacks&^sentTwice
@@ -250,10 +251,10 @@ func (m *Message) nextLocked(want Content) Step {
 	case m.row.State == orchestrator.Pending && want.Lifecycle != DeleteWhenDone && want.Lifecycle != EditOnly:
 		return Send
 	case unknown && want.Lifecycle == ResendIfUnknown && m.trouble.repeats == 0:
-		// A previous process crashed while it was sending the message.
+		// The previous process crashed while it was sending the message, so the message may be missing in the chat.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle == Keep && m.shown != want.fingerprint():
-		// The message in the chat may not be final. It cannot be edited, because its ID is unknown, so send it again.
+		// The message in the chat may not be final. Its ID is unknown, so it cannot be edited. Send it again.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle != Growing:
 		return Record
@@ -267,8 +268,8 @@ func (m *Message) nextLocked(want Content) Step {
 	return None
 }
 
-// Begin returns the same as Next. The caller must pass the step to Do. Until Do returns, the content in the chat counts
-// as unknown.
+// Begin returns the next step, as Next does. The caller must pass the step to Do. Until Do returns, the content in the
+// chat counts as unknown.
 func (m *Message) Begin(want Content) Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -283,8 +284,8 @@ func (m *Message) Begin(want Content) Step {
 	return step
 }
 
-// showed records that the chat shows want. It returns true if the row in the database still has content to send, so
-// that it must be saved.
+// showed records that the chat shows want. It returns true if the row in the database still contains content to send.
+// The caller must then save the message.
 func (m *Message) showed(want Content) bool {
 	m.mu.Lock()
 	if m.shown != stale {
@@ -294,8 +295,8 @@ func (m *Message) showed(want Content) bool {
 	return m.settle(want)
 }
 
-// settle records that want needs no further request. It returns true if the row in the database still has content to
-// send, so that it must be saved.
+// settle records that want needs no further request. It returns true if the row in the database still contains content
+// to send. The caller must then save the message.
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -309,7 +310,6 @@ func (m *Message) settle(want Content) bool {
 	return owed
 }
 
-// save sets the state, and saves it in the database.
 func (m *Message) save(ctx context.Context, state orchestrator.SendState, id int) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()

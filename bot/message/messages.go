@@ -36,15 +36,15 @@ type Messages struct {
 	log    *slog.Logger
 	owed   owed
 	spool  *Spool // nil: messages cannot have files from a spool
-	// Noticed is called with the text of each message that is stored before it is sent, and of each early message. It
-	// is not called for PostTyped. It may be nil.
+	// Noticed is called with the text of each message that is stored before it is sent, and with the text of each early
+	// message. It is not called for messages of PostTyped. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	flights   *flights
 	reachable reachability
 }
 
-// New returns Messages. Run starts to send the messages that are in the database.
+// New returns a Messages. Its method Run sends the messages that are in the database.
 func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices,
 	log *slog.Logger) *Messages {
 	return &Messages{out: out, client: client, store: store, lang: l, log: log, owed: newOwed(), flights: newFlights()}
@@ -62,7 +62,7 @@ type Spec struct {
 	Turn cli.TurnID
 	To   orchestrator.ConversationID
 	// Content returns the current content of the message. It is called before each request. If it returns ErrNotNeeded,
-	// no request is made. It is nil if the caller uses Begin and Do.
+	// no request is made. Content is nil if the caller uses Begin and Do.
 	Content func(ctx context.Context) (Content, error)
 	Order   string         // messages with the same Order are sent one after the other
 	Delay   time.Duration  // pause before the first request
@@ -82,16 +82,17 @@ func (s *Messages) Open(spec Spec) *Message {
 	}
 }
 
-// OpenAll opens all stored messages of a turn, and returns them by key. of returns the spec for a key.
+// OpenAll opens all stored messages of a turn, and returns them by key. The function specOf must return the Spec for a
+// key.
 func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
-	of func(key string) Spec) (map[string]*Message, error) {
+	specOf func(key string) Spec) (map[string]*Message, error) {
 	rows, err := s.store.MessagesOf(ctx, turn)
 	if err != nil {
 		return nil, fmt.Errorf("load the messages of a turn: %w", err)
 	}
 	all := make(map[string]*Message)
 	for _, row := range rows {
-		m := s.Open(of(row.Key))
+		m := s.Open(specOf(row.Key))
 		m.restore(row)
 		all[row.Key] = m
 	}
@@ -109,7 +110,7 @@ func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id
 
 // calls describes the requests of a message that are in the outbox. Message.mu guards it.
 type calls struct {
-	delayed bool // Spec.Delay was applied to the first request
+	delayed bool // the first request was made after Spec.Delay
 	waits   bool // a request is waiting, and will call Content when it starts
 	urgency outbox.Priority
 	fails   int // failed requests since the last successful one
@@ -132,11 +133,10 @@ func (m *Message) Update(p outbox.Priority) {
 		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p),
 		Delay:      delay,
 		Parallel:   m.spec.Uploads,
-		Idempotent: true, Run: m.advance, // advance itself handles messages that Telegram did not confirm
+		Idempotent: true, Run: m.advance, // advance handles messages that Telegram did not confirm
 	}, func(err error) { m.called(p, err) })
 }
 
-// advance makes the request for the next step.
 func (m *Message) advance(ctx context.Context) error {
 	m.mu.Lock()
 	m.calls.waits = false
@@ -157,7 +157,7 @@ const (
 	retryPauseMax = 5 * time.Minute
 )
 
-// called is called when the outbox has finished or dropped a request.
+// called handles the end of a request. The outbox has finished or dropped the request.
 func (m *Message) called(p outbox.Priority, err error) {
 	m.mu.Lock()
 	pause := min(retryPause<<min(m.calls.fails, 10), retryPauseMax)
@@ -177,7 +177,7 @@ func (m *Message) called(p outbox.Priority, err error) {
 		if m.spec.Called != nil {
 			m.spec.Called(m)
 		}
-	case !errors.Is(err, outbox.ErrClosed): // otherwise the next process sends it
+	case !errors.Is(err, outbox.ErrClosed): // after ErrClosed, the next process sends it
 		// Retry soon, because a user may be waiting.
 		time.AfterFunc(pause, func() { m.Update(p) })
 	}

@@ -15,11 +15,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// owed manages messages that were stored in the database before they are sent, together with the event that caused
-// them. Messages of the same conversation are sent in the order in which they were stored.
+// owed manages messages that are stored in the database before they are sent. Messages of the same conversation are
+// sent in the order in which they were stored.
 type owed struct {
 	wake  chan struct{} // capacity 1; signals that messages were stored
-	stuck chan struct{} // capacity 1; signals that collect must run again later, because sending failed
+	stuck chan struct{} // capacity 1; signals that sending failed, so that collect must run again later
 
 	mu      sync.Mutex
 	held    map[string]bool // keys of messages that are in the outbox, or that collect must not send
@@ -34,14 +34,15 @@ func newOwed() owed {
 }
 
 const (
-	maxHeld     = 128             // maximum length of held
+	maxHeld     = 128
 	maxArrivals = 256             // maximum length of arrival, because some messages are never sent
 	owedRetry   = 5 * time.Second // pause after an error of the database or outbox
 	lastCollect = 5 * time.Second
 )
 
-// Compose returns a message that the caller must store together with the event that caused it. After that, Wake sends
-// it. Compose shortens text that is too long. It panics if the content does not fit into a single request.
+// Compose returns a message that the caller must store in the same transaction as the event that caused it. After that,
+// Wake sends the message. Compose shortens text that is too long. It panics if the content does not fit into a single
+// request.
 func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	if !c.carried() {
 		panic(fmt.Sprintf("message: no call carries %d files, %d rows of buttons and %d blocks", len(c.Files),
@@ -60,8 +61,8 @@ const AsidePrefix = "aside/"
 // AsidesOf returns the prefix of the keys of all asides of a turn.
 func AsidesOf(turn cli.TurnID) string { return AsidePrefix + string(turn) + "/" }
 
-// maxAsides is how many asides are in the outbox at a time. The others stay in the database, where Withdraw can still
-// drop them.
+// maxAsides is how many asides are in the outbox at a time. All other asides stay in the database, where Withdraw can
+// still drop them.
 const maxAsides = 8
 
 // PostAside stores and sends an aside, like Post. It has a lower priority than messages for which users wait.
@@ -92,16 +93,16 @@ func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID,
 // filesPrefix is the prefix of the keys of messages with files from the spool.
 const filesPrefix = "files/"
 
-// ComposeFiles is like Compose, for one message of a request to send files. key identifies the request, and n is the
-// index of the message within it.
+// ComposeFiles is like Compose, for a request to send files. Such a request may need several messages. The parameter
+// key identifies the request, and n is the index of the message.
 func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) orchestrator.Message {
 	m := Compose(to, c)
 	m.Key = fmt.Sprint(filesPrefix, key, "/", n)
 	return m
 }
 
-// Composed reports whether messages of a request to send files are stored. It returns false if Telegram rejected the
-// first one.
+// Composed reports whether the messages of a request to send files are stored. The parameter key identifies the
+// request. Composed returns false if Telegram rejected the first message.
 func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID,
 const typedPrefix = "typed/"
 
 // PostTyped is like PostOnce, for a text that the bot's owner typed in a terminal. It has a higher priority than other
-// messages, so that it appears before the answer.
+// messages, so that the text appears before the agent's answer.
 func (s *Messages) PostTyped(ctx context.Context, to orchestrator.ConversationID, id string, c Content) error {
 	return s.PostOnce(ctx, to, typedPrefix+id, c)
 }
@@ -193,8 +194,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Run sends stored messages, also those of the previous process, until ctx is done. Then messages in the outbox are
-// still sent by its method Drain; all others stay in the database.
+// Run sends stored messages until ctx is done, including those of the previous process. After that, Outbox.Drain still
+// sends the messages in the outbox. All other messages stay in the database.
 func (s *Messages) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -206,7 +207,7 @@ func (s *Messages) Run(ctx context.Context) {
 			retry.Reset(owedRetry)
 			continue
 		case <-ctx.Done():
-			// The last messages may not be in the outbox yet.
+			// Messages that were just stored may not be in the outbox yet.
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCollect)
 			defer cancel()
 			if err := s.collect(last); err != nil {
@@ -221,8 +222,8 @@ func (s *Messages) Run(ctx context.Context) {
 	}
 }
 
-// collect passes stored messages to the outbox. A message may have been sent while collect was reading the database; a
-// second request for it does nothing.
+// collect passes stored messages to the outbox. If a message is sent while collect reads the database, the second
+// request for it does nothing.
 func (s *Messages) collect(ctx context.Context) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -241,7 +242,7 @@ func (s *Messages) collect(ctx context.Context) error {
 		case strings.HasPrefix(row.Key, AsidePrefix):
 			priority = outbox.Aside
 		case strings.HasPrefix(row.Key, typedPrefix):
-			priority = outbox.Urgent // like the first text of an answer
+			priority = outbox.Urgent
 		}
 		if c, err := decode(row.Content); err == nil {
 			s.notice(row.Conversation, row.Key, c)
@@ -253,9 +254,9 @@ func (s *Messages) collect(ctx context.Context) error {
 		m.landed = func(err error) {
 			s.drop(row.Key)
 			if err == nil {
-				s.Wake() // for the next message, which now has space in the outbox
+				s.Wake() // the next message now has space in the outbox
 			} else {
-				signal(s.owed.stuck) // so that Run calls collect again soon
+				signal(s.owed.stuck) // Run then calls collect again
 			}
 		}
 		m.Update(priority)
@@ -263,14 +264,14 @@ func (s *Messages) collect(ctx context.Context) error {
 	return nil
 }
 
-// notice calls Noticed for a message.
 func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content) {
 	if s.Noticed != nil && c.Text.Text != "" && !strings.HasPrefix(key, typedPrefix) {
 		s.Noticed(in, key, c.Text.Text)
 	}
 }
 
-// hold makes collect skip a message. It returns false if it already does, or if too many messages are held.
+// hold records that a message is in the outbox, or that collect must not send it. It returns false if the message is
+// already held, or if too many messages are held.
 func (s *Messages) hold(key string) bool {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()
@@ -330,8 +331,8 @@ func (m *Message) asideContent(ctx context.Context) (Content, error) {
 	return m.ownContent(ctx)
 }
 
-// Hold returns all stored messages whose keys have the given prefix. They are not sent until Release is called. Call
-// Hold before Run.
+// Hold returns all stored messages whose keys have the given prefix. They are not sent until the caller calls Release.
+// Call Hold before Run.
 func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator.Message, err error) {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -345,8 +346,8 @@ func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator
 	return held, nil
 }
 
-// Release sends the content of a message that Hold returned. If the message is in the chat, it is edited. If Telegram
-// did not confirm it, it is sent again as a new message.
+// Release sends a message that Hold returned, with the content of row. If the message is already in the chat, it is
+// edited. If Telegram did not confirm it, the content is sent as a new message.
 func (s *Messages) Release(ctx context.Context, row orchestrator.Message) error {
 	save := true
 	anew := row

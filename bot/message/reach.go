@@ -14,11 +14,12 @@ type reachability struct {
 	onReached func(in orchestrator.ConversationID) // may be nil
 }
 
-// WhenReached sets a function that is called when a chat accepts a message for the first time since the start, or again
-// after it had rejected messages. f must not block. Call WhenReached before Run.
+// WhenReached sets a function that is called when a chat accepts a message for the first time since the start of
+// ductor. The function is also called when a chat accepts a message after it had rejected others. It must not block.
+// Call WhenReached before Run.
 func (s *Messages) WhenReached(f func(in orchestrator.ConversationID)) { s.reachable.onReached = f }
 
-// noteReachable learns from the result of a request whether the chat accepts messages.
+// noteReachable records whether the chat accepts messages, according to the result of a request.
 func (m *Message) noteReachable(err error) {
 	in := m.To()
 	kind := tgapi.FaultOf(err).Kind

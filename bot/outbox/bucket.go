@@ -2,14 +2,14 @@ package outbox
 
 import "time"
 
-// Rate is the rate of a token bucket: Burst requests at once, and one more after each Every.
+// Rate is the rate of a token bucket. It allows Burst requests at once, and another request in each interval Every.
 type Rate struct {
 	Every time.Duration
 	Burst int
 }
 
-// bucket is a token bucket. Unlike golang.org/x/time/rate, it accepts tokens back, and the number of tokens can be
-// negative.
+// bucket is a token bucket. Unlike in golang.org/x/time/rate, callers can return tokens, and the number of tokens can
+// be negative.
 type bucket struct {
 	rate   Rate
 	tokens float64
@@ -37,5 +37,4 @@ func (b *bucket) set(r Rate, now time.Time) {
 	b.tokens = min(b.tokens, float64(r.Burst))
 }
 
-// drain sets the number of tokens to 0.
 func (b *bucket) drain(now time.Time) { b.tokens, b.at = 0, now }

@@ -11,7 +11,7 @@ import (
 type Budget struct {
 	Chat    int64         // 0: budget of the bot in all chats together
 	Rate    Rate          // current estimate of the limit
-	Usual   Rate          // initial estimate, to which Rate returns in time
+	Usual   Rate          // initial estimate; Rate slowly returns to it after an error
 	Tokens  float64       // number of requests that are possible now; may be negative
 	Silence time.Duration // time until the next request is allowed
 }

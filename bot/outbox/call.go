@@ -20,12 +20,12 @@ type Delivery int
 
 // Values of Delivery.
 const (
-	// Ensured means that the call must be made. Calls with the same key are made in order. A call is retried after a
-	// rate limit, and while Telegram is unreachable or has problems. If it may have had an effect, it is retried only
-	// if it is idempotent.
+	// Ensured means that the call must be made. Ensured calls with the same key are made in order. They are retried
+	// after a rate limit, and while Telegram is unreachable or has problems. If a call may have had an effect, it is
+	// retried only if Call.Idempotent is set.
 	Ensured Delivery = iota
-	// Newest means that only the last of several waiting calls with the same key is made. Its content is computed when
-	// it runs. It is retried only after a rate limit.
+	// Newest means that only the last of several waiting calls with the same key is made. Call.Run computes the
+	// content, so that it is current. A Newest call is retried only after a rate limit.
 	Newest
 	// Optional means that the call is dropped if it would exceed the budget, or if another call for the chat is made
 	// first.
@@ -37,11 +37,11 @@ type Priority int
 
 // Values of Priority, from most to least urgent.
 const (
-	// Urgent calls are made within a second, even if that exceeds the budget: the first text of an answer, and the
-	// reply to an abort.
+	// Urgent calls are the first text of an answer and the reply to an abort. They are made within a second, even if
+	// that exceeds the budget.
 	Urgent Priority = iota - 1
 	// Awaited calls are all other calls for which users are waiting: replies, approvals, the end of an answer. They
-	// include edits that remove a button, because users can press it until then.
+	// include edits that remove a button, because users can press the button before that.
 	Awaited
 	// Streaming calls are edits of a growing answer. They are spread over time, and leave some of the budget to more
 	// urgent calls.
@@ -68,8 +68,9 @@ type Call struct {
 	Key string
 	// Idempotent allows a retry if it is unknown whether the call had an effect.
 	Idempotent bool
-	// Delay is a pause before the call, because it may become unnecessary. An Optional call is dropped if another call
-	// for the chat is made meanwhile. Drain does not wait for the delay of an Ensured call. Newest calls have no delay.
+	// Delay is a pause before the call, for calls that may become unnecessary. An Optional call is dropped if another
+	// call for the chat is made meanwhile. Drain does not wait for the delay of an Ensured call. Newest calls have no
+	// delay.
 	Delay time.Duration
 	// Parallel allows an Ensured call to run at the same time as other calls for the chat, because it may take minutes.
 	// Calls with the same key still run one after the other.
@@ -87,8 +88,8 @@ var (
 	ErrClosed   = errors.New("outbox: closed")
 )
 
-// ErrOtherForm is returned by Run if Telegram rejected the request and Run wants to try it in another form. Calls with
-// the same key must wait for that.
+// ErrOtherForm is returned by Run if Telegram rejected the request and Run wants to try it in another form. Other calls
+// with the same key must wait for the next try.
 var ErrOtherForm = errors.New("outbox: the next try makes the call in another form")
 
 // ErrNotNeeded is returned by Run if it made no request, because nothing had to be done. The call counts as successful,
@@ -97,19 +98,19 @@ var ErrNotNeeded = errors.New("outbox: the call is not needed")
 
 var errPanic = errors.New("outbox: the call panicked")
 
-// Trouble is the outbox's reaction to the error of a call.
+// Trouble says how the outbox reacts to the error of a call.
 type Trouble struct {
 	Kind  TroubleKind
 	After time.Duration // only for Limited: how long to wait
 }
 
-// TroubleKind classifies errors by how to react to them.
+// TroubleKind is the kind of reaction to an error.
 type TroubleKind int
 
 // Values of TroubleKind.
 const (
 	Settled TroubleKind = iota // do not retry: the call succeeded, or failed permanently
-	Limited                    // too many requests
+	Limited                    // too many requests; retry after Trouble.After
 	NotMade                    // the request had no effect, and may succeed later
 	Unclear                    // the request may have had an effect
 )

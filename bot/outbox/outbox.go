@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Settings contains rate limits from the configuration. If a limit is 0, a default applies. In each case, the outbox
-// reduces it when Telegram responds with errors.
+// Settings contains rate limits from the configuration. If a limit is 0, a default applies. When Telegram responds with
+// rate limit errors, the outbox reduces the limits, including the defaults.
 type Settings struct {
 	PrivatePerSecond float64 `toml:"private_per_second" check:"0|0.01..100"`
 	PrivateBurst     int     `toml:"private_burst" check:"0..100"`
@@ -126,7 +126,7 @@ func (o *Outbox) Restore(ctx context.Context) error {
 	return nil
 }
 
-// Slowdown describes how Telegram's rate limits currently affect a chat. The zero value means not at all.
+// Slowdown describes how Telegram's rate limits currently slow down a chat. The zero value means that they do not.
 type Slowdown struct {
 	Silence time.Duration // time until the next request is allowed
 	Every   time.Duration // time between two requests, if it is longer than usual; otherwise 0
@@ -167,7 +167,6 @@ func (o *Outbox) Go(ctx context.Context, c Call, done func(error)) {
 	o.post(&entry{call: c, ctx: ctx, done: done})
 }
 
-// post queues a call.
 func (o *Outbox) post(e *entry) {
 	now := time.Now()
 	o.mu.Lock()
@@ -188,7 +187,7 @@ func (o *Outbox) post(e *entry) {
 	if ended != nil {
 		end([]*entry{ended}, err)
 	}
-	// Let the call start before the caller continues, who may need the processor for long.
+	// The caller may need the processor for long, so let the call start first.
 	runtime.Gosched()
 }
 
@@ -218,8 +217,8 @@ func (o *Outbox) Retract(chat Chat, key string) {
 	end(taken, ErrReplaced)
 }
 
-// Attend runs f in a new goroutine, for whose end Drain waits. f may make calls. Attend returns false and does not run
-// f if Drain was called.
+// Attend runs f in a new goroutine. Drain waits until f returns. f may make calls. If Drain was already called, Attend
+// returns false and does not run f.
 func (o *Outbox) Attend(f func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Parameters for learning a rate.
+// Parameters for adapting a rate to Telegram's rate limit.
 const (
-	slower       = 1.5 // factor for Every if requests came one by one, so that the interval is too short
-	littleSlower = 1.1 // factor for Every if the error came within a burst, so that the burst is too large
+	slower       = 1.5 // factor for Every after an error outside of a burst: the interval is too short
+	littleSlower = 1.1 // factor for Every after an error within a burst: the burst is too large
 	faster       = 1.15
 	slowest      = 10 // maximum factor for Every compared with the normal rate
 	stepCalls    = 60 // how many requests must succeed before the rate is increased a little
@@ -19,13 +19,13 @@ const (
 
 // pace is the budget of a chat, or of the bot in all chats. It is not safe for concurrent use.
 type pace struct {
-	normal Rate // initial rate, to which the rate returns in time
+	normal Rate // initial rate, to which the rate slowly returns after an error
 	bucket *bucket
 	debt   float64   // how many tokens urgent calls may borrow
 	silent time.Time // no requests before this time, because Telegram demanded it
 	fine   int       // successful requests since the rate last changed
 	step   int       // how many requests must succeed before the next increase
-	since  time.Time // when the rate last changed
+	since  time.Time
 }
 
 func newPace(normal Rate, debt float64, now time.Time) *pace {
@@ -41,8 +41,8 @@ func (p *pace) resume(l orchestrator.SendRate, now time.Time) {
 	}, now)
 }
 
-// silenceOf returns how long no requests are allowed. If the clock was set back since the rate was stored, it returns
-// the original duration, because the remaining time could be far too long.
+// silenceOf returns for how long no requests are allowed. If the clock was set back after the rate was stored, it
+// returns the original duration, because the remaining time could be far too long.
 func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	if now.Before(l.Told) {
 		return max(l.Until.Sub(l.Told), 0)
@@ -50,7 +50,7 @@ func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	return max(l.Until.Sub(now), 0)
 }
 
-// learned returns the current rate in the form in which it is stored.
+// learned returns the current rate in the format of the database.
 func (p *pace) learned(chat int64, now time.Time) orchestrator.SendRate {
 	return orchestrator.SendRate{
 		Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now,
@@ -76,7 +76,8 @@ func (p *pace) reservedTokens(priority Priority) int {
 	return min(share, p.bucket.rate.Burst-1)
 }
 
-// Urgent calls wait at most patience for a token. Then they borrow one, up to chatDebt or botDebt tokens in total.
+// An Urgent call waits at most patience for a token. Then it borrows a token. A chat can borrow chatDebt tokens in
+// total, and all chats together can borrow botDebt tokens.
 const (
 	patience = 900 * time.Millisecond
 	chatDebt = 2
@@ -100,8 +101,8 @@ func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time
 	return wait
 }
 
-// timeUntil returns how long it takes until the bucket has want tokens. have is the current number. The result is
-// rounded up.
+// timeUntil returns how long it takes until the bucket has want tokens, rounded up. The parameter have is the current
+// number of tokens.
 func (p *pace) timeUntil(want, have float64) time.Duration {
 	if want <= have {
 		return 0
@@ -109,14 +110,13 @@ func (p *pace) timeUntil(want, have float64) time.Duration {
 	return time.Duration((want-have)*float64(p.bucket.rate.Every)) + time.Microsecond
 }
 
-// spendToken removes the token for a call.
 func (p *pace) spendToken(now time.Time) { p.bucket.add(now, -1) }
 
 // returnToken returns the token of a call that made no request.
 func (p *pace) returnToken(now time.Time) { p.bucket.add(now, 1) }
 
-// betweenEdits returns the time between two Streaming calls. If less than half of the burst is left, it is longer, so
-// that tokens accumulate.
+// betweenEdits returns the time between two Streaming calls. If less than half of the burst is left, this time is
+// longer, so that tokens accumulate.
 func (p *pace) betweenEdits(now time.Time) time.Duration {
 	if p.bucket.have(now) < float64(p.bucket.rate.Burst)/2 {
 		return 2 * p.bucket.rate.Every
@@ -124,7 +124,8 @@ func (p *pace) betweenEdits(now time.Time) time.Duration {
 	return p.bucket.rate.Every
 }
 
-// accepted counts a successful request. It reports whether the rate increases.
+// accepted counts a successful request, and increases the rate after enough of them. It reports whether the rate
+// increased.
 func (p *pace) accepted(now time.Time) bool {
 	if p.bucket.rate == p.normal {
 		return false
@@ -143,14 +144,14 @@ func (p *pace) accepted(now time.Time) bool {
 // refused handles a rate limit error. It allows no requests for the time in after, and reduces the rate.
 func (p *pace) refused(now time.Time, after time.Duration) {
 	until := now.Add(after)
-	if now.Before(p.silent) { // this request was sent before an error that already reduced the rate
+	if now.Before(p.silent) { // the rate was already reduced after this request was sent
 		if until.After(p.silent) {
 			p.silent = until
 		}
 		return
 	}
 	if p.bucket.rate != p.normal && p.fine < p.step {
-		p.step = min(2*p.step, mostCalls) // the last increase was too much
+		p.step = min(2*p.step, mostCalls) // the last increase caused an error, so the next one must wait longer
 	}
 	left := p.bucket.have(now)
 	p.silent = until
@@ -160,7 +161,7 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 	}
 	r := Rate{Every: time.Duration(float64(p.bucket.rate.Every) * slower), Burst: p.bucket.rate.Burst * 3 / 4}
 	if left >= 1 {
-		// The requests before this one succeeded, so their number is the right burst.
+		// The earlier requests of the burst succeeded, so their number is the right burst.
 		r = Rate{
 			Every: time.Duration(float64(p.bucket.rate.Every) * littleSlower),
 			Burst: p.bucket.rate.Burst - int(left) - 1,

@@ -15,12 +15,11 @@ const (
 	maxQueues   = 1024
 )
 
-// entry is a call in the outbox.
 type entry struct {
 	call      Call
 	ctx       context.Context
 	done      func(error)
-	unwatch   func() bool // stops watching ctx
+	unwatch   func() bool
 	queue     *queue
 	tries     int
 	posted    time.Time
@@ -83,7 +82,6 @@ func (q *queue) wakeLocked() {
 	}
 }
 
-// landLocked records that a call is no longer running.
 func (q *queue) landLocked(e *entry) {
 	if e.call.Parallel {
 		delete(q.parallel, e.call.Key)
@@ -108,8 +106,8 @@ func (q *queue) count(d Delivery) (n int) {
 	return n
 }
 
-// put adds e to the queue. If a call ends because of that, either e or the call that e replaces, put returns it with
-// its error.
+// put adds e to the queue. If a call ends because of that, put returns the call with its error. This is either e or the
+// call that e replaces.
 func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 	switch e.call.Delivery {
 	case Newest:
@@ -161,7 +159,7 @@ func (q *queue) remove(e *entry) bool {
 	return i >= 0
 }
 
-// drop removes and returns the waiting calls with the given deliveries.
+// drop removes the waiting calls with the given deliveries from the queue, and returns them.
 func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool {
 		drop := slices.Contains(deliveries, e.call.Delivery)
@@ -183,7 +181,7 @@ func (q *queue) endDelays() {
 }
 
 // heads returns the first call of each priority that may run now, or nil. An Ensured call that must wait delays later
-// calls with its key. wait is the time until another call may run, or 0 if no call is waiting.
+// calls with its key. The result wait is the time until another call may run. It is 0 if no call is waiting.
 func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait time.Duration) {
 	held := maps.Clone(q.parallel)
 	for _, e := range q.waiting {
@@ -204,7 +202,7 @@ func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait
 	return first, wait
 }
 
-// sooner returns the shorter of two durations, where 0 means none.
+// sooner returns the shorter of two durations. It ignores a duration of 0.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -212,9 +210,9 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// next removes and returns the call to make now, and spends its tokens. If no call may be made yet, it returns the time
-// until one may be made, or 0 if no call is waiting. dropped contains the Optional calls that it removed. It removes
-// all of them if it returns another call, or if the next one exceeds the budget.
+// next removes the call to make now from the queue, returns it, and spends its tokens. If no call may be made yet, it
+// returns the time until one may be made, or 0 if no call is waiting. next drops all Optional calls if it returns
+// another call, or if an Optional call exceeds the budget. The result dropped contains them.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {

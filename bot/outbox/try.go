@@ -50,7 +50,6 @@ func (q *queue) run() {
 	}
 }
 
-// giveUp ends all waiting calls.
 func (q *queue) giveUp() {
 	q.out.mu.Lock()
 	left := q.waiting
@@ -81,7 +80,6 @@ func (q *queue) makeParallel(e *entry) {
 	q.signal()
 }
 
-// make makes a call once and handles the result.
 func (q *queue) make(e *entry) {
 	o := q.out
 	err := o.try(e.ctx, e.call)
@@ -98,7 +96,7 @@ func (q *queue) make(e *entry) {
 	switch {
 	case v != decided && o.life.Err() != nil:
 		v, err = decided, ErrClosed
-	case v != decided && o.closed && e.call.Delivery == Newest: // like the calls that Drain ended
+	case v != decided && o.closed && e.call.Delivery == Newest: // Drain has ended all other Newest calls
 		v, err = decided, ErrClosed
 	case v != decided && e.ctx.Err() != nil:
 		v, err = decided, context.Cause(e.ctx)
@@ -128,8 +126,8 @@ func (o *Outbox) settle(e *entry, now time.Time) {
 	end([]*entry{e}, nil)
 }
 
-// learn adapts the budgets to the result of a request. It returns the changed budgets, so that they can be stored. q is
-// nil for a call without a chat.
+// learn adapts the budgets to the result of a request, and returns the changed budgets. The parameter q is nil for a
+// call without a chat.
 func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrator.SendRate) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -145,13 +143,13 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 		}
 		return learned
 	}
-	// Clocks differ a little.
+	// The clock of Telegram may differ a little from that of this machine.
 	after := t.After + time.Duration(o.opts.Jitter()*float64(100*time.Millisecond))
 	if q != nil && !o.concernsBot(q, now) {
 		q.pace.refused(now, after)
 		changed(q.chat.ID, q.pace)
 	} else {
-		// It is not certain that the limit of the bot was reached. So only reduce its rate, and stop only this chat.
+		// It is not certain that the bot exceeded its limit. So only reduce the bot's rate, and stop only this chat.
 		o.pace.refused(now, 0)
 		changed(0, o.pace)
 		if q != nil {
@@ -182,7 +180,7 @@ func (u *usage) at(now time.Time) float64 { return u.count * math.Exp(-now.Sub(u
 
 func (u *usage) add(now time.Time) { u.count, u.since = u.at(now)+1, now }
 
-// savePatience is how long storing a rate may delay the next call.
+// savePatience is the timeout for storing a rate. The next call waits for that.
 const savePatience = 5 * time.Second
 
 func (o *Outbox) save(learned []orchestrator.SendRate) {

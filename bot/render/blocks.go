@@ -8,8 +8,9 @@ import (
 )
 
 // Blocks renders the stream's Markdown as the blocks of a rich message: tables, lists, headings and code become
-// separate blocks. It applies clean to the Markdown first. The result may exceed Telegram's limits; see FitBlocks. If
-// the Markdown is far longer than a rich message, Blocks replaces its middle by the block left and returns cut = true.
+// separate blocks. It calls clean to remove unwanted text from the Markdown first. The result may exceed Telegram's
+// limits; see FitBlocks. If the Markdown is far longer than a rich message, Blocks omits its middle, puts the block
+// left in that place, and returns cut = true.
 func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []Block, cut bool) {
 	src := clean(string(s.source))
 	if len(src) <= 2*richPart {
@@ -25,16 +26,16 @@ func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []
 	return slices.Concat(blocksOf(head, s.FileMarks), []Block{left}, blocksOf(tail, s.FileMarks)), true
 }
 
-// richPart is how many bytes of each end of a very long source are rendered. This is more than a rich message can show.
+// richPart is how many bytes are rendered of the start, and of the end, of a very long source. This is more than a rich
+// message can show.
 const richPart = 2 * RichLimit
 
-// blocksOf renders Markdown as blocks. If marks is false, file marks stay as they are written.
+// blocksOf renders Markdown as blocks. If marks is false, file marks are ordinary text.
 func blocksOf(src string, marks bool) []Block {
 	clean := []byte(cleanSource(src))
 	return blockReader{clean}.inside(parse(clean, marks), 1)
 }
 
-// blockReader converts a syntax tree to blocks.
 type blockReader struct{ source []byte }
 
 // inside returns the blocks for the children of n. depth is the number of blocks around them.
@@ -68,7 +69,7 @@ func (r blockReader) block(n ast.Node, depth int) []Block {
 		return only(Block{Kind: Paragraph, Text: r.text(n)})
 	}
 	flat := r.flat(n)
-	if depth >= richDepth { // quotes are not allowed at this depth either
+	if depth >= richDepth { // Telegram allows no quotes at this depth
 		flat.Entities = slices.DeleteFunc(flat.Entities, func(e Entity) bool { return e.Kind.quote() })
 	}
 	return Lay(flat)
@@ -88,7 +89,6 @@ func (r blockReader) text(n ast.Node) Text {
 	return in.out.text()
 }
 
-// flat renders a block as a text.
 func (r blockReader) flat(n ast.Node) Text {
 	in := &renderer{source: r.source, out: &builder{}}
 	in.block(n)

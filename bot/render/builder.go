@@ -12,7 +12,7 @@ import (
 type builder struct {
 	buf      []byte
 	units    int // length of buf in UTF-16 units
-	start    int // while len(buf) is start, a block begins and white space is dropped; -1: keep white space
+	start    int // if len(buf) == start, a block begins and white space is dropped; -1: keep white space
 	entities []Entity
 	open     []span
 	count    counts
@@ -22,9 +22,9 @@ type builder struct {
 type span struct {
 	kind  Kind
 	url   string
-	units int  // start of the style, or where it was reopened
+	units int  // start of the style, or of its rest after an interruption
 	bytes int  // the same position as units, but in bytes
-	shown bool // false if an outer span already has this style, or Telegram does not allow it here
+	shown bool // false if a surrounding span has the same style, or Telegram does not allow it here
 }
 
 // counts contains how many open spans with shown = true each kind has.
@@ -94,8 +94,8 @@ func (b *builder) beginAt(kind Kind, bytes, units int) {
 	s.bytes, s.units = bytes, units
 }
 
-// raw appends s as code, with kind Code or Pre. It closes the open styles before and reopens them after the code,
-// because Telegram does not allow them in code. Inside a link, s is appended as normal text instead.
+// raw appends s as code, with kind Code or Pre. Telegram does not allow other styles in code. So raw closes the open
+// styles before the code and reopens them after it. Inside a link, raw appends s as normal text instead.
 func (b *builder) raw(kind Kind, language, s string) {
 	if b.count.links > 0 {
 		b.write(s)
@@ -131,8 +131,8 @@ func (b *builder) resume() {
 	}
 }
 
-// emit adds an entity for the text from a position (in units and bytes) to the end, without white space at the edges,
-// which Telegram would not format.
+// emit adds the entity e for the text from a position (in units and bytes) to the end. It excludes white space at the
+// edges, because Telegram would not format that.
 func (b *builder) emit(e Entity, units, bytes int) {
 	to, end := len(b.buf), b.units
 	for to > bytes && trimmed(b.buf[to-1]) {
@@ -150,7 +150,6 @@ func (b *builder) emit(e Entity, units, bytes int) {
 	b.entities = append(b.entities, e)
 }
 
-// add appends t and its entities inside the open styles.
 func (b *builder) add(t Text) {
 	var ends []int
 	at := cursor{text: t.Text}
@@ -195,7 +194,7 @@ func sortEntities(es []Entity) {
 	})
 }
 
-// rank returns the position of a kind when several entities cover the same text: lower ranks are outside.
+// rank returns the order of entities for the same text. An entity contains those with a higher rank.
 func rank(k Kind) int {
 	switch k {
 	case Blockquote, Expandable:
@@ -213,7 +212,7 @@ func rank(k Kind) int {
 	case Italic:
 		return 6
 	}
-	return -1 // unknown kind
+	return -1
 }
 
 func unitsOf(b []byte) int {
@@ -236,8 +235,8 @@ type cursor struct {
 	units int
 }
 
-// take returns the text from the cursor up to unit, and moves the cursor there. If unit is in the middle of a surrogate
-// pair, take includes the whole pair.
+// take returns the text from the cursor to the offset unit, and moves the cursor there. If the offset is in the middle
+// of a surrogate pair, take includes the whole pair.
 func (c *cursor) take(unit int) string {
 	from := c.bytes
 	for c.units < unit && c.bytes < len(c.text) {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// cuts contains the best position of each kind at which a text can be cut: the last one, as an offset in bytes. 0 means
-// that there is none.
+// cuts contains positions at which a text can be cut. For each kind of position, it contains the last one, as an offset
+// in bytes. 0 means that there is none.
 type cuts struct {
 	paragraph int // an empty line outside of code
 	line      int // the end of a line outside of code
@@ -16,9 +16,9 @@ type cuts struct {
 	word      int
 }
 
-// cut returns the length of the next part in bytes. window is the longest text that fits into the part, and more text
-// must follow it. cut prefers the end of a paragraph or line to that of a sentence or word, unless the part would be
-// too short.
+// cut returns the length of the next part in bytes. The parameter window is the longest text that fits into the part;
+// more text must follow it. cut prefers the end of a paragraph or line to that of a sentence or word, unless the part
+// would be too short.
 func (s *splitter) cut(window string) int {
 	c := s.find(window)
 	half, quarter, little := len(window)/2, len(window)/4, len(window)/16
@@ -37,14 +37,14 @@ func (s *splitter) cut(window string) int {
 	return len(window)
 }
 
-// find returns the last position of each kind in window at which it can be cut. No position is before the first visible
+// find returns the last position of each kind at which window can be cut. No position is before the first visible
 // character.
 func (s *splitter) find(window string) cuts {
 	var c cuts
 	w := cursor{text: window}
 	w.take(s.visible + 1)
-	next := 0 // index of the next entity
-	code := 0 // end of the code that contains the position, in UTF-16 units
+	next := 0
+	code := 0 // end of the code around the position, in UTF-16 units
 	prev := ' '
 	for i := w.bytes; i <= len(window); {
 		unit := s.units + w.units
@@ -75,32 +75,32 @@ func (s *splitter) find(window string) cuts {
 	return c
 }
 
-// note records the position at if the text can be cut there. prev and r are the characters before and after it. code is
-// true inside code. rest is the text that starts with r.
-func (c *cuts) note(at int, prev, r rune, code bool, rest string) {
+// note records pos if the text can be cut at that position. prev and r are the characters before and after pos, and
+// rest is the text from r on. code is true if pos is inside code.
+func (c *cuts) note(pos int, prev, r rune, code bool, rest string) {
 	switch {
 	case r == '\n' && code:
-		c.codeLine = at
+		c.codeLine = pos
 	case r == '\n' && prev != '\n':
-		c.line = at
+		c.line = pos
 		if strings.HasPrefix(strings.TrimLeft(rest[1:min(len(rest), 64)], " "), "\n") {
-			c.paragraph = at
+			c.paragraph = pos
 		}
 	case r == ' ' && prev != ' ':
-		c.word = at
+		c.word = pos
 		switch prev {
 		case '.', '!', '?', '…', ':', ';':
 			if !code {
-				c.sentence = at
+				c.sentence = pos
 			}
 		}
 	case !code && (prev == '。' || prev == '！' || prev == '？'):
-		c.sentence, c.word = at, at
+		c.sentence, c.word = pos, pos
 	}
 }
 
-// charBoundary returns the last position at or before byte n of s that does not split a visible character: an emoji,
-// for example, can consist of several code points. It returns 0 if the nearest such position is too far away.
+// charBoundary returns the last position, at or before byte n of s, that does not split a visible character. For
+// example, an emoji can consist of several code points. charBoundary returns 0 if there is no such position near n.
 func charBoundary(s string, n int) int {
 	const furthest = 256
 	for i := n; i > 0 && i > n-furthest; {
@@ -113,8 +113,8 @@ func charBoundary(s string, n int) int {
 	return 0
 }
 
-// charCut is like charBoundary, but takes and returns UTF-16 units. If charBoundary finds no position, it returns the
-// last one between two code points.
+// charCut is like charBoundary, but takes and returns UTF-16 units. If charBoundary finds no position, charCut returns
+// the last position between two code points.
 func charCut(s string, units int) int {
 	c := cursor{text: s}
 	for {
@@ -154,7 +154,7 @@ func joins(s string, i int) bool {
 
 func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
 
-// flagsBefore counts the regional indicators at the end of s. Two of them together are shown as a flag.
+// flagsBefore counts the regional indicators at the end of s. A flag consists of two regional indicators.
 func flagsBefore(s string) int {
 	n := 0
 	for n < 64 {

@@ -35,7 +35,7 @@ type Entity struct {
 // End returns the offset of the first unit after the entity.
 func (e Entity) End() int { return e.Offset + e.Length }
 
-// raw reports whether k is a kind of code. Such entities cannot contain others, and can only be inside quotes.
+// raw reports whether k is a kind of code. Code cannot contain other entities, and only quotes can contain code.
 func (k Kind) raw() bool { return k == Code || k == Pre }
 
 func (k Kind) quote() bool { return k == Blockquote || k == Expandable }

@@ -15,7 +15,7 @@ import (
 
 // emphasis parses *, _ and ~~ as CommonMark does, except for some cases that are common in agents' answers:
 //   - In 2*3*4, the * between letters or digits is a multiplication sign or a pointer.
-//   - In 2**3**4, a ** between letters or digits does not start bold text. It can end it.
+//   - In 2**3**4, a ** between letters or digits can end bold text, but not start it.
 //   - Within a web address, these characters are a part of the address.
 //   - __init__.py is the name of a file, not bold.
 //   - Next to Chinese, Japanese or Korean text, a * needs no space or punctuation around it: these languages use none.

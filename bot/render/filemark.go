@@ -17,7 +17,7 @@ type FileMark struct {
 	Caption string
 }
 
-// FileMarks returns the marks in a Markdown text, in order.
+// FileMarks returns the file marks in a Markdown text, in order.
 func FileMarks(src string) (all []FileMark) {
 	_ = ast.Walk(parse([]byte(cleanSource(src)), true), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if m, ok := n.(*fileMark); ok && entering && m.Path != "" {
@@ -37,7 +37,6 @@ const (
 // marksWanted is a key in the parser's context. It is set if the parser must recognize file marks.
 var marksWanted = parser.NewContextKey()
 
-// fileMarks parses file marks.
 type fileMarks struct{}
 
 func (fileMarks) Trigger() []byte { return []byte{'['} }
@@ -60,7 +59,7 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 		at, caption, _ := strings.Cut(string(line[len(markBegin):end]), "|")
 		m.Path, m.Caption = strings.TrimSpace(at), strings.TrimSpace(caption)
 		end += len(markEnd)
-	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0: // the end may follow later
+	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0: // the mark may end later
 		end = len(line)
 	}
 	if end < 0 || m.Path == "" && end != len(line) {

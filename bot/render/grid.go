@@ -7,8 +7,8 @@ import (
 
 const (
 	maxTableWidth = 44 // maximum columns of a table in monospace, because a phone cannot show more
-	maxLabelWidth = 40 // maximum columns of a header cell that is repeated before each value
-	maxRepeats    = 8  // see repeats
+	maxLabelWidth = 40 // maximum columns of a header in lines such as "header: value"
+	maxRepeats    = 8  // maximum result of the function repeats
 )
 
 const gap = 3 // " | "
@@ -86,7 +86,8 @@ func gridLine(row []Text, widths []int, aligns []align) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// repeats returns how many times longer a table becomes if its header cells are repeated before each value.
+// repeats estimates how much longer a table becomes if its header cells are repeated before each value. It returns the
+// length of the repeated headers, divided by the length of the table.
 func repeats(rows [][]Text) int {
 	labels, all := 0, 0
 	for n, row := range rows {

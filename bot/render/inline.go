@@ -16,7 +16,6 @@ import (
 
 var lineBreak = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^<br\s*/?>$`) })
 
-// inlines writes the content of n.
 func (r *renderer) inlines(n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		r.inline(c)
@@ -123,7 +122,7 @@ func (r *renderer) link(n *ast.Link) {
 
 func (r *renderer) image(n *ast.Image) { r.labelled(n, unescape(n.Destination), n.Title) }
 
-// labelled writes "label (address)". It omits the part that is empty or equal to the other one.
+// labelled writes "label (address)". If both are equal, or one is empty, it writes only one of them.
 func (r *renderer) labelled(n ast.Node, address string, title []byte) {
 	from := len(r.out.buf)
 	r.inlines(n)
@@ -191,8 +190,8 @@ func reference(b []byte) (string, int) {
 const longestURL = 1024
 
 // linkable reports whether Telegram accepts raw as the address of a link. It must be an http or https address whose
-// host contains a dot, or a tg address. Mail addresses are not linkable: Telegram would turn them into web addresses,
-// while it recognizes them in plain text by itself.
+// host contains a dot, or a tg address. Mail addresses are not linkable: Telegram would turn such a link into a web
+// address. In plain text, Telegram recognizes mail addresses itself.
 func linkable(raw string) bool {
 	if raw == "" || len(raw) > longestURL || !isClean(raw) || strings.ContainsAny(raw, " \n\\<>\"^`{}|") {
 		return false

@@ -41,13 +41,12 @@ func parse(source []byte, marks bool) ast.Node {
 	return shared.Parse(text.NewReader(source), parser.WithContext(pc))
 }
 
-// renderer writes the blocks of a parsed source to a builder.
 type renderer struct {
 	source []byte
 	out    *builder
 	indent string // white space before each line, inside of lists
 	inCell bool   // inside a table cell, where \| in code means |
-	apart  bool   // the first block comes after an empty line in the source
+	apart  bool   // an empty line in the source precedes the first block
 }
 
 // topLevel writes one block at the top level of the document. The result depends only on the block and on whether an
@@ -141,8 +140,8 @@ func (r *renderer) quote(n ast.Node) {
 	r.out.end()
 }
 
-// fenced writes a fenced code block. Of the text after the fence, the first word is the language, and the rest is
-// written above the code.
+// fenced writes a fenced code block. The first word after the fence is the language of the code. fenced writes the
+// other words above the code.
 func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	const longestLanguage = 32
 	language, rest := "", ""
@@ -155,7 +154,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	}
 	code := linesOf(n, r.source)
 	if IsBlank(code) {
-		language, rest = "", language+" "+rest // without code, the language must be shown as text
+		language, rest = "", language+" "+rest // without code, show the language as text
 	}
 	if rest = strings.TrimSpace(rest); rest != "" {
 		r.out.write(rest)
@@ -176,7 +175,8 @@ func (r *renderer) pre(language, code string) {
 	r.out.raw(Pre, language, code)
 }
 
-// ownLine starts a new line. If the current line contains only indentation, ownLine removes that instead.
+// ownLine starts a new line, unless the current line contains only indentation. In that case, ownLine removes the
+// indentation.
 func (r *renderer) ownLine() {
 	from := bytes.LastIndexByte(r.out.buf, '\n') + 1
 	if from <= r.out.start {
@@ -217,8 +217,8 @@ func (r *renderer) list(n *ast.List) {
 	}
 }
 
-// numberAfter returns the number of a list item that follows an item with the number last. It is the number in the
-// source, unless that is not greater than last.
+// numberAfter returns the number of a list item that follows an item with the number last. This is the number in the
+// source, but at least last+1.
 func numberAfter(last int, item ast.Node) int {
 	written, _ := item.Attribute(numberAttribute)
 	number, _ := written.(int)

@@ -12,11 +12,11 @@ import (
 // Limits for malicious input, which could otherwise make goldmark extremely slow. Markup beyond a limit is treated as
 // text. The limits apply to each paragraph, heading or table cell, so that Stream and Markdown give the same result.
 const (
-	maxDepth      = 24  // quotes and lists inside each other
-	maxDelimiters = 512 // runs of * _ ~
-	maxBrackets   = 512 // [ and ]
-	maxTags       = 256 // <
-	maxRun        = 8   // * _ or ~ in a row
+	maxDepth      = 24  // nested quotes and lists
+	maxDelimiters = 512 // sequences of * _ or ~
+	maxBrackets   = 512 // characters [ and ]
+	maxTags       = 256 // characters <
+	maxRun        = 8   // length of a sequence of * _ or ~
 )
 
 // newParser returns a parser for CommonMark with tables, strikethrough and task lists, except for:
@@ -49,7 +49,8 @@ func newParser() parser.Parser {
 	)
 }
 
-// shallow wraps the parser of quotes or lists. It limits their nesting to maxDepth; deeper markers become text.
+// shallow wraps the parser of quotes or lists. It limits their nesting to maxDepth. Deeper quotes and lists become
+// text.
 type shallow struct{ parser.BlockParser }
 
 func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
@@ -92,7 +93,7 @@ func (n numbered) Open(parent ast.Node, reader text.Reader, pc parser.Context) (
 // goldmark would be slow for them.
 type links struct{ parser.InlineParser }
 
-// maxAddress is the maximum length in bytes. Telegram accepts no address that is as long.
+// maxAddress is the maximum length of an address in bytes. Telegram accepts only shorter ones.
 const maxAddress = 4 << 10
 
 func (l links) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {

@@ -42,9 +42,9 @@ func DiffCount(diff string) string {
 	return fmt.Sprintf(" +%d −%d", added, removed)
 }
 
-// DiffText makes the unified diff of a file readable for users. It replaces the line before each hunk by its position
-// in words, and removes headings that contain only the name of the file. path is that name. DiffText returns diff
-// unchanged if it is not a unified diff.
+// DiffText makes the unified diff of a file readable for users. It replaces the line before each hunk by the position
+// of the hunk in words. It removes headings that contain only the name of the file. The parameter path is that name.
+// DiffText returns diff unchanged if it is not a unified diff.
 func DiffText(p lang.Printer, path, diff string) string {
 	if !strings.HasPrefix(diff, "@@ ") && !strings.Contains(diff, "\n@@ ") {
 		return diff
@@ -71,7 +71,8 @@ func DiffText(p lang.Printer, path, diff string) string {
 	return out.String()
 }
 
-// hunk is parsed from a line such as "@@ -1,3 +4,5 @@ func main()". It also counts how many lines of the hunk are left.
+// hunk is parsed from a line such as "@@ -1,3 +4,5 @@ func main()". Its fields old and now count the lines of the hunk
+// that were not consumed yet.
 type hunk struct {
 	old, now int
 	first    int
@@ -106,8 +107,8 @@ func lineRange(text, sign string) (first, lines int, ok bool) {
 	return first, lines, signed && err == nil && countErr == nil
 }
 
-// consume reports whether line is a part of the hunk, and counts it. An empty line is an unchanged empty line that lost
-// its leading space.
+// consume reports whether line is the next line of the hunk, and counts it. An empty line is accepted as an unchanged
+// empty line that lost its leading space.
 func (s *hunk) consume(line string) bool {
 	switch {
 	case line[0] == '+' && s.now > 0:
@@ -136,7 +137,7 @@ func (s *hunk) where(p lang.Printer) string {
 // headingOf reports whether a line before the first hunk contains nothing but the name of the file.
 func headingOf(line, path string) bool {
 	is := func(name string) bool {
-		_, bare, _ := strings.Cut(name, "/") // path without a/ and b/
+		_, bare, _ := strings.Cut(name, "/") // name without a/ or b/
 		return name == "/dev/null" || name == path || bare == path
 	}
 	for _, mark := range []string{"--- ", "+++ "} {

@@ -26,7 +26,7 @@ func ShortLine(s string, limit int) string { return ShortenPlain(OneLine(s), lim
 // OneLine returns s on one line. Each sequence of white space becomes one space.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Cut returns the first limit characters of s, followed by " […]" if that is not all.
+// Cut returns the first limit characters of s. If s is longer, Cut appends " […]".
 func Cut(s string, limit int) string {
 	n := 0
 	for i := range s {
@@ -37,7 +37,7 @@ func Cut(s string, limit int) string {
 	return s
 }
 
-// LastLines returns the end of a text, at most about limit UTF-16 units. If possible, it starts at the beginning of a
+// LastLines returns the end of a text, at most limit UTF-16 units. If possible, the result starts at the beginning of a
 // line.
 func LastLines(text string, limit int) string {
 	runes := []rune(text)
@@ -61,8 +61,8 @@ func ForeignRepository(p lang.Printer, dir string) string {
 	return p.Text("common.foreign-repository", dir, "'"+strings.ReplaceAll(dir, "'", `'\''`)+"'")
 }
 
-// Revealed makes all characters of s visible. It replaces characters that are invisible, look like a space or change
-// how others look by escapes such as \u200b. Users can thus see exactly what they approve.
+// Revealed makes all characters of s visible, so that users can see exactly what they approve. It replaces characters
+// by escapes such as \u200b if they are invisible, look like a space, or change how other characters look.
 func Revealed(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {

@@ -25,7 +25,7 @@ const (
 	QuoteOf   BlockKind = "blockquote" // contains Blocks
 	List      BlockKind = "list"
 	TableOf   BlockKind = "table"   // contains Rows
-	Details   BlockKind = "details" // users can unfold it; Text is always visible
+	Details   BlockKind = "details" // shows Text; users can unfold it to see Blocks
 )
 
 // Block is a part of a rich message, such as a paragraph or a table.
@@ -85,7 +85,7 @@ func Lay(t Text) []Block {
 			out = append(out, Block{Kind: kind, Text: part, Language: language})
 		}
 	}
-	rest := t.Entities // entities that end after the current position
+	rest := t.Entities // entities that end after the cursor
 	for _, e := range t.Entities {
 		if e.Offset < at.units || e.Kind != Pre && !e.Kind.quote() {
 			continue
@@ -104,18 +104,17 @@ func Lay(t Text) []Block {
 	return out
 }
 
-// trimLines removes empty lines from the start and end of t.
 func trimLines(t Text) Text {
 	from := len(t.Text) - len(strings.TrimLeft(t.Text, "\n"))
 	return Slice(t, from, Len(strings.TrimRight(t.Text, "\n")))
 }
 
-// Fold returns a block that shows summary. It unfolds to inside when a user taps it.
+// Fold returns a block that shows summary. When a user taps the block, it also shows inside.
 func Fold(summary Text, inside ...Block) Block {
 	return Block{Kind: Details, Text: summary, Blocks: inside}
 }
 
-// extent is the size of a block as Telegram limits it.
+// extent is the size of a block, in the two units that Telegram limits.
 type extent struct{ units, blocks int }
 
 func (s extent) within(limit extent) bool { return s.units <= limit.units && s.blocks <= limit.blocks }
@@ -148,8 +147,8 @@ func sizeOf(blocks []Block) (s extent) {
 }
 
 // FitBlocks makes blocks fit into one rich message. First, it removes the content of Details blocks, beginning with the
-// first one, until the rest fits. If the message is still too large, FitBlocks replaces its middle by the block left
-// and returns cut = true.
+// first one, until the rest fits. If the message is still too large, FitBlocks omits its middle, puts the block left in
+// that place, and returns cut = true.
 func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 	limit := extent{RichLimit, RichBlocks}
 	total := sizeOf(blocks)
@@ -212,11 +211,11 @@ func (b Block) head(room extent) []Block {
 	return []Block{b}
 }
 
-// fitting returns the first parts (list items or rows) that fit into room. It adds their sizes to s. of returns the
-// size of a part plus one block.
-func fitting[P any](parts []P, s *extent, room extent, of func(P) extent) []P {
+// fitting returns the first parts (list items or rows) that fit into room, and adds their sizes to s. The function
+// sizeOfPart returns the size of a block that contains a single part.
+func fitting[P any](parts []P, s *extent, room extent, sizeOfPart func(P) extent) []P {
 	for i, p := range parts {
-		part := of(p)
+		part := sizeOfPart(p)
 		part.blocks--
 		if s.add(part); !s.within(room) {
 			return parts[:i]
@@ -240,7 +239,7 @@ func tailOf(blocks []Block, room extent) []Block {
 	if from == 0 || room.blocks < 1 || sizeOf(out).units > RichLimit/16 {
 		return out
 	}
-	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // use the end of a single long block
+	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // a long block does not fit, so use its end
 		n := Len(b.Text.Text)
 		b.Text = Slice(b.Text, n-room.units, n)
 		if line := strings.IndexByte(b.Text.Text, '\n'); line >= 0 && line < len(b.Text.Text)/2 {

@@ -18,7 +18,7 @@ func Source(t Text) string {
 	s := source{units: utf16.Encode([]rune(t.Text))}
 	from := 0
 	for _, e := range s.valid(t.Entities, Kind.quote) {
-		if e.Offset < from { // a nested quote
+		if e.Offset < from { // a quote inside another quote
 			continue
 		}
 		s.write(t.Entities, from, e.Offset)
@@ -29,16 +29,16 @@ func Source(t Text) string {
 	return s.String()
 }
 
-// source builds the Markdown of a text.
 type source struct {
 	strings.Builder
 	units []uint16
 	open  []Entity // styles that are open at the moment, outermost first
 }
 
-// valid returns the entities for whose kind of returns true, sorted by offset and outermost first. It limits them to
-// the text and removes white space at their edges. It omits those that are empty then.
-func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
+// valid returns the entities of those kinds for which the function accepts returns true. They are sorted by offset,
+// outermost first. valid limits them to the text and removes white space at their edges. It omits entities that are
+// empty then.
+func (s *source) valid(all []Entity, accepts func(Kind) bool) (some []Entity) {
 	for _, e := range all {
 		from, to := s.place(e.Offset), s.place(e.End())
 		for !e.Kind.keepsIndent() && from < to && unicode.IsSpace(rune(s.units[from])) {
@@ -47,7 +47,7 @@ func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
 		for !e.Kind.raw() && from < to && unicode.IsSpace(rune(s.units[to-1])) {
 			to--
 		}
-		if e.Offset, e.Length = from, to-from; of(e.Kind) && e.Length > 0 {
+		if e.Offset, e.Length = from, to-from; accepts(e.Kind) && e.Length > 0 {
 			some = append(some, e)
 		}
 	}
@@ -55,7 +55,7 @@ func (s *source) valid(all []Entity, of func(Kind) bool) (some []Entity) {
 	return some
 }
 
-// place moves an offset into the text, and to the end of a surrogate pair if it is inside one.
+// place limits an offset to the text. If the offset is inside a surrogate pair, place returns the end of the pair.
 func (s *source) place(at int) int {
 	at = min(max(at, 0), len(s.units))
 	if at > 0 && at < len(s.units) &&
@@ -94,11 +94,10 @@ func (s *source) ownLine() {
 	}
 }
 
-// write writes the text between two offsets, with the delimiters of styles, links and code.
 func (s *source) write(all []Entity, from, to int) {
 	styles, raw := s.valid(all, func(k Kind) bool { return k == Link || marks[k] != "" }), s.valid(all, Kind.raw)
 	end := 0
-	raw = slices.DeleteFunc(raw, func(e Entity) bool { // nested code
+	raw = slices.DeleteFunc(raw, func(e Entity) bool { // code inside other code
 		inside := e.Offset < end
 		if !inside {
 			end = e.End()
@@ -131,7 +130,6 @@ func (s *source) write(all []Entity, from, to int) {
 	s.change(nil)
 }
 
-// marks contains the Markdown delimiter of each style.
 var marks = map[Kind]string{Bold: "**", Italic: "*", Strikethrough: "~~"}
 
 var (
@@ -139,7 +137,7 @@ var (
 	addresses = strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A", " ", "%20")
 )
 
-// change closes and opens styles so that exactly those in want are open.
+// change closes and opens styles. After that, exactly the styles in want are open.
 func (s *source) change(want []Entity) {
 	same := 0
 	for same < min(len(want), len(s.open)) && want[same] == s.open[same] {

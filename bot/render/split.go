@@ -8,20 +8,20 @@ import (
 // Part is one message of a split text.
 type Part struct {
 	Text
-	Gap string // white space between this part and the next, which neither contains
+	Gap string // white space between this part and the next; neither part contains it
 }
 
-// MaxEntities is the maximum number of entities in one message. Telegram drops further ones.
+// MaxEntities is the maximum number of entities in one message. Telegram drops all others.
 const MaxEntities = 100
 
 // maxAttributes is the maximum total length of addresses and languages in one part, in bytes. It keeps every request
 // below Telegram's limit of 32768 bytes.
 const maxAttributes = 8 << 10
 
-// Split cuts t into parts of at most limit UTF-16 units, or 16 if limit is less. Each part is a valid message: it is
-// not empty, and it has no white space at its edges, except for the indentation of code.
+// Split cuts t into parts of at most limit UTF-16 units. A limit below 16 counts as 16. Each part is a valid message:
+// it is not empty, and it has no white space at its edges, except for the indentation of code.
 //
-// Split cuts at the end of a paragraph if the part is long enough then. Otherwise it cuts at the end of a line, a
+// Split cuts at the end of a paragraph if that makes the part long enough. Otherwise it cuts at the end of a line, a
 // sentence or a word. It cuts inside a word only if the word is almost as long as a whole part. It avoids cutting
 // inside a visible character. A cut entity continues in the next part. Split starts another part earlier if a message
 // cannot hold all entities; see Carried.
@@ -38,7 +38,7 @@ func Split(t Text, limit int) (parts []Part) {
 	return parts
 }
 
-// splitter splits a text from its start. entities contains only those that end after the cursor.
+// splitter splits a text from its start. The field entities contains only those that end after the cursor.
 type splitter struct {
 	cursor
 	entities []Entity
@@ -46,8 +46,8 @@ type splitter struct {
 	visible  int // UTF-16 units from the cursor to the first visible character; less than limit
 }
 
-// skip moves the cursor past white space and returns that. It stops before the indentation of code, unless that is
-// longer than half a part.
+// skip moves the cursor past white space, and returns the white space. It stops before the indentation of code, unless
+// the indentation is longer than half a part.
 func (s *splitter) skip() string {
 	rest := s.text[s.bytes:]
 	n := strings.IndexFunc(rest, func(r rune) bool { return !blank(r) })
@@ -75,14 +75,14 @@ func (s *splitter) skip() string {
 	return s.text[from:at.bytes]
 }
 
-// pass drops entities that end at or before unit.
+// pass drops entities that end at or before the offset unit.
 func (s *splitter) pass(unit int) {
 	for len(s.entities) > 0 && s.entities[0].End() <= unit {
 		s.entities = s.entities[1:]
 	}
 }
 
-// codeAt returns the code entity that contains unit. unit must not be before the cursor.
+// codeAt returns the code entity that contains the offset unit. The offset must not be before the cursor.
 func (s *splitter) codeAt(unit int) (Entity, bool) {
 	for _, e := range s.entities {
 		if e.Offset > unit {
@@ -95,7 +95,6 @@ func (s *splitter) codeAt(unit int) (Entity, bool) {
 	return Entity{}, false
 }
 
-// next returns the next part and moves the cursor past it.
 func (s *splitter) next() Text {
 	window := s.window(s.limit)
 	if limit := s.budget(); limit < Len(window) {
@@ -126,8 +125,8 @@ func (s *splitter) window(units int) string {
 	return s.text[s.bytes:w.bytes]
 }
 
-// budget returns the maximum length of the next part in UTF-16 units. It is less than the limit if a message cannot
-// hold all entities.
+// budget returns the maximum length of the next part in UTF-16 units. It is less than s.limit if a message cannot hold
+// all entities of such a part.
 func (s *splitter) budget() int {
 	var l load
 	for _, e := range s.entities {
@@ -141,7 +140,7 @@ func (s *splitter) budget() int {
 	return s.limit
 }
 
-// load counts the entities of a message.
+// load is the number of entities in a message, and the total length of their attributes.
 type load struct{ count, bytes int }
 
 // add counts e, and reports whether one message can hold all entities counted so far.

@@ -26,14 +26,14 @@ type Stream struct {
 	most   int   // maximum length of a block in bytes; 0: maxBlock
 }
 
-// mark is a position in the source at which a top-level block starts. The blocks before it can no longer change.
+// mark is the start of a top-level block in the source. The blocks before it can no longer change.
 type mark struct {
-	source int // start of the block
-	proof  int // end of the block's first line; the mark is valid while the source contains it
-	bytes  int // length of done at this position
+	source int
+	proof  int // end of the block's first line; if Retract removes that line, the mark is invalid
+	bytes  int
 	units  int
 	ents   int
-	rest   *rest // not nil if the block is the rest of a longer one
+	rest   *rest // not nil if the block is the second part of a longer one
 }
 
 // rest describes the second part of a block that was longer than maxBlock.
@@ -92,7 +92,7 @@ func (s *Stream) last() mark {
 	return s.marks[len(s.marks)-1]
 }
 
-// render renders the source after the last mark. It adds marks for blocks that can no longer change.
+// render renders the source after the last mark. If blocks there can no longer change, it adds marks after them.
 func (s *Stream) render() Text {
 	most := cmp.Or(s.most, maxBlock)
 	for len(s.source)-s.last().source > most {
@@ -105,11 +105,11 @@ func (s *Stream) render() Text {
 	return s.joined(r)
 }
 
-// advance parses after, which starts at the last mark. If it contains blocks that can no longer change, advance adds a
-// mark after them and returns true. r contains the rendering of the text after the last mark.
-func (s *Stream) advance(after []byte) (r *renderer, found bool) {
-	from, fence := s.last().source, s.fence(after)
-	raw := append([]byte(fence), after...)
+// advance parses tail, which is the source after the last mark. If blocks in it can no longer change, advance adds a
+// mark after them and returns true. The result r contains the rendering of the text after the last mark.
+func (s *Stream) advance(tail []byte) (r *renderer, found bool) {
+	from, fence := s.last().source, s.fence(tail)
+	raw := append([]byte(fence), tail...)
 	clean := []byte(cleanSource(string(raw)))
 	doc := parse(clean, s.FileMarks)
 	final := s.finalBlock(doc, clean)
@@ -131,28 +131,29 @@ func (s *Stream) advance(after []byte) (r *renderer, found bool) {
 	return r, final != nil
 }
 
-// fence returns the line that advance must put before after, because after continues a code block that was split. It
-// returns "" if that is not the case.
-func (s *Stream) fence(after []byte) string {
-	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(after)) > 0 {
+// fence returns the first line of a code block if tail continues that block. advance must put the line before tail. If
+// tail continues no code block, fence returns "".
+func (s *Stream) fence(tail []byte) string {
+	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(tail)) > 0 {
 		return rest.fence
 	}
 	return ""
 }
 
-// divide splits a block that is longer than maxBlock, if possible at the end of a line or word. after is its beginning.
-// The result must depend only on the source, not on the pieces in which Append received it.
-func (s *Stream) divide(after []byte) {
-	next := mark{source: s.last().source, proof: s.last().source + len(after) + 1}
-	part, seam := after, ""
+// divide splits a block that is longer than maxBlock, if possible at the end of a line or word. The parameter head is
+// the beginning of the block. The result must depend only on the source, not on the pieces in which Append received the
+// source.
+func (s *Stream) divide(head []byte) {
+	next := mark{source: s.last().source, proof: s.last().source + len(head) + 1}
+	part, seam := head, ""
 	for _, gap := range []string{"\n", " "} {
-		if at := bytes.LastIndex(after, []byte(gap)); at > len(after)/2 {
-			part, seam = after[:at+1], gap
+		if at := bytes.LastIndex(head, []byte(gap)); at > len(head)/2 {
+			part, seam = head[:at+1], gap
 			break
 		}
 	}
 	if seam == "" {
-		part = wholeRunes(after)
+		part = wholeRunes(head)
 	}
 	clean := []byte(cleanSource(s.fence(part) + string(part)))
 	doc := parse(clean, s.FileMarks)
@@ -190,9 +191,9 @@ func openFence(doc ast.Node, source []byte) string {
 	return string(line[:bytes.IndexByte(line, '\n')+1])
 }
 
-// finalBlock returns the last top-level block whose start can no longer change. This is the case if its first line is
-// complete and the line before it is blank. The blocks before it cannot change either. It returns nil if there are none
-// before it.
+// finalBlock returns the last top-level block whose start can no longer change, because its first line is complete and
+// the line before it is blank. The blocks before it cannot change either. finalBlock returns nil if no block is before
+// it.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())
@@ -215,7 +216,7 @@ func (s *Stream) keep(r *renderer) {
 	s.units += len(gap) + r.out.units
 }
 
-// gap returns the white space between the kept blocks and those of r.
+// gap returns the white space between the blocks that can no longer change and the blocks of r.
 func (s *Stream) gap(r *renderer) string {
 	switch {
 	case len(s.done) == 0:
@@ -228,7 +229,7 @@ func (s *Stream) gap(r *renderer) string {
 	return "\n"
 }
 
-// joined returns the kept blocks followed by those of r.
+// joined returns the blocks that can no longer change, followed by the blocks of r.
 func (s *Stream) joined(r *renderer) Text {
 	t := r.out.blocks()
 	gap := s.gap(r)
@@ -246,7 +247,8 @@ func appendMoved(es, more []Entity, by int) []Entity {
 	return es
 }
 
-// rawOffset converts the offset of a line in clean to its offset in raw. clean must be the result of cleanSource(raw).
+// rawOffset converts pos, the start of a line in clean, to the offset of that line in raw. clean must be the result of
+// cleanSource(raw).
 func rawOffset(raw, clean []byte, pos int) int {
 	if len(raw) == len(clean) && bytes.Equal(raw, clean) {
 		return pos

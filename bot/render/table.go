@@ -13,7 +13,8 @@ import (
 // header; tables does not.
 type tables struct{}
 
-// table is a block in the syntax tree. Its children are rows, and their children are cells with inline content.
+// table is a block in the syntax tree. Its children are rows. The children of a row are cells, which have inline
+// content.
 type table struct {
 	ast.BaseBlock
 	align []align
@@ -69,7 +70,7 @@ func (tables) Transform(node *ast.Paragraph, reader text.Reader, _ parser.Contex
 	}
 }
 
-// replaceTail replaces all lines of p after the first n by t.
+// replaceTail keeps the first n lines of the paragraph p, and replaces all other lines by the table t.
 func replaceTail(p *ast.Paragraph, t *table, n int, source []byte) {
 	p.Parent().InsertAfter(p.Parent(), p, t)
 	if n == 0 {
@@ -158,7 +159,6 @@ func (r *renderer) table(t *table) {
 	r.records(rows)
 }
 
-// cells returns the rendered cells of a table, by row.
 func (r *renderer) cells(t *table) [][]Text {
 	var rows [][]Text
 	for row := t.FirstChild(); row != nil; row = row.NextSibling() {

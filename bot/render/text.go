@@ -74,7 +74,7 @@ func Concat(texts ...Text) Text {
 // Slot is a placeholder in a string that Filled replaces by a formatted text.
 const Slot = "\uFFFC"
 
-// Filled returns s without formatting. It replaces the first Slot by t.
+// Filled returns s without formatting, and with t in place of the first Slot.
 func Filled(s string, t Text) Text {
 	before, after, _ := strings.Cut(s, Slot)
 	return Concat(Plain(before), t, Plain(after))
@@ -90,7 +90,8 @@ func Slice(t Text, from, to int) Text {
 	return Text{Text: s, Entities: clip(t.Entities, s, start, c.units)}
 }
 
-// clip returns the parts of es between two offsets, relative to start. s is the text between these offsets.
+// clip returns the parts of the entities es between two offsets. s is the text between these offsets. The results have
+// offsets relative to the start of s.
 func clip(es []Entity, s string, start, end int) []Entity {
 	var out []Entity
 	at := cursor{text: s}
@@ -113,8 +114,8 @@ func clip(es []Entity, s string, start, end int) []Entity {
 	return out
 }
 
-// tighten excludes white space at the edges of an entity, because Telegram would do so. s is the text of e. It returns
-// false if s consists of white space only.
+// tighten excludes white space at the edges of an entity, because Telegram excludes it too. s is the text of the
+// entity. tighten returns false if s consists of white space only.
 func tighten(e Entity, s string) (Entity, bool) {
 	n := len(s)
 	for n > 0 && trimmed(s[n-1]) {

@@ -19,7 +19,6 @@ func ownTools() map[string]lang.Key {
 	}
 }
 
-// kinds returns the displayed names of common kinds of tools.
 func kinds() map[string]lang.Key {
 	return map[string]lang.Key{
 		"shell": "tool.shell", "read": "tool.read", "edit": "tool.edit", "search": "tool.search", "web": "tool.web",
@@ -32,7 +31,7 @@ func ToolName(p lang.Printer, name string) string {
 	if key, own := ownTools()[cli.OwnTool(name)]; own {
 		return p.Text(key)
 	}
-	switch name { // different agents' tools for the same purpose
+	switch name { // agents have different names for the same tool
 	case "AskUserQuestion", "ask_user_question", "ask_user", "request_user_input":
 		return p.Text("tool.ask-user")
 	case "ExitPlanMode", "exit_plan_mode":
@@ -50,7 +49,7 @@ func ToolName(p lang.Printer, name string) string {
 	return name
 }
 
-// Rule returns a permission rule in words for users, such as a command, or a tool with what it is allowed to do.
+// Rule returns a permission rule in words for users. This is a command, or a tool and what the rule allows it to do.
 func Rule(p lang.Printer, text string) string {
 	tool, what, about := strings.Cut(strings.TrimSuffix(text, ")"), "(")
 	if !about || !strings.HasSuffix(text, ")") {

@@ -23,7 +23,7 @@ import (
 type API struct {
 	base   string // without a trailing slash
 	token  string
-	files  string // for a self-hosted server with --local: directory with its files; otherwise empty
+	files  string // directory with the files of a self-hosted server with --local; otherwise empty
 	client *http.Client
 }
 
@@ -46,7 +46,8 @@ func (e *AnswerError) Error() string {
 // bodyLimit is the maximum size of a response in bytes. 100 large updates are much smaller.
 const bodyLimit = 32 << 20
 
-// Call makes a request. It sends params as JSON, and decodes the result into the pointer result, which may be nil.
+// Call makes a request. It sends params as JSON. It decodes the result into the variable to which the parameter result
+// points, unless result is nil.
 func (a *API) Call(ctx context.Context, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -73,7 +74,8 @@ func (a *API) Call(ctx context.Context, method string, params, result any) error
 	return decodeAnswer(method, resp.StatusCode, data, result)
 }
 
-// decodeAnswer decodes the result of a response into the pointer result, which may be nil.
+// decodeAnswer decodes the result of a response into the variable to which the parameter result points, unless result
+// is nil.
 func decodeAnswer(method string, status int, data []byte, result any) error {
 	answer := struct {
 		OK          bool   `json:"ok"`

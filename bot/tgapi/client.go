@@ -103,7 +103,7 @@ func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 // Typing shows "typing…" in a chat for a few seconds. Idempotent.
 func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) error {
 	return call(ctx, c, "sendChatAction", c.api.SendChatAction, &telegram.SendChatActionParams{
-		// Unlike messages, it needs the ID of the General topic of a group.
+		// For the General topic of a group, this request needs the ID of the topic. Requests that send messages do not.
 		ChatID: to.Chat, MessageThreadID: to.Topic, Action: models.ChatActionTyping,
 	})
 }
@@ -163,7 +163,8 @@ func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, m
 	return t.message, nil
 }
 
-// faultOfCall returns the fault of a request that failed. caller is the context of the caller, without the timeout.
+// faultOfCall returns the fault of a request that failed. The parameter caller is the context of the caller. It does
+// not include the timeout of the request.
 func faultOfCall(caller context.Context, t *trace) Fault {
 	switch {
 	case !t.tried:
@@ -220,8 +221,8 @@ func entities(in []render.Entity) []models.MessageEntity {
 	return out
 }
 
-// markup returns the buttons in the library's format. For no buttons, it must return an untyped nil: the library would
-// send a typed nil as "null", which Telegram rejects.
+// markup returns the buttons in the library's format. If there are no buttons, it must return an untyped nil: the
+// library would send a typed nil as "null", which Telegram rejects.
 func markup(k Keyboard) models.ReplyMarkup {
 	if len(k) == 0 {
 		return nil

@@ -35,7 +35,7 @@ const (
 	NotSent      FaultKind = "not-sent" // the request did not reach the server, so a retry is safe
 	UnknownFault FaultKind = "unknown"  // there was no response, so the request may have had an effect
 	Cancelled    FaultKind = "cancelled"
-	OtherFault   FaultKind = "other" // not an error of a Client
+	OtherFault   FaultKind = "other" // the error does not come from a Client
 )
 
 // Fault describes why a request failed. Description comes from Telegram; it is empty if there was no response.
@@ -105,8 +105,8 @@ func classifyReply(status int, r reply) Fault {
 	return f
 }
 
-// classifyPage returns the fault for a response that did not come from the Bot API but from a gateway in between. The
-// gateway may have forwarded the request, so the request may have had an effect.
+// classifyPage returns the fault for a response that comes from a gateway between ductor and the Bot API. The gateway
+// may have forwarded the request, so the request may have had an effect.
 func classifyPage(status int) Fault {
 	f := classifyReply(status, reply{Description: http.StatusText(status)})
 	if f.Kind == ServerFault && status != http.StatusServiceUnavailable {
@@ -174,8 +174,9 @@ var badRequests = []struct {
 	{"text is too long", TooLong},
 }
 
-// NewCallError returns the error of a request to method with the given fault. cause may be nil; it can be unwrapped
-// only if it is a context error. The text of the error has at most 400 bytes, and scrub removes secrets from it.
+// NewCallError returns the error of a request to method with the given fault. The parameter cause may be nil. The
+// result wraps cause only if cause is a context error. The text of the error has at most 400 bytes, and scrub removes
+// secrets from it.
 func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallError {
 	text := f.Description
 	if text == "" && cause != nil {

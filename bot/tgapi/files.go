@@ -28,7 +28,7 @@ type Files struct {
 type File struct {
 	Name    string
 	Content io.Reader
-	Plain   string // text to send instead of Content; secrets are removed from it
+	Plain   string // text to send if Content is nil; secrets are removed from it
 	Size    int64  // length of Content in bytes
 	Picture bool   // send as a picture, not as a document
 	Caption string // for files of an album, except the first

@@ -20,8 +20,8 @@ type Keyboard [][]Button
 // DataLimit is Telegram's maximum length of a button's data, in bytes.
 const DataLimit = 64
 
-// ButtonData returns data for a button. action selects the handler, which gets what. ButtonData returns false if the
-// data is too long.
+// ButtonData returns the data of a button. The parameter action selects a handler, and what is passed to that handler.
+// ButtonData returns false if the data is too long.
 func ButtonData(action, what string) (string, bool) {
 	data := action + ":" + what
 	return data, len(data) <= DataLimit
@@ -46,7 +46,7 @@ func ButtonNumber(s string) (int, bool) {
 }
 
 // rowColumns is how many columns of text a phone shows in one row of buttons. Telegram makes all buttons of a row
-// equally wide, and cuts longer texts. buttonColumns is the width of a button's edges.
+// equally wide, and cuts texts that are too long. buttonColumns is the width of the edges of a button.
 const (
 	rowColumns    = 42
 	buttonColumns = 2

@@ -34,16 +34,16 @@ func (n *ChatNames) User(id orchestrator.PersonID) string {
 	return render.ShortLine(text, 60)
 }
 
-// Where returns a description of the conversation of, such as "in the group Family". The description is meant for users
-// who are in the conversation reader.
-func (n *ChatNames) Where(p lang.Printer, reader, of orchestrator.ConversationID) string {
-	title, known := n.titles.Load(of.Chat)
+// Where describes a conversation, for example "in the group Family". The description is meant for users who are in the
+// conversation reader.
+func (n *ChatNames) Where(p lang.Printer, reader, conversation orchestrator.ConversationID) string {
+	title, known := n.titles.Load(conversation.Chat)
 	switch {
-	case of == reader:
+	case conversation == reader:
 		return p.Text("common.in-this-chat")
-	case of.Chat == reader.Chat:
-		return strings.TrimSpace(p.Text("common.in-another-topic") + " " + TopicLink(of))
-	case !of.Group():
+	case conversation.Chat == reader.Chat:
+		return strings.TrimSpace(p.Text("common.in-another-topic") + " " + TopicLink(conversation))
+	case !conversation.Group():
 		return p.Text("common.in-private-chat")
 	case known:
 		return p.Text("common.in-group", render.ShortLine(title.(string), 60))

@@ -16,7 +16,7 @@ type Page struct {
 type Answer struct {
 	Text      string                 // short text that Telegram shows after the press
 	Edit      Page                   // new content of the message with the button; no change if Text is empty
-	Formatted render.Text            // with formatting, in place of Edit.Text
+	Formatted render.Text            // content with formatting, in place of Edit.Text
 	Messages  []orchestrator.Message // messages to store in the transaction that marks the update as handled
 	Instead   *Button                // button that replaces the pressed one; may be nil
 }

@@ -106,7 +106,7 @@ func richText(t render.Text) models.RichText {
 	for i := 0; i < len(t.Entities); i++ {
 		e := t.Entities[i]
 		if e.Offset < at {
-			continue // contained in the previous entity
+			continue // e is inside the previous entity
 		}
 		plain(e.Offset)
 		inner := render.Slice(render.Text{Text: t.Text, Entities: t.Entities[i+1:]}, e.Offset, e.End())

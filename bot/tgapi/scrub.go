@@ -63,7 +63,7 @@ func (s *Scrubber) Text(t render.Text) render.Text {
 	for i, e := range t.Entities {
 		if clean := s.String(e.URL); clean != e.URL {
 			t.Entities = slices.Clone(t.Entities)
-			t.Entities[i].URL = strings.ReplaceAll(clean, secrets.Removed, "[secret]") // a URL without spaces
+			t.Entities[i].URL = strings.ReplaceAll(clean, secrets.Removed, "[secret]") // a URL must not contain spaces
 		}
 	}
 	return t

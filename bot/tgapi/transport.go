@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// NewTransport returns the HTTP transport for Telegram. proxy is a URL with the scheme http, https, socks5 or socks5h.
-// If it is empty, the environment variables for proxies apply. Connecting has a timeout; waiting for a response has
-// none, because of long polls.
+// NewTransport returns the HTTP transport for Telegram. The parameter proxy is a URL with the scheme http, https,
+// socks5 or socks5h. If it is empty, the environment variables for proxies apply. The transport limits the time for
+// connecting, but not the time for a response, because Telegram holds long polls.
 //
 // The transport uses HTTP/1.1 only. With HTTP/2, all requests would share one connection. If that connection broke
 // unnoticed, for example because the laptop slept, all requests would hang.
@@ -47,7 +47,7 @@ func NewTransport(proxy string) (*http.Transport, error) {
 		// This is shorter than the server's timeout. Otherwise a request might be sent on a connection that the server
 		// is closing, and it would be unknown whether the request had an effect.
 		IdleConnTimeout:    25 * time.Second,
-		DisableCompression: true, // answers are small
+		DisableCompression: true, // responses are small
 	}, nil
 }
 
@@ -115,8 +115,8 @@ func (w wire) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// read stores the content of a response, and returns the body for the library. If the request succeeded, that body has
-// no result, so that the library does not parse the message: only its ID is needed.
+// read stores the content of a response in t, and returns a body for the library. If the request succeeded, that body
+// contains no message. The library then parses none: ductor needs only the ID of the message.
 func (t *trace) read(status int, body []byte) []byte {
 	if id, ok := sentID(body); ok && status == http.StatusOK {
 		t.message = id
@@ -154,8 +154,8 @@ func sentID(body []byte) (id int, ok bool) {
 	return id, err == nil
 }
 
-// sentMessage is the ID of the message in a response, the first of an album, or the ID of a new topic. It is 0 for
-// other responses.
+// sentMessage is the ID of the message in a response, or of the first message of an album. If the response describes a
+// new topic, it is the ID of the topic. For all other responses, it is 0.
 type sentMessage int
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -14,7 +14,7 @@ type GroupMembers string
 
 // Values of GroupMembers. Any other value means ListedMembers.
 const (
-	ListedMembers GroupMembers = "listed" // only users whom Users knows
+	ListedMembers GroupMembers = "listed" // only users with a known role; see Users.RoleOf
 	AllMembers    GroupMembers = "all"    // all members; unknown users may only send prompts
 )
 
@@ -46,7 +46,7 @@ type Allow struct {
 	Policy func() Policy // returns the current settings
 }
 
-// Policy contains the settings for groups, and for which messages the bot reacts to.
+// Policy contains the settings that decide who may use the bot in groups, and which messages are prompts.
 type Policy struct {
 	AllowedGroups []int64      `toml:"allowed_groups"` // chat IDs
 	GroupMembers  GroupMembers `toml:"group_members" default:"listed" check:"listed|all"`
@@ -70,10 +70,11 @@ func (p Policy) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// permits reports whether a user may use the bot in a chat. as is the channel or group in whose name the message was
-// sent, or nil. Such messages are not permitted, because they do not say which user wrote them.
-func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
-	if from == nil || from.IsBot || as != nil {
+// permits reports whether a user may use the bot in a chat. If the message was sent in the name of a channel or group,
+// senderChat is that chat. permits returns false for such a message, because Telegram does not reveal the user who
+// wrote it.
+func (a Allow) permits(chat wireChat, from *wireUser, senderChat *wireChat) bool {
+	if from == nil || from.IsBot || senderChat != nil {
 		return false
 	}
 	listed := a.listed(orchestrator.PersonID(from.ID))
@@ -94,8 +95,8 @@ func (a Allow) moves(m *wireMessage) bool {
 	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().AllowedGroups, m.Chat.ID)
 }
 
-// joins reports whether an update comes from an unknown user who accepts an invitation with it. The update must be a
-// message "/start CODE" in a private chat. joins checks the form of the code before it asks the store.
+// joins reports whether an unknown user accepts an invitation with this update, and then registers the user. The update
+// must be a message "/start CODE" in a private chat. joins asks the store only if the code has a valid form.
 func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	m := w.Message
 	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" ||

@@ -18,13 +18,12 @@ type backoff struct {
 	jitter func(time.Duration) time.Duration
 }
 
-// next counts a failure and returns the pause before the next attempt.
 func (b *backoff) next() time.Duration {
 	b.tries++
 	return b.jitter(min(backoffBase<<min(b.tries-1, 6), maxBackoff))
 }
 
-// level returns the log level of the last failure. The first failure is often only a stale connection, so it is not a
+// level returns the log level for the last failure. The first failure is often only a stale connection, so it is not a
 // warning. After many failures in a row, only every eighth is a warning.
 func (b *backoff) level() slog.Level {
 	const each = 8

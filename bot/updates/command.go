@@ -24,8 +24,8 @@ var commandForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
 })
 
-// ParseCommand parses a command at the start of a text. It returns false if there is none. It also returns false for
-// "//name", because users write two slashes to send the agent a text that starts with a slash.
+// ParseCommand parses a command at the start of a text. It returns false if the text has none. It also returns false if
+// the text starts with two slashes: users write "//name" to send "/name" to the agent.
 func ParseCommand(text string) (Command, bool) {
 	m := commandForm().FindStringSubmatch(text)
 	if m == nil {
@@ -65,8 +65,8 @@ func (s CommandSpec) Allows(role orchestrator.UserRole) bool {
 	return s.Right == "" || role.May(s.Right)
 }
 
-// commandOf returns the command in a message. In a group, the command may follow the bot's name: "@our_bot /abort"
-// means "/abort@our_bot". The caption of a file counts as a command only if the command accepts a file.
+// commandOf returns the command in a message. In a group, the bot's name may stand before the command: "@our_bot
+// /abort" means "/abort@our_bot". The caption of a file counts as a command only if the command accepts a file.
 func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 	text, _ := m.textAndEntities()
 	c, ok := ParseCommand(text)
@@ -100,7 +100,7 @@ func isAbortWord(text string, words []string) bool {
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })
 }
 
-// Refusal returns the key of the text that tells a user with this role that they may not do something.
+// Refusal returns the key of a text for users with the given role. The text says that they may not use a command.
 func Refusal(role orchestrator.UserRole) lang.Key {
 	switch role {
 	case orchestrator.RoleMember:

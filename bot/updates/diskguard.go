@@ -10,7 +10,7 @@ import (
 )
 
 // diskGuard tells chats that ductor cannot handle their messages, because the disk with the database is full or broken.
-// It sends these notices without storing them first. Only the poller's goroutine uses it.
+// It cannot store these notices before it sends them. Only the poller's goroutine uses a diskGuard.
 type diskGuard struct {
 	journal  orchestrator.Inbox
 	concerns func(orchestrator.Update) (concern, bool)
@@ -21,12 +21,12 @@ type diskGuard struct {
 	log      *slog.Logger
 
 	state    orchestrator.DiskState
-	since    time.Time // when the disk entered the current state
+	since    time.Time
 	notified map[orchestrator.ConversationID]bool
 	answered map[int64]bool // IDs of updates with /status that were already answered
 }
 
-// concern says which conversation an update belongs to.
+// concern is what diskGuard needs to know about an update.
 type concern struct {
 	conversation orchestrator.ConversationID
 	status       bool // the update is the command /status
@@ -67,7 +67,6 @@ func (g *diskGuard) enter(ctx context.Context, state orchestrator.DiskState, why
 	g.notify(g.waiting(ctx)...)
 }
 
-// notifySenders sends notices to the senders of updates that could not be stored.
 func (g *diskGuard) notifySenders(updates []orchestrator.Update) {
 	for _, u := range updates {
 		c, ok := g.concerns(u)

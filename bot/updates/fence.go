@@ -9,9 +9,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// A prompt can contain text that the user did not write, such as a forwarded message. Such text is fenced so that the
-// agent can tell it from the user's own words: names are quoted, and every line of a text starts with "> ". No text can
-// break out of its fence.
+// A prompt can contain text that the user did not write, such as a forwarded message. The agent must be able to
+// distinguish such text from the user's own words. So ductor fences it: names are quoted, and every line of a text
+// starts with "> ". No text can break out of its fence.
 
 // namesLimit is the maximum length of a name in a prompt, in characters.
 const namesLimit = 64
@@ -33,7 +33,8 @@ func fencedText(text string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(lineEnds.Replace(text), "\n"), "\n", "\n> ")
 }
 
-// originOf says who wrote a message that its sender only forwarded. It returns "" if the sender wrote the message.
+// originOf names the author of a message that its sender did not write, such as a forwarded message. It returns "" if
+// the sender wrote the message.
 func originOf(m *wireMessage) string {
 	switch {
 	case m.Forwarded != nil:
@@ -44,8 +45,8 @@ func originOf(m *wireMessage) string {
 	return ""
 }
 
-// contextOf returns the lines before a prompt that say who wrote it, if not the sender, and that quote the message it
-// replies to. They are empty if there is neither.
+// contextOf returns lines for the start of a prompt. They name the author of the message if the sender did not write
+// it. They also quote the message to which the prompt replies, if any.
 func contextOf(m *wireMessage, me Identity) string {
 	var b strings.Builder
 	if origin := originOf(m); origin != "" {
@@ -69,7 +70,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	return b.String()
 }
 
-// memberLine returns a line before a prompt that tells the agent that the sender is an unknown member of the group.
+// memberLine returns a line for the start of a prompt that an unlisted member of a group has sent.
 func memberLine(m *wireMessage) string {
 	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
 }
@@ -80,8 +81,8 @@ const (
 	reportLimit = 16000 // from the report of a scheduled job
 )
 
-// subjectOf returns the lines before a prompt that quote the message of the bot to which it replies. It returns "" if
-// the agent does not need the quote, because the message is its own newest answer.
+// subjectOf returns lines for the start of a prompt that replies to a message of the bot. The lines quote that message.
+// subjectOf returns "" if the message is the agent's own newest answer, because the agent then needs no quote.
 func subjectOf(in *Message, s orchestrator.Subject) string {
 	text, limit, whom := in.sent.reply.words, quoteLimit, "you"
 	switch {
@@ -103,8 +104,8 @@ func subjectOf(in *Message, s orchestrator.Subject) string {
 	return "[In reply to " + whom + "]\n" + fencedText(render.Cut(text, limit)) + "\n\n"
 }
 
-// broughtFile, lostFile and broughtSpeech return lines before a prompt that replies to a message with a file or with
-// speech.
+// broughtFile, lostFile and broughtSpeech return lines for the start of a prompt that replies to a message with a file
+// or with speech.
 func broughtFile(name string) string {
 	return "[The file " + fencedName(name) + " is that of the message that this replies to]\n"
 }

@@ -25,8 +25,8 @@ type Finisher struct {
 
 // Sender sends messages from the database. *message.Messages implements it.
 type Sender interface {
-	// Follow calls arrived with the message's ID as soon as the message with the given key is in the chat. It does not
-	// call arrived after a restart of ductor.
+	// Follow calls the function arrived as soon as the message with the given key is in the chat. The parameter id is
+	// the ID of that message. After a restart of ductor, arrived is not called any more.
 	Follow(key string, arrived func(id int))
 	// Wake starts to send messages that were just stored.
 	Wake()
@@ -37,7 +37,7 @@ func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *F
 }
 
 // unfinished contains updates that could not be marked as handled because the disk was full or failed. The poller
-// handles them again when the disk works, unless an abort removes them before that.
+// handles them again when the disk works, unless an abort has removed them.
 type unfinished struct {
 	mu  sync.Mutex
 	all []undone
@@ -55,8 +55,8 @@ func (u *unfinished) add(updates []int64, prompt *Message) {
 	u.all = append(u.all, undone{updates, prompt})
 }
 
-// drop removes the prompts for which unwanted returns true. It returns the IDs of their updates, and the number of
-// prompts.
+// drop removes the prompts for which the function unwanted returns true. It returns the IDs of their updates, and the
+// number of prompts.
 func (u *unfinished) drop(unwanted func(*Message) bool) (updates []int64, prompts int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -88,17 +88,18 @@ func (u *unfinished) take() []int64 {
 	return ids
 }
 
-// finishPatience limits how long a write may take after its context was cancelled. It is not cancelled at once, so that
-// finished work is recorded.
+// finishPatience is the timeout for marking updates as handled. The write continues even if its context is cancelled,
+// so that finished work is recorded.
 const finishPatience = 10 * time.Second
 
-// Finish marks updates as handled and stores notices, both or neither. If it fails, it returns false, and ductor
+// Finish marks updates as handled and stores notices, in one transaction. If that fails, it returns false. ductor then
 // handles the updates again after a restart, or when a full disk has space again.
 func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool) {
 	return f.finish(ctx, nil, updates, notices...)
 }
 
-// finish implements Finish. prompt is the prompt that consists of the updates, or nil if they are no prompt.
+// finish implements Finish. If the updates are the messages of a prompt, the parameter prompt is that prompt. Otherwise
+// it is nil.
 func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
 	notices ...orchestrator.Message) (done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
@@ -117,7 +118,8 @@ func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
 	return true
 }
 
-// Forgetting returns a Finisher for updates that contain a secret. It erases their content from the database.
+// Forgetting returns a Finisher for updates that contain a secret. That Finisher erases the content of the updates from
+// the database.
 func (f *Finisher) Forgetting() *Finisher {
 	return &Finisher{journal: secretJournal{f.journal}, sender: f.sender, unfinished: f.unfinished, log: f.log}
 }
@@ -135,21 +137,22 @@ func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi
 	f.Tell(ctx, in.Conversation, in.Quote(), in.Updates(), text, k)
 }
 
-// answerPrompt is like Answer, but for a prompt that is not run. updates are the IDs of all its messages.
+// answerPrompt is like Answer, but for a prompt that will not run. A prompt can consist of several messages: the
+// parameter updates contains the IDs of all their updates.
 func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updates []int64, text string) {
 	f.finish(ctx, in, updates, refusal(in.Conversation, in.Quote(), text))
 }
 
-// refusal returns a notice that the user's message had no effect. It is a reply to the message replyTo, unless that is
-// 0. After a crash the notice may appear twice in the chat, because it must not get lost.
+// refusal returns a notice that the user's message had no effect. The notice replies to the message with the ID
+// replyTo, unless that is 0. It must not get lost, so it may appear twice in the chat after a crash.
 func refusal(to orchestrator.ConversationID, replyTo int, text string) orchestrator.Message {
 	return message.Compose(to, message.Content{
 		Text: render.Plain(text), ReplyTo: replyTo, Lifecycle: message.ResendIfUnknown,
 	})
 }
 
-// AnswerFollowed is like Answer, but calls arrived with the ID of the answer once it is in the chat; see Sender.Follow.
-// The caller uses the ID to edit the answer later.
+// AnswerFollowed is like Answer, but also calls the function arrived with the ID of the answer; see Sender.Follow. The
+// caller can use the ID to edit the answer later.
 func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard,
 	arrived func(id int)) {
 	m := message.Compose(in.Conversation, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: in.Quote()})
@@ -157,8 +160,8 @@ func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string,
 	f.Finish(ctx, in.Updates(), m)
 }
 
-// Tell marks updates as handled and sends a message to a conversation. The message is a reply to the message replyTo,
-// unless that is 0.
+// Tell marks updates as handled and sends a message to a conversation. The message replies to the message with the ID
+// replyTo, unless that is 0.
 func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string,
 	k tgapi.Keyboard) {
 	f.Finish(ctx, updates, message.Compose(id, message.Content{

@@ -21,11 +21,11 @@ import (
 type gate struct {
 	allow    Allow
 	me       Identity
-	tidy     func(chat int64, message int) // deletes the service message about a message that the bot pinned
+	tidy     func(chat int64, message int) // deletes Telegram's notice that the bot has pinned a message
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time          // messages before this time may have been handled already; zero: none
-	dropped  func(*wireMessage) // tells the chat that a message before lost is not handled
+	lost     time.Time          // when the database was lost: earlier messages may have been handled; zero: never
+	dropped  func(*wireMessage) // tells the chat that a message from before the loss is not handled
 	hide     HideFunc           // may be nil
 	log      *slog.Logger
 }
@@ -50,10 +50,10 @@ func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 func (g *gate) admits(w *wireUpdate) bool {
 	m := w.message()
 	if m == nil {
-		return false // for example a kind of update that ductor does not use
+		return false
 	}
 	from, as := m.From, m.SenderChat
-	if w.Callback != nil { // the message is the bot's, so the user who pressed its button counts
+	if w.Callback != nil { // the bot sent the message, so check the user who pressed its button
 		from, as = &w.Callback.From, nil
 	}
 	if g.allow.permits(m.Chat, from, as) || g.allow.moves(m) {
@@ -69,8 +69,9 @@ func (g *gate) admits(w *wireUpdate) bool {
 	return false
 }
 
-// moved transfers the conversations of an allowed group to the new ID that it has as a supergroup. It notifies the
-// bot's owner, because the bot ignores the supergroup until the owner adds the new ID to the allowed groups.
+// moved transfers the conversations of an allowed group that has become a supergroup, because a supergroup has a new
+// ID. It notifies the bot's owner: the bot ignores the supergroup until the owner adds the new ID to the allowed
+// groups.
 func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups",
 		"chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
@@ -98,9 +99,9 @@ func (g *gate) joins(w *wireUpdate) bool {
 	return g.allow.joins(ctx, w)
 }
 
-// strip prepares an update for storing. If the sender may not use the bot, it removes everything but the ID, so that
-// strangers cannot fill the disk. If the update reports that the bot pinned a message, strip also deletes that service
-// message from the chat.
+// strip returns the part of an update that ductor stores. If the sender may not use the bot, that is only the ID, so
+// that strangers cannot fill the disk. If the update is Telegram's notice that the bot has pinned a message, strip also
+// deletes the notice from the chat.
 //
 // After the database was lost, strip removes the content of messages that were sent before the loss, because ductor may
 // already have handled them. It notifies their senders.
@@ -129,8 +130,8 @@ type HideFunc func(in orchestrator.ConversationID, user orchestrator.PersonID, u
 // hiddenText replaces the text of a message for which HideFunc returned true.
 const hiddenText = "🔑 …"
 
-// hidden removes the text of a message from its update if HideFunc reports it as a secret. Otherwise it only masks
-// login tokens, which may also be in captions, edited messages and quoted messages.
+// hidden removes the text of a message from its update if HideFunc reports the text as a secret. Otherwise hidden only
+// masks login tokens, which may also be in captions, edited messages and quoted messages.
 func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update {
 	if m == nil || m.From == nil || m.Text == "" || g.hide == nil ||
 		!g.hide(conversationOf(m), orchestrator.PersonID(m.From.ID), u.ID, m.Text) {
@@ -160,8 +161,8 @@ const secretKey = "ductor_secret"
 // loginToken matches a token that `claude setup-token` created.
 var loginToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`sk-ant-oat[0-9]*-[\w-]{10,}`) })
 
-// masked replaces each character of a login token by one character. The length must stay the same, because Telegram
-// describes formatting by offsets.
+// masked replaces login tokens by dots. It does not change the length of the text, because Telegram describes
+// formatting by offsets.
 func masked(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte("sk-ant-oat")) {
 		return raw
@@ -176,8 +177,8 @@ type refusals struct {
 	log    *slog.Logger
 	now    func() time.Time
 	seen   map[refused]time.Time
-	last   time.Time // when the last line was logged
-	silent int       // number of updates since then that were not logged
+	last   time.Time
+	silent int // number of updates since then that were not logged
 }
 
 type refused struct{ chat, user int64 }

@@ -11,27 +11,27 @@ import (
 
 // Handler implements the commands and buttons of the bot. It also marks the updates that it handles as handled.
 type Handler interface {
-	// Command returns the command with the given name. If the name is unknown, it returns false, and a command that
-	// tells the user so.
+	// Command returns the command with the given name. If there is none, it returns false, and a command that answers
+	// with an error message.
 	Command(name string) (CommandSpec, bool)
 	// Press handles a button that a user pressed.
 	Press(ctx context.Context, p Press)
 	// Stop stops everything that runs in a conversation.
 	Stop(ctx context.Context, a Abort)
-	// Reply is called for messages that are not commands, before they become prompts. It handles a message that answers
-	// something, such as an agent's question. It returns false if the message is a prompt.
+	// Reply is called for a message that is not a command, before it becomes a prompt. Reply handles the message if it
+	// is an answer, for example to an agent's question. It returns false if the message is a prompt.
 	Reply(ctx context.Context, in *Message) bool
 	// Named returns the model settings for a name that a user wrote at the start of a prompt, such as "fast" in "@fast
 	// explain this". It returns false if no model has that name.
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
-	// Heard is called for prompts that were sent as speech. If the sender must confirm the transcript first, it asks
-	// for that and returns true.
+	// Heard is called for prompts that were sent as speech. If the sender must confirm the transcript first, Heard asks
+	// for the confirmation and returns true.
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
-	// Subject describes the bot's message to which the message in replies. If it returns the zero Subject, the prompt
-	// quotes that message.
+	// Subject describes the bot's message to which a user has replied. The parameter in is the user's message. If
+	// Subject returns the zero value, the prompt quotes the bot's message.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
-	// Edited is called if a user edits a prompt that is no longer queued. message is the ID of the prompt's first
-	// message, and text is the new text of the prompt. Edited returns false if it ignores the edit.
+	// Edited is called if a user edits a prompt that has left the queue. The parameter message is the ID of the
+	// prompt's first message, and text is the new text of the prompt. Edited returns false if it ignores the edit.
 	Edited(ctx context.Context, in *Message, message int, text string) bool
 	// Moved transfers the conversations of a group to the group's new chat ID.
 	Moved(ctx context.Context, from, to int64) error
@@ -59,8 +59,8 @@ var ErrNothingHeard = errors.New("nothing was said")
 
 // Feedback sends small hints that users can do without. They are not stored and may get lost. Its methods do not block.
 type Feedback interface {
-	// React adds an emoji reaction to a message after a delay, unless the bot sends something else to the chat before
-	// that.
+	// React adds an emoji reaction to a message after a delay. The reaction is dropped if the bot sends something else
+	// to the chat during the delay.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
 	// Say sends a text.
 	Say(id orchestrator.ConversationID, text string)

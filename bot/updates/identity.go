@@ -20,12 +20,10 @@ type Identity struct {
 	Username string `json:"username"`
 }
 
-// wrote reports whether the bot sent m.
 func (me Identity) wrote(m *wireMessage) bool {
 	return m != nil && m.From != nil && m.From.ID == me.ID
 }
 
-// is reports whether username is the name of the bot. It ignores case.
 func (me Identity) is(username string) bool {
 	return username != "" && strings.EqualFold(username, me.Username)
 }

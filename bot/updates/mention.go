@@ -22,8 +22,8 @@ func addressed(m *wireMessage, me Identity) bool {
 // span is a range of a text, in UTF-16 units.
 type span struct{ from, to int }
 
-// mentions returns the positions at which a text mentions the bot. It relies on the entities from Telegram, so that the
-// name within an e-mail address such as me@ductor_bot.example does not count.
+// mentions returns the positions at which a text mentions the bot. It relies on the entities from Telegram, which do
+// not contain the name within an e-mail address such as me@ductor_bot.example.
 func mentions(text string, entities []wireEntity, me Identity) []span {
 	if len(entities) == 0 {
 		return nil

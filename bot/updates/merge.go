@@ -16,20 +16,21 @@ const (
 	// several messages.
 	telegramText = 4096
 	// splitText is how long a message must be to count as a part of a split text. Apps split a text at a blank line, a
-	// line break or a space in the second half of the first 4096 units, so the part has more than half of that length.
+	// line break or a space in the second half of the first 4096 units. So each part but the last is longer than
+	// splitText.
 	splitText = telegramText / 2
-	// partSeconds is the maximum time between two parts of a prompt, according to the dates that Telegram adds. The
-	// time of arrival is no help: if ductor was offline, all messages arrive at once.
+	// partSeconds is the maximum time between two parts of a prompt, according to the dates that Telegram adds. After
+	// ductor was offline, all messages arrive at once, so the time of arrival would not help.
 	partSeconds = 2
-	maxAlbum    = 10 // maximum number of files in an album
+	maxAlbum    = 10
 	maxParts    = 50 // maximum number of messages that are merged into one prompt
 )
 
 // mergeWindows says how long to wait for the next part of an album or of a split text.
 type mergeWindows struct{ album, paste time.Duration }
 
-// next returns how long to wait for another part of the prompt, and a function that reports whether a message is such a
-// part. It returns 0 if the parts are complete.
+// next returns how long to wait for another part of the prompt, and a function that recognizes such a part. It returns
+// 0 if no part can be missing.
 func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool) {
 	last := parts[len(parts)-1]
 	files := 0
@@ -66,9 +67,9 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 	return text
 }
 
-// continues reports whether the message in can belong to the same prompt as the message last before it. Messages belong
-// together if they are files of the same album, or if a Telegram app sent them at the same time: a comment and the
-// message that it forwards, several forwarded messages, or the parts of a split text.
+// continues reports whether a message (in) can belong to the same prompt as the message before it (last). This is the
+// case if both are files of the same album, or if a Telegram app sent them at the same time. An app does so for a
+// comment and the message that it forwards, for several forwarded messages, and for the parts of a split text.
 func continues(last, in *Message) bool {
 	if in.sent.edited || in.sent.secret || last.sent.secret || in.User != last.User {
 		return false
@@ -82,18 +83,17 @@ func continues(last, in *Message) bool {
 	return next && apart >= -partSeconds && apart <= partSeconds && !answers
 }
 
-// belongs is stricter than continues: it reports whether the message in certainly belongs to the same prompt as last.
-// Two texts sent at the same time may be separate prompts, but files and forwarded messages are not. belongs is used
-// for messages that arrive after the prompt was submitted.
+// belongs reports whether a message (in) certainly belongs to the same prompt as the message before it (last). It is
+// stricter than continues, because it is used for messages that arrive after the prompt was submitted. Two texts that
+// were sent at the same time may be separate prompts. A file or a forwarded message belongs to the message before it.
 func belongs(last, in *Message) bool {
 	return continues(last, in) && (in.sent.forwarded || in.sent.file != nil || last.sent.ofPaste())
 }
 
-// wordingOf joins the texts of all parts of a prompt.
 func wordingOf(parts []*Message) string {
 	var b strings.Builder
 	b.WriteString(parts[0].sender)
-	var last *Message // last part that has text
+	var last *Message
 	for _, p := range parts {
 		if p.Text == "" && p.Context == "" {
 			continue
@@ -114,8 +114,8 @@ func wordingOf(parts []*Message) string {
 }
 
 // seam returns the text between two parts of a prompt. It is empty if the Telegram app split the text exactly at the
-// maximum length. Otherwise the app split it at a line break and removed that, so seam returns a line break. Between a
-// forwarded text and the user's own text, it returns a blank line.
+// maximum length. Otherwise the app split the text at a line break and removed the line break, so seam returns one.
+// Between a forwarded text and the user's own text, seam returns a blank line.
 func seam(part, next *Message) string {
 	switch {
 	case part.sent.ofPaste() && part.sent.units >= telegramText && !next.sent.forwarded && next.sent.file == nil:
@@ -129,8 +129,8 @@ func seam(part, next *Message) string {
 // mergedKept is the maximum number of prompts that mergeMemory stores.
 const mergedKept = 64
 
-// mergeMemory stores the messages of prompts that consist of several messages. If a user edits one of the messages, the
-// new text of the whole prompt is computed from it. It is safe for concurrent use.
+// mergeMemory stores the messages of prompts that consist of several messages. After a user has edited one of them, it
+// computes the new text of the whole prompt. It is safe for concurrent use.
 type mergeMemory struct {
 	mu     sync.Mutex
 	recent [][]*Message
@@ -165,8 +165,8 @@ func (m *mergeMemory) edited(in *Message) (message int, text string) {
 	return in.ID, wordingOf([]*Message{in})
 }
 
-// recent stores the last prompt of each user. A message that arrives after its turn was submitted may still belong to
-// that prompt. It is safe for concurrent use.
+// recent stores the last prompt of each user. A later message may still belong to that prompt, even after the prompt
+// was submitted. It is safe for concurrent use.
 type recent struct {
 	mu      sync.Mutex
 	prompts map[senderKey]sentPrompt
@@ -177,7 +177,6 @@ type sentPrompt struct {
 	wants orchestrator.Wants
 }
 
-// message returns the ID of the prompt's first message, or 0 for the zero value.
 func (p sentPrompt) message() int {
 	if len(p.parts) == 0 {
 		return 0
@@ -205,15 +204,15 @@ func (r *recent) remember(p sentPrompt) {
 	r.prompts[p.parts[0].by()] = p
 }
 
-// follower recognizes group messages that are meant for the bot although they do not mention it, because they belong to
-// a message that does. These are other files of an album, a forwarded message after its comment, or the remaining parts
-// of a split text. Only the router uses it.
+// follower recognizes group messages that are meant for the bot although they do not mention it. Such a message belongs
+// to another message that mentions the bot: it is a further file of an album, a forwarded message after its comment, or
+// the next part of a split text. Only the router uses a follower.
 type follower struct {
 	windows  mergeWindows
 	seen     *seen
 	albums   map[albumKey]bool
-	last     map[senderKey]*Message // last message for the bot of each sender
-	followed map[int64]bool         // IDs of updates after which another message of the prompt may follow in the batch
+	last     map[senderKey]*Message // last message of each sender that was meant for the bot
+	followed map[int64]bool         // IDs of updates; the batch may contain a later message of the same prompt
 }
 
 type albumKey struct {
@@ -236,7 +235,7 @@ func newFollower(w mergeWindows, now func() time.Time) *follower {
 	}
 }
 
-// scanBatch fills followed for a batch of updates.
+// scanBatch finds the messages of the same prompt in a batch of updates, and sets f.followed.
 func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	clear(f.followed)
 	if len(updates) < 2 {
@@ -257,15 +256,15 @@ func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	}
 }
 
-// belongs reports whether a message belongs to an earlier message that was for the bot.
+// belongs reports whether a message belongs to an earlier message that was meant for the bot.
 func (f *follower) belongs(in *Message) bool {
 	last := f.last[in.by()]
 	return in.sent.album != "" && f.albums[albumKey{in.Conversation, in.sent.album}] || last != nil && belongs(last, in)
 }
 
-// inside reports whether a message belongs to an album or a split text, where a slash at the start does not make it a
-// command. In a private chat, the message IDs of a split text are consecutive. If they are not, the bot or the user has
-// sent something in between.
+// inside reports whether a message belongs to an album or a split text. A slash at its start then does not make it a
+// command. In a private chat, the parts of a split text have consecutive message IDs. Other IDs mean that the bot or
+// the user has sent something in between.
 func (f *follower) inside(in *Message) bool {
 	last := f.last[in.by()]
 	if in.sent.album != "" {
@@ -274,7 +273,6 @@ func (f *follower) inside(in *Message) bool {
 	return last != nil && last.sent.ofPaste() && continues(last, in) && (!in.Private || in.ID == last.ID+1)
 }
 
-// remember stores a message that was meant for the bot.
 func (f *follower) remember(in *Message) {
 	if len(f.albums) >= followed {
 		clear(f.albums)

@@ -15,7 +15,7 @@ type Message struct {
 	User         orchestrator.PersonID
 	Role         orchestrator.UserRole // role of the sender
 	ID           int
-	ReplyTo      int    // ID of the bot's message to which it replies; 0 if it does not
+	ReplyTo      int    // ID of the bot's message to which this message replies; 0: none
 	Text         string // Markdown, without the bot's name
 	Plain        string // Text without Markdown
 	Context      string // lines before the prompt, such as the message that it replies to
@@ -44,7 +44,7 @@ func NewMessage(by orchestrator.Press, update int64, text string) *Message {
 // Secret reports whether the text was removed because HideFunc reported it as a secret.
 func (in *Message) Secret() bool { return in.sent.secret }
 
-// original contains those properties of a sent message that decide whether it can be merged with another one.
+// original contains the properties of a sent message that decide whether other messages are merged with it.
 type original struct {
 	date      int64
 	forwarded bool // the sender did not write the text, so it is fenced and cannot be a command
@@ -56,8 +56,8 @@ type original struct {
 	reply     *reply // the message to which this one replies; nil if it does not
 }
 
-// ofPaste reports whether another part of a long text may follow, because the message is so long that a Telegram app
-// may have split the text.
+// ofPaste reports whether the message is so long that a Telegram app may have split a text. Then another part may
+// follow.
 func (p *original) ofPaste() bool { return p.units > splitText && p.file == nil && !p.forwarded }
 
 // Updates returns the IDs of the message's own update and of the updates merged into it.
@@ -98,10 +98,8 @@ type fileRef struct {
 	kind fileKind
 }
 
-// fileKind says how a file is used.
 type fileKind string
 
-// Kinds of files.
 const (
 	attached fileKind = ""       // attached to the prompt
 	speech   fileKind = "speech" // transcribed into the prompt's text
@@ -146,7 +144,6 @@ func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 	return in
 }
 
-// markdownOf converts a text with Telegram's formatting to Markdown.
 func markdownOf(text string, entities []wireEntity) string {
 	t := render.Text{Text: text}
 	for _, e := range entities {
@@ -190,7 +187,7 @@ func pictureMIME(mime string) bool {
 }
 
 // isTopicStart reports whether r is the service message at the start of a topic. Telegram presents every message in a
-// topic as a reply to it.
+// topic as a reply to that service message.
 func isTopicStart(m, r *wireMessage) bool {
 	return r.TopicCreated != nil || m.InTopic && r.ID == m.Thread
 }

@@ -61,11 +61,10 @@ type Poller struct {
 	backoff    backoff
 	log        *slog.Logger
 
-	offset int64 // offset parameter of the next getUpdates request; 0 requests all unacknowledged updates
+	offset int64 // offset parameter of the next getUpdates request; 0: all unacknowledged updates
 	last   last
 }
 
-// last contains the results of the last polls.
 type last struct {
 	answered  bool
 	conflicts int // number of consecutive conflicts with another poller
@@ -111,7 +110,8 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// next makes one poll, or handles a problem with the disk. It returns the pause before the next call.
+// next makes one poll. If the disk has a problem, next handles that problem instead. It returns the pause before the
+// next call.
 func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	state, changed := p.journal.Disk()
 	switch state {
@@ -134,8 +134,8 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	return p.pollOnce(ctx)
 }
 
-// awaitRoom checks whether a full disk has space again. If it does not, awaitRoom reads new updates without
-// acknowledging them, only to tell their senders about the problem.
+// awaitRoom checks whether a full disk has space again. If it has none, awaitRoom reads new updates only to tell their
+// senders about the problem. It does not acknowledge these updates.
 func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
 	err := p.journal.RetryDisk(ctx)
 	if state, _ := p.journal.Disk(); err == nil || state != orchestrator.DiskFull {
@@ -168,8 +168,8 @@ func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 
 func anyUpdate(orchestrator.Update) bool { return true }
 
-// takeUp handles stored updates that are not marked as handled, in order. It skips those for which wanted returns
-// false.
+// takeUp handles stored updates that are not marked as handled, in order. It skips an update if the function wanted
+// returns false.
 func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bool) error {
 	after := int64(0)
 	for {
@@ -190,11 +190,10 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 	}
 }
 
-// pollOnce makes one poll. It returns the pause before the next one.
 func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error) {
 	patience := p.timeout
-	if !p.last.answered && p.last.conflicts == 0 { // such a short poll would not detect another poller
-		patience = 0 // a fast answer shows at once that Telegram is reachable
+	if !p.last.answered && p.last.conflicts == 0 { // after a conflict, only a long poll finds the other poller
+		patience = 0 // Telegram answers at once, which shows that it is reachable
 	}
 	updates, err := p.poll(ctx, patience)
 	if ctx.Err() != nil {
@@ -209,9 +208,8 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	p.report.polled(nil, 0)
 	p.last.conflicts = 0
 	if len(updates) == 0 {
-		// Telegram has no more updates. From now on, offset 0 requests the same updates as the old offset. It also
-		// requests updates with lower IDs, because Telegram may choose a new random ID if there were no updates for a
-		// week.
+		// Telegram has no more updates. From now on, the offset 0 requests the same updates as the old offset. It also
+		// requests updates with lower IDs: after a week without updates, Telegram may choose a new random ID.
 		p.offset = 0
 	} else if err := p.storeAndDispatch(ctx, updates); err != nil {
 		if ctx.Err() != nil || ofDisk(err) {
@@ -228,9 +226,10 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	return 0, nil
 }
 
-// storeAndDispatch stores updates, dispatches those that are new, and advances the offset, which acknowledges them with
-// the next poll. After a crash or a lost answer, Telegram sends the same updates again. The flush to disk comes last,
-// so that handlers can start meanwhile. Anything they write reaches the disk after the updates.
+// storeAndDispatch stores updates and dispatches those that are new. Then it advances the offset, so that the next poll
+// acknowledges the updates. After a crash or a lost response, Telegram sends the same updates again. The flush to disk
+// comes after the dispatch, so that handlers can start meanwhile. Anything they write reaches the disk after the
+// updates.
 func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Update) error {
 	newest := updates[0].ID
 	kept := make([]orchestrator.Update, 0, len(updates))

@@ -17,7 +17,7 @@ import (
 type class int
 
 // Classes of tasks, the most urgent first:
-//   - Urgent tasks (aborts) run immediately. Only if nothing is running do they wait for earlier commands.
+//   - Urgent tasks (aborts) run immediately. They wait for earlier commands only if no turn is running.
 //   - Control tasks (commands and buttons) wait for earlier prompts, so that a "/new" takes effect after the prompt
 //     that was sent before it. But they do not wait while that prompt downloads its files.
 //   - Content tasks (prompts) run in order, and after every command that was sent before them.
@@ -33,13 +33,13 @@ var queueBounds = [classes]int{8, 32, 128}
 
 // task is the work for one update, or for several that were merged.
 type task struct {
-	seq     int64 // position in the queue: the ID of the first update, so that it is the same after a restart
+	seq     int64 // position in the queue: the ID of the first update, which is the same after a restart
 	class   class
 	conv    orchestrator.ConversationID
 	updates []int64
 	content *Message                                     // the prompt; only for classContent
 	do      func(ctx context.Context, q *queue, t *task) // the work; only for the other classes
-	dropped bool                                         // an abort removed the task and handles its updates
+	dropped bool                                         // an abort removed the task and marks its updates as handled
 	stop    context.CancelFunc                           // cancels a content task; set when it starts
 }
 
@@ -61,7 +61,7 @@ type queues struct {
 	byConversation map[orchestrator.ConversationID]*queue
 }
 
-// pace says what the active content task of a queue is doing.
+// pace is the state of the content task that a queue is running.
 type pace int
 
 const (
@@ -77,7 +77,7 @@ type queue struct {
 	waiting [classes][]*task
 	active  [classes]*task
 	worker  [classes]bool
-	pace    pace          // of the active content task
+	pace    pace          // of the running content task
 	full    [classes]bool // the user was told that too many tasks are waiting; reset when there is space
 	changed chan struct{} // closed and replaced when a field above changes
 }
@@ -94,13 +94,12 @@ func newQueues(log *slog.Logger, patience time.Duration) *queues {
 // closed reports whether stop was called. The caller must hold k.mu.
 func (k *queues) closed() bool { return k.background.Err() != nil }
 
-// admission is the result of queues.enqueue.
 type admission int
 
 const (
 	admitted admission = iota
-	crowded            // there is no space, and the user does not know yet
-	silenced           // there is no space, and the user was already told
+	crowded            // there is no space; the caller must notify the user
+	silenced           // there is no space; the user was already notified
 	stopping           // ductor is stopping; the next process runs the task
 )
 
@@ -137,7 +136,7 @@ func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	return q != nil && (q.active[classControl] != nil || len(q.waiting[classControl]) > 0)
 }
 
-// becomeContent queues the active task t again as a content task, at the same position.
+// becomeContent replaces the active task t by a content task at the same position.
 func (q *queue) becomeContent(t *task) {
 	k := q.all
 	k.mu.Lock()
@@ -201,7 +200,7 @@ func (q *queue) take(c class) *task {
 			q.touch()
 			return t
 		}
-		q.await(context.Background()) // needs no deadline, because the task that it waits for has one
+		q.await(context.Background()) // this needs no deadline, because the earlier task has one
 	}
 }
 
@@ -217,7 +216,7 @@ func (q *queue) ready(t *task) bool {
 	}
 }
 
-// before reports whether a task of class c that came before seq is waiting or running.
+// before reports whether a task of class c with a position before seq is waiting or running.
 func (q *queue) before(c class, seq int64) bool {
 	if a := q.active[c]; a != nil && a.seq < seq {
 		return true
@@ -268,7 +267,6 @@ func (q *queue) release(c class) {
 	q.touch()
 }
 
-// run runs one task. It recovers from a panic in the task.
 func (q *queue) run(t *task) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -300,8 +298,8 @@ func (k *queues) spawn(f func(ctx context.Context)) {
 }
 
 // stop prevents further tasks from starting, and cancels content tasks that wait for the network or for more messages.
-// It waits for the others until ctx is done, and then cancels them too. Work that is not finished stays in the database
-// for the next process.
+// It waits for all other tasks until ctx is done, and then cancels them too. Unfinished work stays in the database for
+// the next process.
 func (k *queues) stop(ctx context.Context) {
 	k.mu.Lock()
 	k.endBackground()

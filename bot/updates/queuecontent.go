@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A content task calls these methods while it waits for more messages of the same prompt or for the network. Meanwhile,
-// an abort can drop the task. After commit, it cannot.
+// A running content task calls gather or goSlow before it waits for more messages of the same prompt or for the
+// network. During the wait, an abort can drop the task. After the task has called commit, no abort can drop it.
 
 // gather records that t waits for more messages of the same prompt. It returns false if an abort dropped t.
 func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
@@ -17,8 +17,8 @@ func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
 // t.
 func (q *queue) goSlow(t *task) bool { return q.setPace(t, slowly) }
 
-// commit records that t waits for nothing more. From now on an abort cannot drop it. It returns false if an abort
-// already has.
+// commit records that t does not wait any more. From now on, no abort can drop t. It returns false if an abort already
+// dropped t.
 func (q *queue) commit(t *task) bool { return q.setPace(t, promptly) }
 
 func (q *queue) setPace(t *task, p pace) bool {
@@ -33,9 +33,9 @@ func (q *queue) setPace(t *task, p pace) bool {
 	return true
 }
 
-// absorb waits for the next content task in the queue. If fits returns true for its message, absorb removes it from the
-// queue, merges it into t and returns it. absorb returns nil if no such task comes within window, if a command comes
-// first, or if ctx is done. The caller must have called gather.
+// absorb waits for the next content task in the queue. If the function fits accepts its message, absorb removes the
+// task from the queue, merges it into t and returns it. Otherwise absorb returns nil. It also returns nil if no task
+// comes within window, if a command comes first, or if ctx is done. The caller must have called gather.
 func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits func(*Message) bool) *task {
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
@@ -48,14 +48,15 @@ func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits 
 	}
 }
 
-// nextPart removes the next content task from the queue and returns it, if it belongs to t. Otherwise, next is nil.
-// known is false if a later call may return a task, so absorb must continue to wait. The caller must hold the lock.
+// nextPart removes the next content task from the queue and returns it, if it belongs to t. Otherwise, next is nil. The
+// result known is false if a later call may return a task. absorb must then continue to wait. The caller must hold the
+// lock.
 func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known bool) {
 	if t.dropped || q.all.closed() {
 		return nil, true
 	}
 	if q.arrived(classUrgent, t.seq, newest) {
-		return nil, false // wait for the abort, which may drop t
+		return nil, false // an abort is waiting or running, and may drop t
 	}
 	waiting := q.waiting[classContent]
 	if len(waiting) == 0 {
@@ -79,8 +80,9 @@ func (q *queue) arrived(c class, from, to int64) bool {
 	return q.active[c] != nil && between(q.active[c]) || slices.ContainsFunc(q.waiting[c], between)
 }
 
-// dropContent removes the content tasks before abort for which concerns returns true. A task that has called commit
-// cannot be removed. dropContent waits for its end instead, so that the caller can stop the turn that the task started.
+// dropContent removes content tasks that came before the abort, if concerns returns true for their message. It cannot
+// remove a task that has called commit. Instead, it waits for the end of that task, so that the caller can stop the
+// turn that the task started.
 func (q *queue) dropContent(ctx context.Context, abort *task,
 	concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
@@ -119,9 +121,9 @@ type Abort struct {
 	unfinished *unfinished
 }
 
-// Drop removes prompts that were sent before the abort and that have not become turns yet, if concerns returns true for
-// them. This includes prompts that could not be stored because the disk is full. Drop returns the IDs of their updates,
-// and the number of prompts.
+// Drop removes prompts that were sent before the abort and have not become turns yet. It removes only prompts for which
+// the function concerns returns true. They include prompts that could not be stored because the disk is full. Drop
+// returns the IDs of their updates, and the number of prompts.
 func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates []int64, prompts int) {
 	updates, prompts = a.queue.dropContent(ctx, a.task, concerns)
 	left, more := a.unfinished.drop(func(m *Message) bool {

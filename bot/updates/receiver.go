@@ -32,15 +32,14 @@ type receiver struct {
 }
 
 const (
-	// submitPatience is the timeout for submitting a prompt.
 	submitPatience = 30 * time.Second
 	receiptEmoji   = "👀"
 	editEmoji      = "✍"
 	steerEmoji     = "👌" // the prompt was added to the running turn
 )
 
-// receive runs one content task. It may return without marking the updates as handled. Then an abort has dropped the
-// task, or ductor is stopping and the next process handles them.
+// receive runs one content task. It does not mark the updates as handled if an abort has dropped the task, or if ductor
+// is stopping and the next process will handle them.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	if t.content.sent.edited {
 		r.edit(ctx, t)
@@ -81,8 +80,8 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	r.submit(ctx, t, parts, files)
 }
 
-// answered passes the messages to Handler.Reply, because they may answer something that the bot asked. It returns false
-// if they are a prompt.
+// answered passes the messages to Handler.Reply, because they may be an answer to something that the bot asked. It
+// returns false if they are a prompt.
 func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
@@ -96,20 +95,21 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 		whole.Context = parts[0].Context
 	}
 	took := r.handler.Reply(ctx, &whole)
-	if whole.Context != parts[0].Context { // the handler added the message it replies to
+	if whole.Context != parts[0].Context { // Reply added a quote of the message to which the user replied
 		parts[0].Context, parts[0].sent.reply = whole.Context, nil
 	}
 	return took
 }
 
-// addSubject quotes the bot's message to which in replies, unless the agent knows that message anyway.
+// addSubject adds a quote to a message that replies to the bot, unless the agent knows the quoted message anyway.
 func (r *receiver) addSubject(ctx context.Context, in *Message) {
 	if in.ReplyTo != 0 && in.sent.reply != nil {
 		in.Context = subjectOf(in, r.handler.Subject(ctx, in)) + in.Context
 	}
 }
 
-// fetchRepliedFile downloads the file of the message to which in replies. If that fails, the prompt will say so.
+// fetchRepliedFile downloads the file of the message to which the user has replied. The parameter in is the user's
+// message. If the download fails, the prompt will mention that.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)
 	of := *in
@@ -188,7 +188,6 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 	return files, nil
 }
 
-// unheard is an error from Listener.Transcribe.
 type unheard struct{ error }
 
 func (u unheard) Unwrap() error { return u.error }
@@ -220,7 +219,6 @@ func (r *receiver) sentence(p lang.Printer, err error) string {
 	return r.uploads.Sentence(p, err)
 }
 
-// isSpoken reports whether at least one part is a recording of speech.
 func isSpoken(parts []*Message) bool {
 	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
 }
@@ -229,7 +227,7 @@ func isSpoken(parts []*Message) bool {
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	if _, _, begins := splitName(first.Text); begins { // cutModelName may have to wait for an agent's list of models
+	if _, _, begins := splitName(first.Text); begins { // cutModelName may wait for an agent's list of models
 		r.acknowledge(first)
 	}
 	wants, named := r.cutModelName(ctx, first)
@@ -281,8 +279,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 }
 
 // cutModelName removes the name of a model from the start of a prompt, such as "@fast" in "@fast explain this". It
-// returns the settings for that model. If no model has the name, it leaves the text unchanged and returns named =
-// false.
+// returns the settings for that model. If no model has the name, it changes nothing and returns false.
 func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
 	name, rest, ok := splitName(in.Text)
 	if !ok {
@@ -330,7 +327,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 	if _, is := ParseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
-		_, _ = r.cutModelName(ctx, in) // the model stays the one that the original message named
+		_, _ = r.cutModelName(ctx, in) // ignore the settings: an edit does not change the model
 		r.addSubject(ctx, in)
 		message, text := r.merged.edited(in)
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)

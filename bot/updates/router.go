@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// RouterOptions configures a Router. The fields from Owner to PasteWindow are optional.
+// RouterOptions configures a Router. Owner, Allow, Listener, AlbumWindow and PasteWindow are optional.
 type RouterOptions struct {
 	Me       Identity
 	Turns    Turns
@@ -34,8 +34,8 @@ type RouterOptions struct {
 	Lost  time.Time // messages before this time may have been handled already; zero: none
 }
 
-// Router decides for each update what to do, and queues that work in the update's conversation. The decision itself
-// waits for nothing but the database, so a slow conversation does not delay others.
+// Router decides for each update what must be done, and queues a task for that in the update's conversation. The
+// decision waits for nothing but the database, so a slow conversation does not delay others.
 type Router struct {
 	me Identity
 
@@ -66,7 +66,7 @@ func NewRouter(o RouterOptions) *Router {
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
-	queues.broke = func(t *task) { // do not run the task again, because a part of it may have been done
+	queues.broke = func(t *task) { // do not run the task again, because it may be half done
 		text := o.Lang.Of(t.conv.Chat).Text("updates.broke")
 		o.Finisher.Finish(context.Background(), t.updates, refusal(t.conv, 0, text))
 	}
@@ -82,7 +82,7 @@ func gateOf(o RouterOptions) *gate {
 	g.me, g.names, g.lost, g.hide = o.Me, o.Names, o.Lost, o.Hide
 	g.tidy = func(chat int64, message int) { o.Feedback.Tidy(chat, message) }
 	told := make(map[orchestrator.ConversationID]bool)
-	g.dropped = func(m *wireMessage) { // once per conversation
+	g.dropped = func(m *wireMessage) { // notifies each conversation once
 		in := conversationOf(m)
 		if !told[in] {
 			told[in] = true
@@ -118,8 +118,8 @@ func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 type fate bool
 
 const (
-	ignore fate = false // Dispatch, because nothing else is to be done
-	taken  fate = true  // the handler of the update
+	ignore fate = false // Dispatch marks the update, because nothing else is to be done
+	taken  fate = true  // the handler of the update marks it
 )
 
 // route handles one update. It recovers from panics, so that one bad update does not block all later ones.
@@ -132,7 +132,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	}()
 	w, ok := r.gate.read(u)
 	if !ok || !r.gate.admits(&w) {
-		return ignore // the update was checked before it was stored, but the settings may have changed since
+		return ignore // the settings may have changed since the update was stored
 	}
 	if u.Crashes >= orchestrator.MostCrashes {
 		return r.giveUp(ctx, u, &w)
@@ -151,7 +151,8 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	return ignore
 }
 
-// giveUp marks an update as handled that has crashed ductor more than once, and tells its sender.
+// giveUp marks an update as handled, because it has crashed ductor more than once. It notifies the sender of the
+// update.
 func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
 	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
 	m := w.message()
@@ -177,8 +178,8 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 	}, nil)
 }
 
-// ifStillAllowed returns a function that calls do, unless the user has lost access to the bot while the task was
-// waiting.
+// ifStillAllowed returns a function that calls do if the user may still use the bot. The user may have lost that right
+// while the task was waiting.
 func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
 	do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
 	return func(ctx context.Context, q *queue, t *task) {
@@ -190,7 +191,6 @@ func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
 	}
 }
 
-// noteLanguage records the language of a user's Telegram app.
 func (r *Router) noteLanguage(ctx context.Context, from *wireUser, in *wireMessage) {
 	if err := r.lang.Hear(ctx, in.Chat.ID, from.ID, from.Language); err != nil {
 		r.log.Warn("a language is not kept", "chat", in.Chat.ID, "user", from.ID, "err", err)
@@ -241,7 +241,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if in.sent.file != nil && in.sent.file.kind == speech && r.receiver.listener == nil {
 		return r.explainSpeech(ctx, in)
 	}
-	if m.Text == "" && in.sent.file == nil && unsupported(u.Raw) != "" { // the text is a caption
+	if m.Text == "" && in.sent.file == nil && unsupported(u.Raw) != "" { // the text is only a caption
 		return r.unsupported(ctx, u, m, in)
 	}
 	r.follower.remember(in)
@@ -255,8 +255,8 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	return r.enqueue(ctx, t, in)
 }
 
-// queueAlbumPart queues a file of an album in a group. The file is for the bot only if the caption of some file in the
-// album mentions the bot, and that file may arrive later.
+// queueAlbumPart queues a file of an album in a group. The file is for the bot only if the caption of any file in the
+// album mentions the bot. The file with that caption may arrive later.
 func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	in := t.content
 	if in.sent.album == "" || in.sent.file == nil || !in.Role.May(orchestrator.SendPrompts) ||
@@ -267,13 +267,11 @@ func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	return r.enqueue(ctx, t, nil)
 }
 
-// isForBot reports whether a message that is not a command is meant for the bot.
 func (r *Router) isForBot(m *wireMessage, in *Message) bool {
 	return in.Private || r.gate.allow.Policy().GroupTrigger == TriggerAll || addressed(m, r.me) ||
 		r.follower.belongs(in)
 }
 
-// command queues a command, or tells the user that they may not use it.
 func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec CommandSpec) fate {
 	in := c.In
 	if !spec.Allows(in.Role) {
@@ -322,7 +320,6 @@ func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 	q.awaitBefore(ctx, classControl, t)
 }
 
-// beginPatience is how long an abort waits for earlier commands.
 const beginPatience = 2 * time.Second
 
 // abortIfRunning handles a message that consists of an abort word such as "stop". If nothing is running, the message is
@@ -336,7 +333,7 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.stop(ctx, q, t)
 }
 
-// unsupported tells the user that agents cannot use this kind of message. For an album, it does so only once.
+// unsupported tells the user that agents cannot use this kind of message. For an album, it sends only one notice.
 func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wireMessage, in *Message) fate {
 	kind := unsupported(u.Raw)
 	if kind == "" || !r.isForBot(m, in) || in.sent.album != "" && r.follower.belongs(in) {
@@ -350,7 +347,7 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 	return r.say(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
 }
 
-// explainSpeech tells the user how to enable speech recognition. For an album, it does so only once.
+// explainSpeech tells the user how to enable speech recognition. For an album, it sends only one notice.
 func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 	if in.sent.album != "" && r.follower.belongs(in) {
 		return ignore
@@ -374,7 +371,7 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 	return r.enqueue(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
 }
 
-// enqueue adds a task to its queue. If the queue is full, enqueue tells the sender of the message in, unless in is nil.
+// enqueue adds a task to its queue. If the queue is full, enqueue notifies the sender of the message, unless in is nil.
 func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 	switch r.queues.enqueue(t) {
 	case crowded:

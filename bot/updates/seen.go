@@ -2,11 +2,12 @@ package updates
 
 import "time"
 
-// seen remembers recent messages that were meant for the bot, so that the router can handle edits. An edit can add the
-// bot's name to a message that was not for the bot, or correct a command. Only the router uses it.
+// seen remembers recent messages that were meant for the bot, so that the router can handle edits. An edit can correct
+// a command. It can also add the bot's name to a message that was not meant for the bot before. Only the router uses a
+// seen.
 type seen struct {
 	now   func() time.Time
-	since time.Time // all messages after this time are stored
+	since time.Time // texts contains all messages after this time
 	texts map[seenKey]string
 }
 
@@ -25,8 +26,8 @@ func newSeen(now func() time.Time) *seen {
 	return &seen{now: now, since: now(), texts: make(map[seenKey]string)}
 }
 
-// remember stores a message that was meant for the bot. command is the text if it was a command, or "" if it was a
-// prompt.
+// remember stores a message that was meant for the bot. If the message was a command, the parameter command is its
+// text. Otherwise it is "".
 func (s *seen) remember(m *wireMessage, command string) {
 	if len(s.texts) >= seenMost {
 		clear(s.texts)
@@ -35,8 +36,8 @@ func (s *seen) remember(m *wireMessage, command string) {
 	s.texts[seenKey{m.Chat.ID, m.ID}] = command
 }
 
-// isNew reports whether an edited message must be handled like a new one. This is the case if it was a command and its
-// text has changed, or if it was not meant for the bot before.
+// isNew reports whether an edited message must be handled like a new one. This is the case if the message is a command
+// whose text has changed, or if it was not meant for the bot before the edit.
 func (s *seen) isNew(m *wireMessage) bool {
 	was, known := s.texts[seenKey{m.Chat.ID, m.ID}]
 	if known {

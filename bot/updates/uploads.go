@@ -79,13 +79,12 @@ func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 // Close implements io.Closer.
 func (u *Uploads) Close() error { return u.root.Close() }
 
-// Limits for downloading one file.
 const (
 	fetchTries    = 4
 	fetchPatience = 5 * time.Minute
 )
 
-// fetch downloads and stores the file of a message, like save, but with retries.
+// fetch is like save, but retries after an error.
 func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchPatience)
 	defer cancel()
@@ -168,7 +167,6 @@ func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 // ErrNoFile is returned by FileFunc if neither the message nor the message that it replies to has a file.
 var ErrNoFile = errors.New("there is no file")
 
-// readPatience is the timeout for downloading a file into memory.
 const readPatience = time.Minute
 
 // reader returns a FileFunc for the message in. It does not store the file on disk.
@@ -223,18 +221,18 @@ func (u *Uploads) folder(name string) (*os.Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open upload folder: %w", err)
 	}
-	if opened, err := folder.Stat("."); err != nil || !os.SameFile(named, opened) { // replaced since Lstat
+	if opened, err := folder.Stat("."); err != nil || !os.SameFile(named, opened) { // replaced after Lstat
 		_ = folder.Close() // nothing was written
 		return nil, fmt.Errorf("%w: %s", errNoFolder, filepath.Join(u.dir, name))
 	}
 	return folder, nil
 }
 
-// write stores body in the file at, completely or not at all. When it returns, the file is safe from a power failure.
-// It returns the first bytes of the file.
-func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte, err error) {
-	part := at + ".part"
-	// The agent may have placed a link here. Remove it, because writing would follow it.
+// write stores body in a file, completely or not at all. When write returns, the file is safe from a power failure.
+// write returns the first bytes of the file.
+func (u *Uploads) write(folder *os.Root, fileName string, body io.Reader) (head []byte, err error) {
+	part := fileName + ".part"
+	// The agent may have created a link with this name. Remove it, because the write would follow the link.
 	if err := folder.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("make room for upload: %w", err)
 	}
@@ -263,7 +261,7 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	case n > u.most:
 		return nil, tooLarge(u.most)
 	}
-	if err = folder.Rename(part, at); err == nil {
+	if err = folder.Rename(part, fileName); err == nil {
 		err = rooted.Sync(folder)
 	}
 	if err != nil {
@@ -309,7 +307,6 @@ func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	return orchestrator.Attachment{Path: at, Name: name, MIME: cleanMIME(mime), Image: image}
 }
 
-// notOfMIME matches characters that are invalid in MIME types.
 var notOfMIME = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9/+._-]`) })
 
 // cleanMIME removes invalid characters from a MIME type. The sender chose it, and the agent reads it.
@@ -338,7 +335,7 @@ func cleanName(name string) string {
 			ext = ""
 		}
 		stem := strings.TrimSuffix(name, ext)
-		name = strings.ToValidUTF8(stem[:min(len(stem), nameLimit-len(ext))], "") + ext // no half characters
+		name = strings.ToValidUTF8(stem[:min(len(stem), nameLimit-len(ext))], "") + ext
 	}
 	if name == "" {
 		return "file"

@@ -37,7 +37,7 @@ type wireStopped struct {
 	Thread int      `json:"message_thread_id"`
 }
 
-// abort returns an /abort message that has the same effect.
+// abort returns an /abort message, which has the same effect as the Stop button.
 func (s *wireStopped) abort() *wireMessage {
 	return &wireMessage{
 		Chat: s.Chat, From: &wireUser{ID: s.Chat.ID}, Thread: s.Thread, InTopic: s.Thread != 0, Text: "/abort",

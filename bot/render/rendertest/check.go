@@ -41,7 +41,7 @@ func (e Entity) raw() bool { return e.Kind == "code" || e.Kind == pre }
 func (e Entity) quote() bool { return e.Kind == "blockquote" || e.Kind == "expandable_blockquote" }
 
 // Check returns an error if Telegram would reject or change a text with entities. It ignores the limits for the length
-// and for white space at the start and the end of a message. CheckMessage checks these, too.
+// and for white space at the start and the end of a message; CheckMessage checks these limits.
 func Check(text string, entities []Entity) error {
 	if !utf8.ValidString(text) {
 		return errors.New("text is not valid UTF-8")
@@ -146,7 +146,6 @@ func isClean(s string) bool {
 	})
 }
 
-// isBlank reports whether s contains no visible characters.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsSpace(r) && r != 0x180e && (r < 0x200b || r > 0x200f) && (r < 0x2060 || r > 0x206f) &&
