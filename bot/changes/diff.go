@@ -18,7 +18,6 @@ import (
 // maxRows is the maximum number of lines of a diff in a picture. More lines would be too small to read on a phone.
 const maxRows = 60
 
-// diffOf shows the changes of a turn. id is the turn's ID.
 func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool,
 	id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -36,8 +35,8 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark
 // look defines the appearance and the buttons of a diff.
 type look struct {
 	theme picture.Theme
-	other []tgapi.Button // buttons that show the picture in the other theme
-	since []tgapi.Button // buttons that show other comparisons
+	other []tgapi.Button // show the picture in the other theme
+	since []tgapi.Button // compare with other earlier states
 }
 
 func themeOf(dark bool) picture.Theme {
@@ -115,8 +114,8 @@ func count(diff string) (files, added, removed int) {
 	return files, added, removed
 }
 
-// Diff handles "/diff". It shows the changes of all files, or of path, since the start of the last turn that changed
-// files. If no turn changed files, it shows the changes since the last commit.
+// Diff handles "/diff". It shows what has changed since the start of the last turn that changed files, in all files or
+// only below path. If no turn changed files, it shows the changes since the last commit.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -133,7 +132,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	return a, err
 }
 
-// sinceOf returns the DiffSince whose first letter is in the data of a button.
+// sinceOf returns the DiffSince that begins with the letter in a button's data.
 func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	for _, one := range []orchestrator.DiffSince{
 		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,
@@ -157,7 +156,7 @@ func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, 
 	return s.since(ctx, by, on, since, data[1] == 'd', data[2:])
 }
 
-// since shows how the files differ from an earlier state, with buttons that compare them with other states.
+// since shows the changes since an earlier state of the files. The message has buttons that select other states.
 func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since orchestrator.DiffSince, dark bool,
 	path string) (tgapi.Answer, error) {
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)

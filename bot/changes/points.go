@@ -37,7 +37,8 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 	}, nil
 }
 
-// nameOf returns the name of a restore point for users. side selects the state before or after a turn.
+// nameOf returns the name of a restore point, as shown to users. The parameter side selects the state before or after
+// the turn.
 func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) string {
 	p := s.o.Lang.Of(c.Conversation.Chat)
 	at := p.Moment(c.At.Local())
@@ -123,7 +124,6 @@ func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("changes.really-return", name), Keyboard: k}}, nil
 }
 
-// goBack returns all files to a restore point.
 func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string,
 	side orchestrator.ReturnTo) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)

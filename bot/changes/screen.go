@@ -31,10 +31,10 @@ const (
 	opCommit   op = "c" // asks the user for the commit message
 	opCommits  op = "C" // commits with the proposed message
 	opCancel   op = "x"
-	opSince    op = "s" // followed by the first letter of a DiffSince, the letter of a theme, and a path
+	opSince    op = "s" // arguments: first letter of the DiffSince, letter of the theme, path
 	opReturn   op = "t" // asks the user to confirm
 	opReturns  op = "T"
-	opAfter    op = "A" // like opReturns, but for the state after the turn
+	opAfter    op = "A" // like "T", but returns to the state after the turn
 	opSession  op = "h" // followed by a page number and the ID of a session
 	opPoints   op = "p" // followed by a page number
 	opDarkDiff op = "D"
@@ -126,7 +126,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 	return tgapi.Stale(p), nil
 }
 
-// why explains to users why an operation failed. It returns "" for unexpected errors.
+// why returns a text for users about the error, or "" if the error is unexpected.
 func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 	p := s.o.Lang.Of(in.Chat)
 	var since *orchestrator.ChangedSince
@@ -170,7 +170,7 @@ func fileOf(err error) string {
 	return render.ShortLine(text, 80)
 }
 
-// namesOf lists the first three paths.
+// namesOf joins the first three paths, followed by "…" if there are more.
 func namesOf(paths []string) string {
 	text := ""
 	for i, path := range paths {
@@ -185,7 +185,6 @@ func namesOf(paths []string) string {
 	return text
 }
 
-// say returns a message that replies to the message with the ID on.
 func (s *Screen) say(by orchestrator.Press, on int, text string, buttons ...tgapi.Button) orchestrator.Message {
 	c := message.Content{Text: render.Plain(text), ReplyTo: on}
 	if len(buttons) > 0 {
@@ -254,7 +253,6 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, i
 	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil
 }
 
-// proposal returns a commit message that consists of the first words of the turn's prompt.
 func proposal(c orchestrator.TurnChanges) string {
 	return strings.TrimRight(render.ShortLine(c.Title, 72), ".")
 }
@@ -279,8 +277,8 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, messag
 	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message), nil
 }
 
-// Replied handles a reply to the message of askCommit. text is the commit message. It returns false if the replied
-// message is another one.
+// Replied uses a reply to the message of askCommit as the commit message. It returns false if the user replied to any
+// other message.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int,
 	text string) (answer string, ok bool, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
