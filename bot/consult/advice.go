@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// keyboard returns a function that creates the buttons below an answer. entry is the ID of the session entry with the
-// answer.
+// keyboard returns a function that creates the buttons below an answer. The parameter entry is the ID of the session
+// entry that stores the answer.
 func (s *Screen) keyboard(ctx context.Context, in orchestrator.ConversationID) func(cli.TurnID) tgapi.Keyboard {
 	p := s.o.Lang.Of(in.Chat)
 	st, err := s.o.Desk.Status(ctx, in)
@@ -39,12 +39,12 @@ func giveButton(p lang.Printer, entry cli.TurnID, to cli.Agent) tgapi.Button {
 // agentCode returns a short hash of an agent's name for the data of a button. Names can be too long for it.
 func agentCode(agent cli.Agent) string { return tgapi.Digest(string(agent))[:8] }
 
-// given records in the database whether a user sent an answer to the conversation's agent.
+// given is stored in the database for each answer that a user can send to the conversation's agent.
 type given struct {
-	Taken int64 `json:"taken"` // ID of the update with the press of the button; 0 if nobody has pressed it
+	Taken int64 `json:"taken"` // ID of the update of the button press; 0 if no user has pressed the button
 }
 
-// advice returns the session entry that contains an answer. It returns ErrNoTurn if the entry is a turn.
+// advice returns the session entry that stores a model's answer. It returns ErrNoTurn if the ID belongs to a turn.
 func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnID) (orchestrator.Turn, error) {
 	entry, err := s.o.Entries.Entry(ctx, by.Conversation, id)
 	if err == nil && entry.Entry.Kind == orchestrator.TurnEntry {
@@ -107,7 +107,7 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data s
 	return tgapi.Answer{Text: p.Text("bot.queue-full")}, err
 }
 
-// askOn sends a message to which the user can reply with another question for the model of an answer.
+// askOn sends a message for a further question: if the user replies to it, the model of the answer gets the reply.
 func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, on int, id cli.TurnID) (tgapi.Answer, error) {
 	entry, err := s.advice(ctx, by, id)
 	if err != nil {
