@@ -21,7 +21,7 @@ type state string
 const (
 	idle    state = "idle"
 	working state = "working"
-	waiting state = "waiting" // the agent waits for an answer of a user
+	waiting state = "waiting" // the agent waits for a user's decision or answer
 	failed  state = "failed"
 )
 
@@ -30,8 +30,8 @@ func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }
 
-// Telegram adds a line to the topic for each new icon. So Icons waits before it changes an icon, in case the state
-// changes again, and limits the rate of changes.
+// Telegram writes a line into the topic for each change of the icon. So Icons waits for settles before a change, in
+// case the state changes again, and for apart between two changes.
 const (
 	settles = 3 * time.Second
 	apart   = 30 * time.Second
@@ -59,18 +59,18 @@ type Icons struct {
 
 	mu     sync.Mutex
 	topics map[orchestrator.ConversationID]*topic
-	ids    map[string]string // IDs of the icons by their emoji; nil before the first change
+	ids    map[string]string // IDs of all icons by emoji; nil before the first change
 }
 
 // topic is a topic that ductor opened.
 type topic struct {
 	wants, shows state
 	changed      time.Time // time of the last change of the icon
-	due          bool      // a change of the icon is scheduled
+	due          bool
 }
 
-// NewIcons returns Icons for all stored topics. If a topic shows a running turn of the previous process, its icon soon
-// becomes idle, unless Follow is called first.
+// NewIcons returns Icons for all stored topics. An icon that still shows a running turn of the previous process soon
+// changes to idle. To prevent that, call Follow for a turn that continues.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)
@@ -98,8 +98,7 @@ func (i *Icons) Opened(ctx context.Context, in orchestrator.ConversationID) erro
 	return nil
 }
 
-// Follow makes the icon of the turn's topic show that a turn is running. It returns nil if ductor did not open the
-// topic.
+// Follow changes the icon of the turn's topic to "working". It returns nil if ductor did not open the topic.
 func (i *Icons) Follow(t orchestrator.Turn) *TopicTurn {
 	in := t.Prompt.Conversation
 	if !i.set(in, working) {
@@ -174,8 +173,8 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	return i.opts.Store.SaveTopic(ctx, in, string(wants))
 }
 
-// icon returns the ID of the icon that a topic should get, and its state. The state is empty if the topic already has
-// the icon, or if Telegram does not offer it.
+// icon returns the ID of the icon that a topic should show, and the state that it stands for. It returns an empty state
+// if the icon need not change, or if Telegram does not offer it.
 func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id string, wants state, err error) {
 	i.mu.Lock()
 	ids := i.ids
@@ -199,7 +198,7 @@ func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id st
 	return id, t.wants, nil
 }
 
-// done handles the end of a change. If the change failed, it schedules another one.
+// done records the result of a change. After a failed change, it schedules another one.
 func (i *Icons) done(in orchestrator.ConversationID, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -223,8 +222,7 @@ type TopicTurn struct {
 	asks  cli.Asks
 }
 
-// Observe handles an event of the turn. It changes the icon if the agent begins or ends to wait for an answer of a
-// user.
+// Observe handles an event of the turn. It changes the icon when the agent starts or stops to wait for a user.
 func (t *TopicTurn) Observe(ev cli.Event) {
 	if t == nil || !t.asks.Note(ev) {
 		return
