@@ -40,7 +40,7 @@ func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, []tgapi.Button{listButton(p)})}, nil
 }
 
-// movePage asks the user to confirm that a session moves from another chat to this one.
+// movePage asks the user to confirm that a session of another chat moves to this chat.
 func (s *Screen) movePage(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	of, err := s.o.Sessions.Own(ctx, by, id)
