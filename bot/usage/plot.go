@@ -21,7 +21,7 @@ type plot struct {
 	days        bool // the bars are consecutive days, next to each other
 }
 
-// bar is a bar of a plot. Its share is the ratio of its length to the length of the longest bar.
+// bar is a bar of a plot. Its share is its length relative to the longest bar.
 type bar struct {
 	name, counts string
 	share        float64
@@ -141,7 +141,6 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 	}, nil
 }
 
-// plotOf returns the plot of a table with rows.
 func (s *Screen) plotOf(say lang.Printer, p period, group orchestrator.UsageGroup, rows []orchestrator.UsageRow) plot {
 	out := plot{
 		title: say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group])),
