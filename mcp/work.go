@@ -14,7 +14,7 @@ import (
 // maxWorks is how often a turn may delegate work.
 const maxWorks = 4
 
-// Roles contains the roles that users configured for other agents; see conversation.Roles.
+// Roles returns the configured roles, to which an agent can delegate work; see conversation.Roles.
 type Roles interface {
 	Role(name string) (orchestrator.Role, bool)
 	Roles() []string
