@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Errors of Commit. It has then committed nothing.
+// Errors of Commit, which then commits nothing.
 var (
 	ErrNoIdentity = errors.New("git does not know the name and the address of its user")
 	ErrMerging    = errors.New("a merge, a rebase or a revert is under way")
@@ -78,8 +78,9 @@ func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// knownPaths returns the paths of the changed files, each followed by a zero byte. It omits files that exist neither in
-// the working tree nor in the last commit, because Git rejects such paths. It returns ErrNothing if no path is left.
+// knownPaths returns the paths of the changed files, each followed by a zero byte. It omits a file that exists neither
+// in the working tree nor in the last commit, because Git would reject the path. It returns ErrNothing if all paths are
+// omitted.
 func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
@@ -124,8 +125,8 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	// rejectFiltered does not notice a filter that is named "unset", because check-attr also prints "unset" for files
-	// without a filter. So safeSettings disables all filters.
+	// Disable all filters: rejectFiltered misses a filter with the name "unset", because check-attr prints this word
+	// for files without a filter.
 	names, err := listSettingNames(ctx, r.launcher, r.Top)
 	if err != nil {
 		return "", err
