@@ -61,7 +61,7 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		return "", err
 	}
 	for _, dir := range otherDirs {
-		more, _ := listSettingNames(ctx, launcher, dir) // without its settings, Git cannot work in dir either
+		more, _ := listSettingNames(ctx, launcher, dir) // on an error, Git cannot work in dir at all
 		names += more
 	}
 	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(safeSettings(names)),
