@@ -38,7 +38,7 @@ type LoginService interface {
 	// Logins returns the ways to log in an agent. The first one is the best.
 	Logins(of orchestrator.AgentEnv) []cli.Login
 	// LogIn starts a log-in and reports its result in the chat. It does nothing if a log-in of the agent is already in
-	// progress. If the bot has no owner, who alone may see a code, LogIn returns ErrBadChoice for a log-in with a code.
+	// progress. It returns ErrBadChoice if the user would have to enter a code, but no chat may show it.
 	LogIn(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login) error
 	// CancelLogIn cancels the log-in of an agent. It returns false if no log-in is in progress.
 	CancelLogIn(of orchestrator.AgentEnv) bool
@@ -198,9 +198,9 @@ func (s *Logins) cancel(by orchestrator.Press, of orchestrator.AgentEnv) tgapi.A
 	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}
 }
 
-// Take keeps the token in a message in memory for Paste. It returns true if it did so: the caller must then not store
-// the message. While ductor waits for a token from the user, Take also accepts text that only may be a token. After a
-// complete token, ductor no longer waits.
+// Take stores a token that it finds in a message, so that Paste can use it. It returns true if it found a token; the
+// caller must then not store the message. While ductor waits for a token from the user, Take returns true even if it is
+// unsure whether the text is a token. A complete token ends the wait.
 func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -203,7 +203,7 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 const (
 	opCompact = "c"
 	opPage    = "p"
-	opOpen    = "o" // runs the command, or shows the page with its arguments first
+	opOpen    = "o" // runs the command; if it has arguments, explains them instead
 	opRun     = "r" // runs a command without arguments
 )
 
