@@ -114,8 +114,9 @@ func count(diff string) (files, added, removed int) {
 	return files, added, removed
 }
 
-// Diff handles "/diff". It shows what has changed since the start of the last turn that changed files, in all files or
-// only below path. If no turn changed files, it shows the changes since the last commit.
+// Diff handles "/diff". It shows what has changed since the start of the last turn that changed files. If no turn
+// changed files, it shows the changes since the last commit. If path is not empty, it shows only the changes of that
+// file or directory.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {

@@ -277,8 +277,8 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, messag
 	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message), nil
 }
 
-// Replied uses a reply to the message of askCommit as the commit message. It returns false if the user replied to any
-// other message.
+// Replied handles a reply. If the user replied to the message of askCommit, Replied commits the changes, with the reply
+// as the commit message. Otherwise, it returns false.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int,
 	text string) (answer string, ok bool, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
