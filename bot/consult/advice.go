@@ -39,7 +39,7 @@ func giveButton(p lang.Printer, entry cli.TurnID, to cli.Agent) tgapi.Button {
 // agentCode returns a short hash of an agent's name for the data of a button. Names can be too long for it.
 func agentCode(agent cli.Agent) string { return tgapi.Digest(string(agent))[:8] }
 
-// given is stored in the database for each answer that a user can send to the conversation's agent.
+// given records whether a user has sent an answer to the conversation's agent. It is stored in the database.
 type given struct {
 	Taken int64 `json:"taken"` // ID of the update of the button press; 0 if no user has pressed the button
 }
@@ -107,7 +107,8 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data s
 	return tgapi.Answer{Text: p.Text("bot.queue-full")}, err
 }
 
-// askOn sends a message for a further question: if the user replies to it, the model of the answer gets the reply.
+// askOn sends a message to which the user can reply with a further question. The model of the answer gets this
+// question.
 func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, on int, id cli.TurnID) (tgapi.Answer, error) {
 	entry, err := s.advice(ctx, by, id)
 	if err != nil {

@@ -61,8 +61,8 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 }
 
 // namedModel is a word of a command that may name a model. In "/consult codex, gemini why …", gemini names the second
-// model, but in "/consult codex, why …", the word after the comma begins the question. The field from therefore
-// contains the command's text that begins with the word. It is empty if no space precedes the word.
+// model, but in "/consult codex, why …", the word after the comma begins the question. For this case, the field from
+// contains the rest of the command, including the word. It is empty if no space precedes the word.
 type namedModel struct{ name, from string }
 
 // splitModels splits the arguments of a command into the names of models, for example "codex" or "codex, gemini", and
@@ -107,7 +107,7 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names
 }
 
 // askLast asks the same model as the last time, because the command names none. If there is no such model, askLast
-// answers with unknown, the problem with the first word of the command.
+// explains the parameter unknown: this is the problem with the first word of the command.
 func (s *Screen) askLast(ctx context.Context, a Asked, unknown *naming.Problem) (tgapi.Page, error) {
 	last, err := s.o.Consults.Last(ctx, a.By.Conversation, "")
 	if errors.Is(err, orchestrator.ErrNoConsult) || !strings.ContainsAny(strings.TrimSpace(a.Args), " \n") {

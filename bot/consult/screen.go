@@ -132,7 +132,7 @@ const maxQuestion = 64 << 10
 const (
 	questionPrefix = "question/" // prefix of the keys of stored questions, and of their progress messages
 	advicePrefix   = "advice/"   // prefix of the keys of messages with answers; the ID of the session entry follows
-	answerPrefix   = "answer/"   // the same in older versions of ductor; the agent and the session ID follow
+	answerPrefix   = "answer/"   // prefix that older versions used instead; the agent and the session ID follow
 )
 
 func adviceKey(entry cli.TurnID, of string, n int) string {
