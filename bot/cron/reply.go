@@ -28,14 +28,14 @@ func awaitedName(in orchestrator.ConversationID, message int) string {
 	return "cron@" + string(in.Key()) + "/" + strconv.Itoa(message)
 }
 
-// awaitReply makes the next reply to the message of the button set a field.
+// awaitReply records that the next reply to the message with the button contains a new value for a field.
 func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) error {
 	return message.SaveValue(ctx, s.o.Journal, awaitedName(p.by.Conversation, p.message), awaited{
 		Key: f.key, Field: field.code, From: p.by.Person, Until: s.o.Now().Add(replyPatience),
 	})
 }
 
-// stopAwaiting makes later replies to a message normal prompts for the agent.
+// stopAwaiting records that a message expects no reply any more. Later replies are prompts for the agent.
 func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, at int) error {
 	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, at))
 	if err != nil || !found || a.Key == "" {

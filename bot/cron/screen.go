@@ -166,8 +166,8 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 	return s.jobPage(st), short, nil
 }
 
-// run starts a job now. The parameter count is the number of the job's runs at the creation of the button. It ensures
-// that pressing a button twice starts the job only once.
+// run starts a job now. The parameter count is the number of the job's runs at the creation of the button. With this
+// number, pressing a button twice starts the job only once.
 func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press,
 	count string) (orchestrator.JobStatus, string, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
