@@ -30,11 +30,10 @@ func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }
 
-// Telegram writes a line into the topic for each change of the icon. So Icons waits for settles before a change, in
-// case the state changes again, and for apart between two changes.
+// Telegram writes a line into the topic for each change of the icon, so there should be few changes.
 const (
-	settles = 3 * time.Second
-	apart   = 30 * time.Second
+	settleDelay = 3 * time.Second  // before a change, in case the state changes again
+	minInterval = 30 * time.Second // between two changes
 )
 
 // Client changes the icons of topics. *tgapi.Client implements it.
@@ -93,7 +92,7 @@ func (i *Icons) Opened(ctx context.Context, in orchestrator.ConversationID) erro
 	}
 	i.mu.Lock()
 	i.topics[in] = &topic{wants: idle}
-	i.scheduleLocked(in, settles)
+	i.scheduleLocked(in, settleDelay)
 	i.mu.Unlock()
 	return nil
 }
@@ -126,7 +125,7 @@ func (i *Icons) set(in orchestrator.ConversationID, s state) bool {
 		return false
 	}
 	if t.wants = s; t.wants != t.shows {
-		i.scheduleLocked(in, max(settles, apart-time.Since(t.changed)))
+		i.scheduleLocked(in, max(settleDelay, minInterval-time.Since(t.changed)))
 	}
 	return true
 }
@@ -210,7 +209,7 @@ func (i *Icons) done(in orchestrator.ConversationID, err error) {
 		i.opts.Log.Warn("change the icon of a topic", "chat", in.Chat, "topic", in.Topic, "err", err)
 	}
 	if t.wants != t.shows {
-		i.scheduleLocked(in, apart)
+		i.scheduleLocked(in, minInterval)
 	}
 }
 
