@@ -22,7 +22,7 @@ type accounts struct {
 	orchestrator.AccountChoice
 	service Service
 	at      time.Time
-	missing string          // name without an account that the user typed; usually empty
+	missing string          // unknown account name that the user typed; usually empty
 	offered []cli.MenuEntry // accounts with a button
 }
 
