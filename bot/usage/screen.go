@@ -163,8 +163,8 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
 }
 
-// rows returns the usage in a period, and the query for it. A user who may not see all usage only gets that of the
-// conversation.
+// rows returns the usage in a period, and the query for it. If the user may not see all usage, rows only returns that
+// of the conversation.
 func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period,
 	group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
 	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
