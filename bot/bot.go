@@ -34,7 +34,7 @@ import (
 type Options struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
-	APIFiles  string            // directory of a self-hosted Bot API server (--local) with files from users; may be empty
+	APIFiles  string            // where a local Bot API server stores received files; empty: none
 	Transport http.RoundTripper // default: tgapi.NewTransport("")
 	Scrub     *tgapi.Scrubber   // removes secrets from texts and logs; default: only the bot token
 
@@ -351,7 +351,7 @@ func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuIte
 	}
 	for i, l := range lang.Languages() {
 		menu := map[string]any{"commands": commands(l.Printer())}
-		if i > 0 { // without a code, the menu applies to all other languages
+		if i > 0 { // without a language code, the menu applies to all other languages
 			menu["language_code"] = l
 		}
 		if err := b.api.Call(call, "setMyCommands", menu, nil); err != nil {

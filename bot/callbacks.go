@@ -32,7 +32,7 @@ const (
 	actInterrupt = "i"
 	actRestart   = "e"
 	actBoth      = "B" // restart with the prompts of the running and the waiting turn
-	actKeep      = "k" // decline the restart that actRestart offers
+	actKeep      = "k" // decline the restart
 )
 
 // turnButtons creates buttons that concern a turn.
@@ -87,8 +87,8 @@ type button struct {
 
 type pressFunc func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
 
-// onTurn returns a pressFunc for buttons that contain the ID of a turn. Telegram shows the text that act returns as a
-// short notice.
+// onTurn returns a pressFunc for buttons that contain the ID of a turn. The text that act returns appears as a short
+// notice.
 func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		text, err := act(ctx, p, cli.TurnID(what))
@@ -103,7 +103,7 @@ func onScreen(press func(context.Context, orchestrator.Press, string) (tgapi.Ans
 	}
 }
 
-// onMessage returns a pressFunc for a handler that also needs the ID of the message with the button.
+// onMessage is like onScreen, for a handler that also needs the ID of the message with the button.
 func onMessage(
 	press func(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error),
 ) pressFunc {

@@ -136,7 +136,7 @@ func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text 
 // Wake starts to send notices that other packages have stored.
 func (c *Chat) Wake() { c.messages.Wake() }
 
-// SendFor sends a Markdown message of an agent while its turn is running.
+// SendFor implements mcp.Chat.
 func (c *Chat) SendFor(ctx context.Context, t orchestrator.Turn, text string) error {
 	return c.messages.PostAside(ctx, t.Prompt.Conversation, t.ID, text)
 }

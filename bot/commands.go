@@ -172,7 +172,7 @@ func (c *commands) newSession(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.new-session"))
 }
 
-// page returns a CommandFunc that calls command and sends the page which command returns.
+// page converts a function that returns a page to a CommandFunc that sends the page.
 func (c *commands) page(
 	command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error),
 ) updates.CommandFunc {

@@ -36,7 +36,7 @@ func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(
 	})
 }
 
-// groupCommand is another name of /consult. The command asks the configured models, not models that the user chooses.
+// groupCommand asks the models that the configuration names. With /consult, the user chooses the models.
 const groupCommand = "group"
 
 // consult answers /consult and /group.

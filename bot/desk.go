@@ -37,8 +37,8 @@ type Desk interface {
 	// running, ErrElsewhere if it belongs to another conversation, and ErrRepeated if it was already restarted.
 	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)
 
-	// Subject returns information about a turn to whose message a user replied. It returns the zero Subject if nothing
-	// is known about the turn.
+	// Subject returns information about a turn: a user has replied to one of its messages. It returns the zero Subject
+	// if nothing is known about the turn.
 	Subject(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Subject, error)
 	// Submit stores a prompt as a turn and marks its updates as handled, in one transaction. The settings w take
 	// precedence over those of the conversation.

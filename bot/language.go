@@ -33,8 +33,8 @@ func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes
 	return append(codes, lang.AsTelegram), append(names, p.Text(none))
 }
 
-// command answers /language. It sets the language with the name args, or returns a page with all languages if args is
-// empty.
+// command answers /language. If args names a language, it sets this language. If args is empty, it returns a page with
+// all languages.
 func (l language) command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := l.lang.Of(by.Conversation.Chat)
 	if args == "" {

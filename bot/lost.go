@@ -27,7 +27,7 @@ type lostAnswers struct {
 	owner    orchestrator.PersonID
 	lang     *lang.Choices
 	log      *slog.Logger
-	back     chan int64 // chats that accept messages again; if the channel is full, run handles a chat after a restart
+	back     chan int64 // IDs of chats that accept messages again; if it is full, a chat waits for the next start
 
 	mu sync.Mutex // held while a stored list changes
 }
@@ -60,7 +60,7 @@ func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 			continue
 		}
 		text := l.lang.Of(int64(to)).Text("bot.lost-in-group", title)
-		key := fmt.Sprint("lost/", lost.Turn, "/", to) // the same key prevents two messages to an owner who sent the prompt
+		key := fmt.Sprint("lost/", lost.Turn, "/", to) // an owner who sent the prompt gets only one message
 		if err := l.messages.PostOnce(ctx, orchestrator.ConversationID{Chat: int64(to)}, key,
 			message.Content{Text: render.Plain(text)}); err != nil {
 			l.log.Warn("notify a user about a group that does not let the bot write", "user", to, "err", err)

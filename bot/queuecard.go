@@ -26,7 +26,7 @@ type queueCards struct {
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
-	past  map[cli.TurnID]bool // turns for which unqueued was called first
+	past  map[cli.TurnID]bool // turns that left the queue before queued was called
 }
 
 func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {

@@ -42,11 +42,11 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	if err != nil { // the turn was stopped anyway, and the orchestrator retries storing that
+	if err != nil { // the turn was stopped anyway, and the orchestrator stores that later
 		c.log.Error("abort", "update", in.Update, "err", err)
 	}
 	reply.recordStored(err == nil)
-	if in.Role.May(orchestrator.EndAny) { // for a member, the messages of the stopped turn are dropped when the turn ends
+	if in.Role.May(orchestrator.EndAny) { // for a member, this happens when the turn ends
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Go(reply.follow)
