@@ -142,8 +142,8 @@ func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrat
 	return runs
 }
 
-// holdForQuietHours delays runs until quiet hours end, or marks them as skipped. A delayed run counts as open until
-// then.
+// holdForQuietHours delays runs until quiet hours end, or marks them as skipped. A delayed run is open, so it can cause
+// later runs to be skipped as overlapping.
 func (s *Scheduler) holdForQuietHours(j orchestrator.Job, runs []orchestrator.JobRun,
 	now time.Time) []orchestrator.JobRun {
 	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))

@@ -43,7 +43,7 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // except for a run that waits for NotBefore: a user may start another run meanwhile
+			ahead[r.Job] = true // a run that waits for NotBefore does not delay other runs
 		case r.State == orchestrator.RunAsked: // the turn has ended; do not wait until the chat shows the result
 			ahead[r.Job] = false
 		}
