@@ -137,7 +137,8 @@ const minSecret = 8
 func (s Settings) Secrets(name string, lookup Lookup) (all []string) {
 	for _, entry := range s.Env {
 		value, ok := lookup(name, entry)
-		if ok && len(value) >= minSecret && !strings.HasPrefix(value, "/") { // shorter values are words; "/" begins a path
+		// Shorter values are words, and a "/" begins a path.
+		if ok && len(value) >= minSecret && !strings.HasPrefix(value, "/") {
 			all = append(all, value)
 		}
 	}
