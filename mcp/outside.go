@@ -30,7 +30,7 @@ var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role
 type outsiders struct {
 	mu     sync.Mutex
 	closed bool
-	ends   map[*context.CancelFunc]int // maps the function that ends a connection to the number of the connection's token
+	ends   map[*context.CancelFunc]int // the key ends a connection, the value is the number of its token
 }
 
 // add registers a connection. The caller must call remove when the connection ends. After EndOutside, add ends the
