@@ -26,7 +26,7 @@ const Action = "K"
 type Service interface {
 	// Context returns the size of the agent's context and how much of it is used, as far as the agent reports them.
 	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
-	// Compact shortens the context in a separate turn. hint tells the agent which content to keep, and may be empty.
+	// Compact shortens the context in a separate turn. The text hint describes the content to keep. It may be empty.
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	// AgentCommands returns the commands and skills of the conversation's agent. It returns errors.ErrUnsupported if
 	// the agent cannot list them.
@@ -109,7 +109,7 @@ func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	return lines
 }
 
-// Compact handles "/compact". hint is the text after the command. It tells the agent which content to keep.
+// Compact handles "/compact". The parameter hint is the text after the command. It describes the content to keep.
 func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
 	receipt, err := s.Service.Compact(ctx, hint, p)
 	return s.turnAnswer(s.Lang.Of(p.Conversation.Chat), receipt, err)
@@ -211,7 +211,7 @@ func (s *Screen) button(text, op, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, op+what)
 }
 
-// Press handles a button of a Screen. data is the button's data without Action.
+// Press handles a button of a Screen. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	a, err := s.press(ctx, by, data)
 	return a.Answer, err
