@@ -67,7 +67,8 @@ func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (t
 	return tgapi.Page{Text: p.Text("changes.points"), Keyboard: k}, nil
 }
 
-// keyboard returns the buttons for one page of restore points. to returns the data of the button that leads to a page.
+// keyboard returns the buttons for one page of restore points. The function to returns the data of the button for
+// another page.
 func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int,
 	to func(page int) string) (k tgapi.Keyboard) {
 	from, until, pager := tgapi.Paged(p, page, len(all), to)
