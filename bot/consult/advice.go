@@ -55,7 +55,8 @@ func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnI
 
 // give sends an answer to the conversation's agent as a prompt. It does so only once per answer. The agent gets the
 // prompt in the session of the answer. If that is not the current session, give makes it the current session first.
-func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data string) (a tgapi.Answer, err error) {
+func (s *Screen) give(ctx context.Context, by orchestrator.Press, messageID int,
+	data string) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	id, named, _ := strings.Cut(data, ":")
 	entry, err := s.advice(ctx, by, cli.TurnID(id))
@@ -91,7 +92,7 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data s
 		return a, err
 	}
 	receipt, err := s.o.Desk.Submit(ctx, orchestrator.Prompt{
-		Conversation: by.Conversation, Person: by.Person, Message: on, Updates: by.Updates, Arrived: by.Arrived,
+		Conversation: by.Conversation, Person: by.Person, Message: messageID, Updates: by.Updates, Arrived: by.Arrived,
 		Rights: orchestrator.Rights{Of: by.Role.OfTurns()},
 		Text: p.Text("consult.material", s.name(p, modelOf(entry)),
 			entry.Prompt.Text, entry.Outcome.Shown()), Quotes: entry.ID,
@@ -109,14 +110,14 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data s
 
 // askOn sends a message to which the user can reply with a further question. The model of the answer gets this
 // question.
-func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, on int, id cli.TurnID) (tgapi.Answer, error) {
+func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, messageID int, id cli.TurnID) (tgapi.Answer, error) {
 	entry, err := s.advice(ctx, by, id)
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	model := s.name(p, modelOf(entry))
-	content := message.Content{Text: render.Plain(p.Text("consult.reply", model)), ReplyTo: on}
+	content := message.Content{Text: render.Plain(p.Text("consult.reply", model)), ReplyTo: messageID}
 	m := message.Compose(by.Conversation, content)
 	m.Key = adviceKey(id, strconv.FormatInt(by.Updates[0], 10), 0)
 	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil

@@ -178,9 +178,9 @@ func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	return nil
 }
 
-// Press handles a button of this package. on is the ID of the message with the button, and data is the button's data
-// without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
+// Press handles a button of this package. messageID identifies the message with the button, and data is the button's
+// data without the action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	stale := tgapi.Stale(p)
 	op, id, _ := strings.Cut(data, ":")
@@ -188,11 +188,11 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data 
 	case op == "" || len(by.Updates) == 0 || !s.Offered():
 		return stale, nil
 	case op == opGive:
-		return s.give(ctx, by, on, id)
+		return s.give(ctx, by, messageID, id)
 	case !by.May(orchestrator.ChangeSettings):
 		return tgapi.Answer{}, orchestrator.ErrNotAllowed
 	case op == opOn:
-		return s.askOn(ctx, by, on, cli.TurnID(id))
+		return s.askOn(ctx, by, messageID, cli.TurnID(id))
 	}
 	q, there, err := s.load(ctx, by.Conversation, id)
 	if err != nil || !there || len(q.Models) == 0 {

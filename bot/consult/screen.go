@@ -19,7 +19,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "Q"
 
 // Operations of the buttons. The ID of the question follows in the button's data.
