@@ -19,7 +19,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of the button "Wait".
+// Action is the first part of the data of the button "Wait".
 const Action = "W"
 
 // Options configures a Watcher. All fields except Quiet are required.
@@ -70,9 +70,9 @@ func (w *Watcher) open(turn cli.TurnID, to orchestrator.ConversationID,
 	})
 }
 
-// Press handles the button "Wait". It removes the notice, and prevents further notices of the turn. below is the ID of
-// the message with the button, and data is the button's data without Action.
-func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int,
+// Press handles the button "Wait". It removes the notice, and prevents further notices of the turn. messageID
+// identifies the message with the button, and data is the button's data without the action.
+func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, messageID int,
 	data string) (tgapi.Answer, error) {
 	p := w.opts.Lang.Of(in.Chat)
 	turn := cli.TurnID(data)
@@ -83,7 +83,7 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 		k.end(waited)
 		return tgapi.Answer{Text: p.Text("silence.waiting")}, nil
 	}
-	key, err := w.opts.Messages.KeyAt(ctx, in, below)
+	key, err := w.opts.Messages.KeyAt(ctx, in, messageID)
 	if err != nil || key != keyOf(turn) {
 		return tgapi.Stale(p), err
 	}
