@@ -14,7 +14,7 @@ import (
 type choices interface {
 	names() []string
 	label(p lang.Printer, name string) string // text on the button of a choice
-	// text returns the text above the buttons. now is the name of the current choice.
+	// text returns the text above the buttons. The parameter now is the name of the current choice.
 	text(p lang.Printer, now string) string
 	stays(p lang.Printer, now string) string // text that replaces the menu if the user closes it without a choice
 	// choose stores the user's choice. It returns the text that replaces the menu, and a short notice for the user.
