@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "S"
 
 // op is the operation of a button.

@@ -72,7 +72,7 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 	return tgapi.Page{Text: p.Text("sessions.renamed", changed.Title)}, err
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	p, ok := parseButton(data)
