@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "j"
 
 // op is the command in the data of a button.

@@ -77,7 +77,7 @@ func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string
 	return s.draftPage(draftKey(nonce), j)
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	button, ok := parseButton(data)
