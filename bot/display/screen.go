@@ -104,8 +104,8 @@ func (*Screen) question(p lang.Printer) message.Content {
 	}
 }
 
-// Press handles a button of the question. data is the button's data without Action. Press returns a short notice for
-// the user.
+// Press handles a button of the question. data is the button's data without the action. Press returns a short notice
+// for the user.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, data string) (string, error) {
 	mode, short := orchestrator.DisplayRich, lang.Key("display.rich")
 	switch data {
