@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "F"
 
 // Screen implements /get, /put and /files. Its buttons contain a random number, and Screen stores in memory which
@@ -194,7 +194,7 @@ func (s *Screen) label(p lang.Printer, e orchestrator.FileEntry) string {
 	return "📄 " + name + " · " + p.Size(e.Size)
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	nonce, what, _ := strings.Cut(data, ":")
 	p := s.Lang.Of(by.Conversation.Chat)
