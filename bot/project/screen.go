@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "G"
 
 // op is the operation of a button. The button's data consists of the op and a key.
@@ -108,7 +108,7 @@ func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string 
 	return ""
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, key, _ := strings.Cut(data, ":")
