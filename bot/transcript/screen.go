@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "V"
 
 // Operations of the buttons. The ID of the user's message follows.
@@ -123,7 +123,7 @@ func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
 	return page
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	spoken, err := strconv.Atoi(strings.TrimLeft(data, opSend+opDiscard+opPrompt))
