@@ -15,8 +15,8 @@ import (
 	"ductor/orchestrator/users"
 )
 
-// Action is the action in the data of all buttons of this package. The data contains an operation and a role or user,
-// so the buttons also work after a restart.
+// Action is the first part of the data of all buttons of this package. The data also contains an operation and a role
+// or user, so the buttons also work after a restart.
 const Action = "ur"
 
 // Directory manages the users. *users.Directory implements it.
@@ -113,7 +113,7 @@ func line(p lang.Printer, u users.Known) string {
 	return p.Text("users.joined-on", render.Cut(named(u), 100), roleName(p, u.Role), p.Moment(u.Joined.Local()))
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if data == "" || s.Directory == nil {
