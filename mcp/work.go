@@ -111,7 +111,7 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator
 	return w, err
 }
 
-// countWork counts that the turn delegates work. It returns an error if the turn has done so too often.
+// countWork counts delegated work. It returns an error if the turn has delegated work more than maxWorks times.
 func (s *Server) countWork(c call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
