@@ -118,8 +118,9 @@ func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 	return nil
 }
 
-// writeCommitTree writes a tree that consists of the last commit and the current content of files. head is the last
-// commit, or "". It returns ErrNothing if the last commit has the same tree.
+// writeCommitTree writes a tree with the current content of files, and with all other files of the last commit. The
+// parameter head is the last commit, or "". writeCommitTree returns ErrNothing if the new tree equals that of the last
+// commit.
 func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string, error) {
 	start := []string{"read-tree", "--empty"}
 	if head != "" {
@@ -151,8 +152,8 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	return tree, nil
 }
 
-// createCommit creates a commit and makes HEAD point to it. head is the parent, or "". It fails if HEAD no longer
-// points to head.
+// createCommit creates a commit and makes HEAD point to it. The parameter head is the parent, or "". createCommit fails
+// if HEAD no longer points to the parent.
 func (r *Repo) createCommit(ctx context.Context, tree, head, message string) (string, error) {
 	args := []string{"commit-tree", tree, "-F", "-"}
 	if head != "" {

@@ -85,7 +85,8 @@ func hardenArgs(args []string) []string {
 	return args
 }
 
-// subsections returns the distinct subsections of a section. listed is a result of listSettingNames.
+// subsections returns the distinct names of the subsections of a section. The parameter listed is a result of
+// listSettingNames.
 func subsections(listed, section string) (names []string) {
 	seen := map[string]bool{}
 	for setting := range strings.SplitSeq(listed, "\x00") {

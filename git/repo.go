@@ -91,7 +91,8 @@ func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
 
 func (r *Repo) shadowDir() string { return path.Join(r.gitDir, "ductor") }
 
-// runShadow runs Git in the shadow directory. index is the name of an index file there, or "" for the default.
+// runShadow runs Git in the shadow directory. The parameter index is the name of an index file there. It is "" for the
+// default index.
 func (r *Repo) runShadow(ctx context.Context, index, input string, args ...string) (string, error) {
 	if err := r.prepareShadow(ctx); err != nil {
 		return "", err
