@@ -32,7 +32,7 @@ const (
 	opCommits  op = "C" // commits with the proposed message
 	opCancel   op = "x"
 	opSince    op = "s" // arguments: first letter of the DiffSince, letter of the theme, path
-	opReturn   op = "t" // asks the user to confirm
+	opReturn   op = "t" // asks whether to return to a restore point
 	opReturns  op = "T"
 	opAfter    op = "A" // like "T", but returns to the state after the turn
 	opSession  op = "h" // followed by a page number and the ID of a session
