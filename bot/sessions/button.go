@@ -28,11 +28,11 @@ const (
 	opRename  op = "n" // explains how to rename a session
 	opTurns   op = "t" // lists the turns from which users can fork the session
 	opFork    op = "f" // the key is the ID of the turn
-	opDelete  op = "d" // asks the user to confirm
+	opDelete  op = "d" // asks whether to delete the session
 	opDeleted op = "D"
 
 	opElsewhere op = "e" // lists the user's sessions in other chats
-	opMoving    op = "x" // asks the user to confirm
+	opMoving    op = "x" // asks whether to move the session to this chat
 	opMove      op = "X"
 
 	opTerminal op = "T" // lists the sessions that the agents have stored on this machine
