@@ -44,7 +44,7 @@ type Chat struct {
 	next    int
 	Calls   []string
 	At      []time.Time
-	Topics  map[int]bool // contains the deleted topics
+	Topics  map[int]bool // deleted topics
 	Gone    bool         // true if the user blocked the bot
 	Sending int          // number of messages that are being sent
 	Lost    int          // number of messages sent with an unknown result
