@@ -36,8 +36,8 @@ type Service interface {
 	// returns ErrNoPermissionMode if the mode is not one of cli.PermissionModes.
 	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 		by orchestrator.PersonID) error
-	// Bypass sets bypass mode from the next turn on: agents need no approvals for the given time, but only until ductor
-	// is restarted. After that, the mode is ask. Bypass returns ErrBadChoice if the time is too long or not positive.
+	// Bypass sets bypass mode from the next turn on: agents need no approvals. The mode returns to "ask" after the
+	// given time, or when ductor restarts. Bypass returns ErrBadChoice if the time is too long or not positive.
 	Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error
 	// SetTools limits which tools agents may use from the next turn on. Limits in the configuration still apply.
 	// SetTools returns ErrBadChoice if list contains an unknown name.
