@@ -15,8 +15,8 @@ import (
 // replyPatience is how long a page waits for a reply. A later reply becomes a prompt for the agent.
 const replyPatience = 10 * time.Minute
 
-// awaited is stored in the database for a message of the bot to which a user should reply. The text of the reply
-// becomes the new value of the field.
+// awaited describes a reply that the bot expects to one of its messages. The text of the reply becomes the new value of
+// a field. An awaited is stored in the database.
 type awaited struct {
 	Key   string                `json:"key,omitempty"` // like pressed.key; empty if no reply is expected
 	Field string                `json:"field,omitempty"`
