@@ -70,8 +70,8 @@ type Report struct {
 
 // Notifier shows the results of runs in the chat. Package bot implements it.
 type Notifier interface {
-	// Report shows the result of a run. The scheduler calls Report again until it returns nil, which means that the
-	// message is stored. A second report of the same run has no effect. Report does not wait for the network: it
-	// returns ErrLater until the message is sent. The scheduler does not log ErrLater.
+	// Report shows the result of a run. It does not wait for the network: it returns ErrLater if the message has not
+	// been sent yet. The scheduler calls Report again until it returns nil, and does not log ErrLater. A further report
+	// of the same run has no effect.
 	Report(ctx context.Context, r Report) error
 }

@@ -27,7 +27,7 @@ type Options struct {
 	// Directory returns the absolute path of a job's directory. It returns an error if jobs may not work there; see
 	// conversation.Engine.Directory. It may be nil if no job has a directory.
 	Directory func(path string) (string, error)
-	// Stale is the age at which running turns are ended; see Sweep. A job's time limit must be shorter. 0 means never.
+	// Stale is the age at which Sweep ends running turns. A job's time limit must be shorter. 0 means never.
 	Stale time.Duration
 	// Audit records users' changes of jobs. It may be nil.
 	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
