@@ -16,9 +16,9 @@ var (
 	ErrNothing    = errors.New("the last commit has it already")
 )
 
-// Commit commits the given changes and nothing else. It uses the identity that Git is configured with, and runs no
-// hooks. It also adds the changes to the index; other staged changes remain staged. If a file no longer has the content
-// of Change.New, Commit returns a *Differs and commits nothing.
+// Commit commits the given changes and nothing else. It uses the user name from Git's settings, and runs no hooks. It
+// also adds the changes to the index; other staged changes remain staged. If a file no longer has the content of
+// Change.New, Commit returns a *Differs and commits nothing.
 func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
