@@ -34,7 +34,7 @@ import (
 type Options struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
-	APIFiles  string            // where a self-hosted Bot API server (--local) stores files; empty: no such server
+	APIFiles  string            // where a local Bot API server stores received files; empty: none
 	Transport http.RoundTripper // default: tgapi.NewTransport("")
 	Scrub     *tgapi.Scrubber   // removes secrets from texts and logs; default: only the bot token
 
@@ -44,10 +44,10 @@ type Options struct {
 	MaxUpload  int64  // maximum size of a file that a user sends, in bytes; default: the limit of the Bot API
 
 	Allow updates.Allow
-	Users users.Directory       // for /pair and /users; nil: users are set only in the configuration
+	Users users.Directory       // for /pair and /users; nil: only the configuration defines users
 	Owner orchestrator.PersonID // user to notify of problems with polling; 0: none
 
-	Lost        time.Time                           // messages before it may have been handled already; zero: none
+	Lost        time.Time                           // ductor may have handled earlier messages; zero: none
 	Polled      func(err error, wait time.Duration) // called after each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // wait for the next file of an album; default: 1.5 s; < 0: none
 	PasteWindow time.Duration                       // wait for the next part of a long text; default: 300 ms; < 0: none
@@ -68,26 +68,26 @@ type Options struct {
 	// Checks runs the checks for /doctor; nil: not available.
 	Checks func(context.Context) checks.Report
 
-	// SetAway handles "/terminal on" and "/terminal off", which decide whether agents in terminals ask in the chat; see
-	// sessions.Options. If it is nil, they never do.
+	// SetAway handles "/terminal on" and "/terminal off"; see sessions.Options. If it is nil, agents in terminals never
+	// ask for approvals in the chat.
 	SetAway func(by orchestrator.Press, choice string) error
 
-	FileMarks bool // agents can send files by naming them in an answer; see render.FileMark
+	FileMarks bool // agents can send a file by naming it in an answer; see render.FileMark
 
 	Listener updates.Listener // converts speech to text; nil: the bot explains how to install a converter
 	Confirm  bool             // users must confirm the text of their speech before it runs
 
-	// Noticed is called with the text of every message before it is sent, except cards and approvals. It may be called
-	// again with the same key if sending fails. It must not block. It may be nil.
+	// Noticed is called with the text of every message before it is sent, except cards and approvals. If sending fails,
+	// Noticed may be called again with the same key. It must not block. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	Lang  *lang.Choices           // languages of the chats
 	Quiet func(at time.Time) bool // reports whether reminders must make no sound at that time; nil: never
 
 	Outbox outbox.Options
-	Cards  card.Options // settings of the cards; New sets the other fields
+	Cards  card.Options // settings from the configuration; New sets all other fields
 
-	Silence func() time.Duration // how long an agent may be silent before the chat is told; nil or 0: forever
+	Silence func() time.Duration // how long an agent may be silent until users get a notice; nil or 0: forever
 
 	Log *slog.Logger // nil: do not log
 }
@@ -112,11 +112,11 @@ type Bot struct {
 // PollTimeout is how long Telegram may hold a getUpdates request. It must be whole seconds.
 const PollTimeout = 50 * time.Second
 
-// stopPatience is how long Run waits for running handlers at the end.
+// stopPatience is how long Run waits for running handlers after ctx is done.
 const stopPatience = 10 * time.Second
 
-// New returns a Bot. It makes no requests to Telegram. From now on, the Bot sends everything that the orchestrator
-// shows through Chat, except notices, which wait until Run has started. The caller must call Close.
+// New returns a Bot. It makes no requests to Telegram. The orchestrator may use Chat from now on, but the Bot sends
+// notices only when Run has started. The caller must call Close.
 func New(ctx context.Context, o Options) (*Bot, error) {
 	if o.Journal == nil || o.UploadsDir == "" {
 		return nil, errors.New("a bot needs a journal and an uploads directory")
@@ -179,7 +179,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	return b, nil
 }
 
-// cardOptions returns the configured card settings together with everything else that cards need.
+// cardOptions completes the configured card settings.
 func (b *Bot) cardOptions(lost *lostAnswers, asks *display.Screen) card.Options {
 	o := b.opts.Cards
 	o.FileMarks = b.files != nil && b.opts.FileMarks
@@ -190,7 +190,7 @@ func (b *Bot) cardOptions(lost *lostAnswers, asks *display.Screen) card.Options 
 	return o
 }
 
-// openFiles prepares sending files of projects, if that is available.
+// openFiles opens the spool and creates the sender for files of projects. It does nothing if Options.Files is nil.
 func (b *Bot) openFiles(ctx context.Context) (err error) {
 	o := b.opts
 	if o.Files == nil {
@@ -234,8 +234,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Attach sets Options.Consults after New, because the service needs the Bot for its own creation. Call Attach before
-// Run.
+// Attach sets Options.Consults. It exists because the implementation of Consults needs a Bot. Call Attach before Run.
 func (b *Bot) Attach(consults orchestrator.Consults) { b.opts.Consults = consults }
 
 // PruneUploads deletes files that users sent before the given time, and returns their number.
@@ -306,15 +305,16 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	return p.Run(ctx)
 }
 
-// startMessages starts sending stored messages that were not sent yet. This continues until Close.
+// startMessages starts a goroutine that sends stored messages until Close.
 func (b *Bot) startMessages() {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.endMessages = cancel
 	b.running.Go(func() { b.messages.Run(ctx) })
 }
 
-// Close waits until all messages that must arrive are sent, or ctx is done. Messages that were not sent stay in the
-// database for the next process. Call Close after Run has returned and the orchestrator is closed.
+// Close sends the messages that wait in the outbox, until ctx is done. It drops requests that may get lost, such as
+// reactions. Messages that were not sent stay in the database for the next process. Call Close after Run has returned
+// and the orchestrator is closed.
 func (b *Bot) Close(ctx context.Context) error {
 	if b.endMessages != nil {
 		b.endMessages()
@@ -333,8 +333,8 @@ func (b *Bot) Close(ctx context.Context) error {
 // preparePatience is the timeout of prepare.
 const preparePatience = 30 * time.Second
 
-// prepare removes a webhook and publishes the menu of commands. Run does not wait for it: a webhook that is still set
-// makes the next poll fail, which removes it too, and commands work without a menu.
+// prepare removes a webhook and publishes the menu of commands. Run does not wait for prepare. Commands work without a
+// menu, and if a webhook is still set, the poller notices and removes it.
 func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuItem) {
 	call, cancel := context.WithTimeout(ctx, preparePatience)
 	defer cancel()
@@ -351,7 +351,7 @@ func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuIte
 	}
 	for i, l := range lang.Languages() {
 		menu := map[string]any{"commands": commands(l.Printer())}
-		if i > 0 { // the first language is the default for all others
+		if i > 0 { // without a language code, the menu applies to all other languages
 			menu["language_code"] = l
 		}
 		if err := b.api.Call(call, "setMyCommands", menu, nil); err != nil {

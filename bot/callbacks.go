@@ -21,9 +21,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions of buttons, the first part of a button's data. Most buttons also contain the ID of a turn, an approval or a
-// job, so that they still work after a restart. The orchestrator then decides whether the action is still possible. The
-// buttons of menus expire, because they contain a random number instead.
+// Actions of buttons. The data of a button starts with its action. Most buttons also contain the ID of a turn, an
+// approval or a job, so that they work after a restart. Menus store a random number in their buttons instead, so these
+// buttons expire.
 const (
 	actShow      = "v"
 	actCancel    = "c"
@@ -32,7 +32,7 @@ const (
 	actInterrupt = "i"
 	actRestart   = "e"
 	actBoth      = "B" // restart with the prompts of the running and the waiting turn
-	actKeep      = "k" // decline the offer to restart
+	actKeep      = "k" // decline the restart
 )
 
 // turnButtons creates buttons that concern a turn.
@@ -78,8 +78,8 @@ type callbacks struct {
 	buttons  map[string]button // by action
 }
 
-// button is the handler for all buttons with the same action. right is the right that users need to press them. The
-// handler itself checks further rights if it changes something.
+// button contains the handler for all buttons with the same action, and the right that users need to press them. If the
+// handler changes something, it checks further rights.
 type button struct {
 	right orchestrator.Right
 	act   pressFunc
@@ -87,8 +87,8 @@ type button struct {
 
 type pressFunc func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
 
-// onTurn returns a pressFunc for buttons that contain the ID of a turn. act returns the short text that Telegram shows
-// after the press.
+// onTurn returns a pressFunc for buttons that contain the ID of a turn. The text that act returns appears as a short
+// notice.
 func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		text, err := act(ctx, p, cli.TurnID(what))
@@ -96,14 +96,14 @@ func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (str
 	}
 }
 
-// onScreen returns a pressFunc that calls press with the user and the data of the button.
+// onScreen returns a pressFunc for a handler that needs the user and the button's data.
 func onScreen(press func(context.Context, orchestrator.Press, string) (tgapi.Answer, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		return press(ctx, p.By, what)
 	}
 }
 
-// onMessage returns a pressFunc that calls press with the message that contains the button, too.
+// onMessage is like onScreen, for a handler that also needs the ID of the message with the button.
 func onMessage(
 	press func(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error),
 ) pressFunc {
@@ -112,7 +112,8 @@ func onMessage(
 	}
 }
 
-// inChat returns a pressFunc that calls press without the user, because all users of a chat have the same rights.
+// inChat returns a pressFunc for a handler that does not need the user, because all users of a chat have the same
+// rights.
 func inChat(
 	press func(ctx context.Context, in orchestrator.ConversationID, message int, data string) (tgapi.Answer, error),
 ) pressFunc {
@@ -139,7 +140,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	}
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
-		return // the next process handles the press
+		return // the update is still stored, so the next process handles it
 	case err != nil:
 		a.Text = c.refusal(p, err)
 	case a.Formatted.Text != "":
@@ -154,7 +155,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	c.feedback.Answer(ctx, p.Query, a.Text)
 }
 
-// replace puts another button in place of the pressed button.
+// replace replaces the pressed button by another one.
 func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
 	for _, row := range p.Buttons {
 		for i := range row {
@@ -184,7 +185,7 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 		return say.Text(updates.Refusal(p.By.Role))
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return say.Text("bot.still-open")
-	case errors.Is(err, card.ErrBusy): // the button stays, because the user may try again
+	case errors.Is(err, card.ErrBusy):
 		return say.Text("bot.busy")
 	}
 	c.log.Error("button failed", "data", p.Data, "updates", p.By.Updates, "err", err)
@@ -248,7 +249,7 @@ func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Pr
 	return tgapi.Answer{Text: text}, err
 }
 
-// edit replaces the message with the button by page, unless page is empty.
+// edit changes the message that contains the pressed button. It does nothing if the page is empty.
 func (c *callbacks) edit(p updates.Press, page tgapi.Page) {
 	if page.Text != "" {
 		c.feedback.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)

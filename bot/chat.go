@@ -42,8 +42,8 @@ var (
 	_ orchestrator.FileSender     = (*Chat)(nil)
 )
 
-// ShowApproval shows the current state of an approval or a question. Before Run, it only remembers the state, and Run
-// sends it.
+// ShowApproval shows the current state of an approval or a question. Before Run starts, ShowApproval only stores the
+// state in memory, and Run sends it later.
 func (c *Chat) ShowApproval(a orchestrator.Approval) {
 	c.approvals.Show(a)
 	if a.State != orchestrator.ApprovalOpen && c.approvals.WaitingHint(a.Conversation) == "" {
@@ -67,8 +67,7 @@ func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
 	c.queue.queued(t, ahead, func() string { return c.approvals.WaitingHint(t.Prompt.Conversation) })
 }
 
-// Unqueued implements orchestrator.Chat. It also removes the message about a waiting prompt if a previous process sent
-// it.
+// Unqueued implements orchestrator.Chat. It also works for a message that a previous process sent.
 func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 
 // Redeliver implements orchestrator.Chat.
@@ -98,20 +97,21 @@ func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 // Extend implements orchestrator.Chat.
 func (c *Chat) Extend(ctx context.Context, t orchestrator.Turn) error { return c.cards.Extend(ctx, t) }
 
-// Remark sets a line below the result of a turn, without a notification; see card.Cards.Remark.
+// Remark adds a line below the result of a turn, without a notification; see card.Cards.Remark.
 func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.cards.Remark(ctx, t, line)
 }
 
-// Say sends a message about a scheduled job that did not run. It sends at most one for each turn; see card.Cards.Say.
+// Say sends a message about a scheduled job whose turn did not run. It sends at most one for each turn; see
+// card.Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
 	return c.cards.Say(ctx, never, text, tgapi.Keyboard{
 		{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)},
 	})
 }
 
-// Composed returns a notice that the caller must store; Wake then sends it. If logIn is not empty, the notice has a
-// button to log in to that account.
+// Composed returns a notice. The caller stores the notice and then calls Wake to send it. If logIn is not empty, the
+// notice has a button to log in to that account.
 func (c *Chat) Composed(id orchestrator.ConversationID, text string,
 	logIn orchestrator.LogInID) *orchestrator.Message {
 	content := message.Content{Text: render.Markdown(text)}
@@ -133,10 +133,10 @@ func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text 
 	return c.messages.Keep(ctx, message.Compose(to, content))
 }
 
-// Wake starts to send notices that were stored elsewhere.
+// Wake starts to send notices that other packages have stored.
 func (c *Chat) Wake() { c.messages.Wake() }
 
-// SendFor sends Markdown that an agent wants to show while its turn is still running.
+// SendFor implements mcp.Chat.
 func (c *Chat) SendFor(ctx context.Context, t orchestrator.Turn, text string) error {
 	return c.messages.PostAside(ctx, t.Prompt.Conversation, t.ID, text)
 }
@@ -151,9 +151,8 @@ func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text 
 	return c.messages.Post(ctx, id, text)
 }
 
-// turnCard is the card of a turn together with everything else in the chat that follows the turn: the icon of the
-// topic, a notice if the agent is silent for long, and files that the answer names. Show must not be called
-// concurrently.
+// turnCard shows a turn in the chat. Besides the card, it updates the icon of the topic, sends a notice if the agent is
+// silent for long, and sends the files that the answer names. Show must not be called concurrently.
 type turnCard struct {
 	orchestrator.Card
 	chat    *Chat

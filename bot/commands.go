@@ -62,7 +62,8 @@ func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.Com
 	return items
 }
 
-// find returns the command with the given name. Otherwise, it returns false, and a command that tells the user so.
+// find returns the command with the given name. If there is none, find returns false and a command that answers
+// "unknown command".
 func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	for _, s := range c.table {
 		if !s.Absent && (s.Name == name || slices.Contains(s.Aliases, name)) {
@@ -72,7 +73,7 @@ func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	return c.announced(updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown}), false
 }
 
-// announced makes a command report its text to messages.Noticed before it runs, because terminals show it there.
+// announced makes a command pass its text to messages.Noticed before it runs. Attached terminals then show that text.
 func (c *commands) announced(s updates.CommandSpec) updates.CommandSpec {
 	do := s.Do
 	if do == nil || c.messages.Noticed == nil {
@@ -93,8 +94,8 @@ func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
 	c.finisher.Answer(ctx, r.In, text, nil)
 }
 
-// fail tells the user that a command failed. If ductor is stopping, it does nothing, and the next process runs the
-// command.
+// fail tells the user that a command failed. It does nothing if ductor is stopping: the next process then runs the
+// command again.
 func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, err error) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -154,7 +155,8 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
-// removedCommand returns the handler of a command that no longer exists. It names the replacement.
+// removedCommand returns the handler of a command that no longer exists. The handler sends the text replacement, which
+// names another command.
 func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))
@@ -170,7 +172,7 @@ func (c *commands) newSession(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.new-session"))
 }
 
-// page returns a CommandFunc that sends the page that command returns.
+// page converts a function that returns a page to a CommandFunc that sends the page.
 func (c *commands) page(
 	command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error),
 ) updates.CommandFunc {
@@ -180,8 +182,8 @@ func (c *commands) page(
 	}
 }
 
-// reply sends the answer to a command and marks its update as handled. An empty answer means that the update is already
-// marked.
+// reply sends the answer to a command and marks its update as handled. If the answer is empty, the handler of the
+// command has already marked the update.
 func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer, err error) {
 	switch {
 	case err != nil:
@@ -195,7 +197,7 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	}
 }
 
-// listSessions answers /sessions. "/sessions import" no longer exists, and gets an answer with this information.
+// listSessions answers /sessions. For "/sessions import", which older versions had, it explains the replacement.
 func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 	if r.Args == "import" {
 		c.removedCommand("sessions.import-is-gone")(ctx, r)
@@ -236,7 +238,7 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
 		text := p.Text("bot.cwd-set", dir)
-		// the directory has been set even if the status is unknown
+		// Ignore an error of Status, because the directory has been set anyway.
 		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, unknown) == nil {
 			text += project.Moved(p, before, now)
 		}
@@ -266,7 +268,6 @@ func (c *commands) diff(ctx context.Context, r updates.Request) {
 	c.reply(ctx, r, a, err)
 }
 
-// onFiles returns a CommandFunc for a command whose argument is a path.
 func (c *commands) onFiles(
 	do func(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error),
 ) updates.CommandFunc {

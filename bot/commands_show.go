@@ -27,8 +27,8 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.feedback.Slowed(r.In.Conversation.Chat)))
 }
 
-// ofAgent returns a CommandFunc for a command that is passed to the agent. If the command runs as a turn, the user gets
-// no other answer, because the turn has a card.
+// ofAgent returns a CommandFunc for a command that the agent handles, such as /compact. If the command starts a turn,
+// the turn's card is the answer.
 func (c *commands) ofAgent(
 	do func(ctx context.Context, args string, p orchestrator.Prompt) (agent.Answer, error),
 ) updates.CommandFunc {
@@ -88,7 +88,7 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 	return strings.Join(append(lines, livingLines(p, st.Conversation, st.Live)...), "\n")
 }
 
-// slowedLine returns a line that describes how Telegram limits the chat at the moment, or "" if it does not.
+// slowedLine describes how Telegram currently limits messages to the chat. It returns "" if there is no limit.
 func slowedLine(p lang.Printer, s outbox.Slowdown) string {
 	switch {
 	case s.Silence > 0:
@@ -99,7 +99,7 @@ func slowedLine(p lang.Printer, s outbox.Slowdown) string {
 	return ""
 }
 
-// sandboxLines returns lines that say in which sandbox agents run, and whether other conversations share it.
+// sandboxLines returns lines with the name of the sandbox, and whether other conversations use the same sandbox.
 func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	if in.Alone() != "" {
 		return []string{p.Text("status.sandbox-alone", in.Name())}

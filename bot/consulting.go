@@ -10,8 +10,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// consultDesk is a Desk that treats consultations (questions to other models) as running work, so that /abort cancels
-// them.
+// consultDesk is a Desk that also counts questions to other models (consultations) as running work, so that /abort
+// cancels them.
 type consultDesk struct {
 	Desk
 	consults orchestrator.Consults
@@ -22,8 +22,8 @@ func (a consultDesk) Runs(in orchestrator.ConversationID) bool {
 	return a.Desk.Runs(in) || a.consults.Asking(in) > 0
 }
 
-// Stop implements Desk. If a user with the role member stops work, consultations continue, because members cannot start
-// them.
+// Stop implements Desk. It cancels consultations only if the user may stop the work of others: members cannot start
+// consultations themselves.
 func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	questions := 0
@@ -36,8 +36,7 @@ func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(
 	})
 }
 
-// groupCommand is another name of /consult. Under this name, the configured models answer, instead of models that the
-// user chooses.
+// groupCommand asks the models that the configuration names. With /consult, the user chooses the models.
 const groupCommand = "group"
 
 // consult answers /consult and /group.

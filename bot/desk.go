@@ -23,35 +23,35 @@ type Desk interface {
 	// Steer adds a waiting prompt to the running turn, so that the agent reads it while it works. The prompt then gets
 	// no turn of its own. Steer returns:
 	//   - ErrNotWaiting if the prompt is not in the queue, or no turn is running
-	//   - ErrCannotSteer if the agent accepts no prompt now; the prompt then becomes the first in the queue
-	//   - ErrSteerUnknown if it is unknown whether the agent got the prompt; the prompt is then shown as interrupted
+	//   - ErrCannotSteer if the agent accepts no prompt now; the prompt then moves to the front of the queue
+	//   - ErrSteerUnknown if it is unknown whether the agent got the prompt; the chat then shows it as interrupted
 	Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
 	// Interrupt stops the running turn and then runs the given waiting turn. Other turns stay in the queue. It returns
 	// ErrNotWaiting if the turn is not in the queue.
 	Interrupt(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
-	// StartOver stops the running turn that was created by the given message. Then it runs the prompt of that turn and
-	// that of the waiting turn together as one. It returns ErrNotWaiting if the first is not running or the second is
-	// not in the queue.
+	// StartOver stops the running turn that was created by the given message. It then runs a single turn with the
+	// prompts of the stopped turn and of the waiting turn. StartOver returns ErrNotWaiting if the given message has no
+	// running turn, or if the waiting turn has left the queue.
 	StartOver(ctx context.Context, message int, waiting cli.TurnID, by orchestrator.Press) error
 	// Restart stops a running turn and then runs it again with a new text. It returns ErrNoTurn if the turn is not
 	// running, ErrElsewhere if it belongs to another conversation, and ErrRepeated if it was already restarted.
 	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)
 
-	// Subject describes a message of the turn to which a user replied. The zero Subject means that nothing is known
-	// about it.
+	// Subject returns information about a turn: a user has replied to one of its messages. It returns the zero Subject
+	// if nothing is known about the turn.
 	Subject(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Subject, error)
-	// Submit stores a prompt as a turn and marks its updates as handled, both or neither. Settings in w take precedence
-	// over those of the conversation.
+	// Submit stores a prompt as a turn and marks its updates as handled, in one transaction. The settings w take
+	// precedence over those of the conversation.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
-	// Stop stops the running turn of a conversation and removes all turns from its queue. If by has the role member, it
-	// affects only their own turns. Turns that started after the user's message or button press continue.
+	// Stop stops the running turn of a conversation and removes all turns from its queue. For a user with the role
+	// member, Stop affects only the user's own turns. Turns that started after the user's message or button press
+	// continue.
 	//
-	// First, Stop tells the agent to end, and calls told with the running turn, or with nil if no turn is running. Then
-	// it calls answer. It stores the end of the turns and the result of answer in one transaction.
+	// First, Stop tells the agent to end. Then it calls told with the running turn, or with nil if no turn is running.
+	// Finally, it calls answer, and stores the end of the turns and the result of answer in one transaction.
 	//
-	// If the transaction fails, Stop returns an error. ductor then stores the end of the turns later, without the
-	// notices in the result of answer. If ductor crashes before that, the next process handles the user's updates
-	// again.
+	// If the transaction fails, Stop returns an error. ductor then stores the end of the turns later, but without the
+	// messages that answer returned. If ductor crashes first, the next process handles the user's updates again.
 	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
 	// StopTurn stops only the given running turn. It returns ErrNoTurn if it is not running, ErrElsewhere if it belongs
@@ -75,10 +75,11 @@ type Desk interface {
 	// session, but parts of older answers that were not sent yet are dropped.
 	New(ctx context.Context, id orchestrator.ConversationID) error
 
-	// Choose performs an action that a user chose after a turn failed or was interrupted. Only the first action that
-	// runs the prompt again has an effect; further ones return ErrRepeated. Choose returns ErrBadChoice if the action
-	// was not offered, ErrElsewhere if the turn belongs to another conversation, and ErrStillOpen if the turn has not
-	// ended. ActionDrop cancels the next retry of a running turn, or deletes the job that ActionLater created.
+	// Choose performs an action that a user chose after a turn failed or was interrupted. Several actions run the
+	// prompt again; only the first of them has an effect, and a further one returns ErrRepeated. Choose returns
+	// ErrBadChoice if the action was not offered, ErrElsewhere if the turn belongs to another conversation, and
+	// ErrStillOpen if the turn has not ended. ActionDrop cancels the next retry of a running turn, or deletes the job
+	// that ActionLater created.
 	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action,
 		by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the result of a turn again, as new messages.

@@ -14,11 +14,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// feedback sends edits and small hints that users can do without, such as reactions. They are not stored and may get
-// lost. Except for Answer, the methods return before the request is made.
+// feedback makes requests that users can do without: edits, reactions and similar hints. Requests are not stored and
+// may get lost. All methods except Answer return before the request is made.
 type feedback interface {
-	// React adds an emoji reaction to a user's message after a delay, unless the bot sends something else to the chat
-	// before that.
+	// React adds an emoji reaction to a user's message after a delay. It adds none if the bot sends something else to
+	// the chat during the delay.
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
 	// Answer ends the loading animation of the button that the user pressed, and shows a short text, unless it is
 	// empty. query is the ID of the press. Answer waits until the request is made.
@@ -31,13 +31,14 @@ type feedback interface {
 	Unbutton(id orchestrator.ConversationID, message int)
 	// Rebutton replaces the buttons of a message of the bot.
 	Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard)
-	// Remove deletes a user's message that contains a secret. If the bot may not delete it, it asks the user to do so.
+	// Remove deletes a user's message that contains a secret. If the bot has no right to delete it, Remove asks the
+	// user to delete it.
 	Remove(id orchestrator.ConversationID, message int)
 	// Tidy deletes a message that users no longer need, if the bot has the right to do so.
 	Tidy(chat int64, message int)
 	// Say sends a text.
 	Say(id orchestrator.ConversationID, text string)
-	// Slowed returns how Telegram limits the chat at the moment.
+	// Slowed returns how Telegram currently limits messages to the chat.
 	Slowed(chat int64) outbox.Slowdown
 }
 
@@ -51,8 +52,8 @@ type feedbackClient interface {
 	Send(ctx context.Context, m tgapi.Message) (int, error)
 }
 
-// outboxFeedback implements feedback with an outbox. Requests do not end with the context of the caller: a reaction may
-// be sent after its update was handled.
+// outboxFeedback implements feedback with an outbox. The requests do not use the caller's context: a reaction may be
+// sent after the update was handled and the context has ended.
 type outboxFeedback struct {
 	out    *outbox.Outbox
 	client feedbackClient
@@ -158,7 +159,7 @@ func (v *outboxFeedback) Say(id orchestrator.ConversationID, text string) {
 
 func (v *outboxFeedback) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
 
-// missed returns a function that logs a failed request. The log level is low, because users can do without the hint.
+// missed returns a function that logs a failed request, at a low level because users can do without these requests.
 func (v *outboxFeedback) missed(what string, id orchestrator.ConversationID) func(error) {
 	return func(err error) {
 		if err != nil && !errors.Is(err, outbox.ErrDropped) && !errors.Is(err, outbox.ErrReplaced) {

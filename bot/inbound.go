@@ -33,7 +33,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// parts contains the values that newHandlers needs in addition to updates.RouterOptions.
 type parts struct {
 	opts     Options
 	desk     Desk
@@ -170,7 +169,7 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	}
 }
 
-// Moved implements updates.Handler. The chosen language and the open approvals also move.
+// Moved implements updates.Handler. The group keeps its language and its open approvals.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if chosen := h.commands.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
@@ -225,7 +224,7 @@ func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestr
 	return s
 }
 
-// sentWithin is how long awaitSent waits.
+// sentWithin is the timeout of awaitSent.
 const sentWithin = 2 * time.Second
 
 // awaitSent waits until ductor has stored the message to which the user replied. A fast user can reply before Telegram
@@ -253,8 +252,7 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) b
 	return ok
 }
 
-// handleDecision passes a message to the approval or question that it answers. It returns false if the message answers
-// neither.
+// handleDecision handles a message that answers an approval or a question. It returns false for any other message.
 func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
 		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,
@@ -283,8 +281,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// offerPrompt tells the user that their message was used as the answer to a question. The notice has a button to send
-// the message to the agent as a prompt instead.
+// offerPrompt tells the user that their message was used as the answer to a question. A button of this notice sends the
+// message to the agent as a prompt instead.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID,
@@ -298,7 +296,7 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 	h.finisher.Finish(ctx, finish, m)
 }
 
-// handleJobReply changes a scheduled job if the message replies to a message about it. It returns false for any other
+// handleJobReply changes a scheduled job if the user replied to a message about the job. It returns false for any other
 // message.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
 	reply := cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}
@@ -366,8 +364,7 @@ func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bo
 	return ok
 }
 
-// sessionFiles returns a function that creates the button "changes of this session". It returns nil if ductor does not
-// record changes.
+// sessionFiles returns a function for sessions.Options.Files. It returns nil if ductor does not record changes.
 func sessionFiles(kept orchestrator.FileChanges) func(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	if kept == nil {
 		return nil

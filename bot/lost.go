@@ -17,9 +17,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// lostAnswers remembers answers that could not be sent because the user blocked the bot or a group does not allow it to
-// write. When the chat accepts messages again, lostAnswers offers to show them. For a group, it also notifies the user
-// who sent the prompt and the bot's owner in their private chats.
+// lostAnswers stores which answers could not be sent because the user blocked the bot, or because a group does not
+// allow the bot to write. When the chat accepts messages again, lostAnswers sends buttons that show these answers. For
+// a group, it also sends a private message to the user who sent the prompt and to the bot's owner.
 type lostAnswers struct {
 	messages *message.Messages
 	journal  orchestrator.CardStore
@@ -27,7 +27,7 @@ type lostAnswers struct {
 	owner    orchestrator.PersonID
 	lang     *lang.Choices
 	log      *slog.Logger
-	back     chan int64 // IDs of chats that accept messages again; if it is full, they must wait for the next start
+	back     chan int64 // IDs of chats that accept messages again; if it is full, a chat waits for the next start
 
 	mu sync.Mutex // held while a stored list changes
 }
@@ -43,7 +43,7 @@ const maxLost = 5
 
 func lostKey(chat int64) string { return fmt.Sprint("lost/", chat) }
 
-// add is called for a card that could not be sent; see Lost in card.Options.
+// add stores an answer that could not be sent; see Lost in card.Options.
 func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 	if lost.Ended {
 		l.change(ctx, lost.In.Chat, func(all []lostAnswer) []lostAnswer {
@@ -60,7 +60,7 @@ func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
 			continue
 		}
 		text := l.lang.Of(int64(to)).Text("bot.lost-in-group", title)
-		key := fmt.Sprint("lost/", lost.Turn, "/", to) // PostOnce sends only once if the owner sent the prompt
+		key := fmt.Sprint("lost/", lost.Turn, "/", to) // an owner who sent the prompt gets only one message
 		if err := l.messages.PostOnce(ctx, orchestrator.ConversationID{Chat: int64(to)}, key,
 			message.Content{Text: render.Plain(text)}); err != nil {
 			l.log.Warn("notify a user about a group that does not let the bot write", "user", to, "err", err)
@@ -84,7 +84,7 @@ func (l *lostAnswers) titleOf(ctx context.Context, chat int64) string {
 	return render.ShortLine(group.Title, 60)
 }
 
-// reached is called when a chat accepts a message; see message.Messages.WhenReached.
+// reached implements message.Messages.WhenReached.
 func (l *lostAnswers) reached(in orchestrator.ConversationID) {
 	select {
 	case l.back <- in.Chat:
@@ -104,7 +104,7 @@ func (l *lostAnswers) run(ctx context.Context) {
 	}
 }
 
-// offer sends one message for each lost answer, with a button to show it. It returns the answers for which that failed.
+// offer sends a message with a "show" button for each lost answer. It returns the answers for which sending failed.
 func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostAnswer) {
 	for _, a := range all {
 		p := l.lang.Of(a.In.Chat)
@@ -119,7 +119,7 @@ func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostA
 	return left
 }
 
-// change replaces the stored lost answers of a chat by the result of f.
+// change applies f to the stored lost answers of a chat.
 func (l *lostAnswers) change(ctx context.Context, chat int64, f func([]lostAnswer) []lostAnswer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

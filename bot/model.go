@@ -35,7 +35,7 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 }
 
-// offer offers to install or log in to new agents, if any.
+// offer sends messages that offer to add newly found agents, if there are any.
 func (c modelCommand) offer(r updates.Request) {
 	c.menus.Offer(r.In.By(), func(ctx context.Context, page tgapi.Page) error {
 		return c.messages.Keep(ctx, message.Compose(r.In.Conversation, message.Content{
@@ -44,9 +44,9 @@ func (c modelCommand) offer(r updates.Request) {
 	})
 }
 
-// byName selects the model whose name the user wrote. If agents are still listing their models, byName sends a message
-// at once and edits it when the result is known. Only then does it mark the update as handled, so the user's next
-// messages wait. If ductor stops before that, the next process runs the command again.
+// byName selects the model with the name that the user wrote. If agents are still listing their models, byName sends a
+// message at once, and edits it when the result is known. Only then does byName mark the update as handled: the user's
+// next messages wait, and if ductor stops, the next process runs the command again.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
 	if err != nil || later == nil {

@@ -17,16 +17,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// queueCards shows which prompts are waiting in the queue: each one gets a small message with buttons, for example to
-// cancel it. The message disappears when the turn starts, even after a restart of ductor. No method waits for the
-// network. queueCards is safe for concurrent use.
+// queueCards sends a small message for each prompt in the queue, with buttons, for example to cancel the prompt. The
+// message disappears when the turn starts, even after a restart of ductor. No method waits for the network. queueCards
+// is safe for concurrent use.
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
-	past  map[cli.TurnID]bool // turns for which unqueued was called before queued
+	past  map[cli.TurnID]bool // turns that left the queue before queued was called
 }
 
 func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
@@ -37,9 +37,9 @@ func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
 
 // queueCard is the message about one waiting turn. queueCards.mu guards it.
 type queueCard struct {
-	turn    orchestrator.Turn // the turn as it was when it was queued, or when it left the queue
+	turn    orchestrator.Turn // state at the time of queued or unqueued
 	ahead   int
-	hint    string // a reason to wait besides other turns; may be empty
+	hint    string // a further reason to wait, such as an open approval; may be empty
 	over    bool   // the turn has left the queue
 	message *message.Message
 }
@@ -68,8 +68,8 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content returns the content of a card. It tells Messages to delete the card when the turn runs. If the turn was
-// cancelled, the card shows that and stays.
+// content returns the content of a card. The lifecycle in the content tells message.Messages to delete the card when
+// the turn runs, and to keep the card of a cancelled turn.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
@@ -81,14 +81,14 @@ func (q *queueCards) content(c *queueCard) message.Content {
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
 		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Lifecycle: message.EditOnly}
-	case orchestrator.TurnSteered: // the prompt became a part of another turn, so no other message mentions it
+	case orchestrator.TurnSteered: // keep the card, because this prompt appears in no other message
 		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Lifecycle: message.EditOnly}
 	}
 	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Lifecycle: message.DeleteWhenDone}
 }
 
-// queued shows that t is waiting behind ahead other turns. It calls hint while it holds the lock, so that a concurrent
-// removeHints either sees the new card, or has changed the result of hint before.
+// queued sends a card for the turn t, with the number of turns ahead of it. It calls hint while it holds the lock: so a
+// concurrent removeHints either finds the new card, or takes effect before the call of hint.
 func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) {
 	q.mu.Lock()
 	if q.past[t.ID] {
@@ -116,7 +116,8 @@ func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard
 	return k
 }
 
-// promote shows that a turn is now the next in the queue, and that turns which were before it are now behind it.
+// promote shows that a turn has moved to the front of the queue. It also updates the cards of the turns that it
+// overtook.
 func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	q.mu.Lock()
 	c := q.cards[turn]
@@ -137,7 +138,7 @@ func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	show(append([]*queueCard{c}, moved...))
 }
 
-// foremost returns those cards that are next in the queue, at most maxMoved.
+// foremost returns the first maxMoved cards in the order of the queue.
 func foremost(cards []*queueCard) []*queueCard {
 	slices.SortFunc(cards, func(a, b *queueCard) int { return cmp.Compare(a.ahead, b.ahead) })
 	return cards[:min(len(cards), maxMoved)]
@@ -149,7 +150,7 @@ func show(cards []*queueCard) {
 	}
 }
 
-// text returns the text of a card: how many turns are ahead, and the title of the turn if it has one.
+// text returns the text of a card: the title of the turn, if it has one, and the number of turns ahead of it.
 func (q *queueCards) text(c *queueCard) string {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	text := p.Text("bot.next-in-line")
@@ -180,8 +181,8 @@ func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 	show(changed)
 }
 
-// unqueued removes the card of a turn that left the queue, even if a previous process sent the card. It also updates
-// the cards behind it.
+// unqueued removes the card of a turn that has left the queue, even if a previous process sent the card. It also
+// updates the cards of the turns that waited behind this turn.
 func (q *queueCards) unqueued(t orchestrator.Turn) {
 	q.mu.Lock()
 	c := q.cards[t.ID]
@@ -196,15 +197,15 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 	next := q.moveUp(t.Prompt.Conversation, c.ahead, t.State == orchestrator.TurnCancelled)
 	q.mu.Unlock()
 	show(next)
-	c.message.Update(outbox.Awaited) // its buttons no longer work
+	c.message.Update(outbox.Awaited)
 }
 
 // maxMoved is the maximum number of other cards that are edited when one card changes.
 const maxMoved = 4
 
-// moveUp reduces the number of turns ahead for all cards behind a position in the queue. It returns the cards to edit.
-// These are few, because each edit delays the growth of the answer: only the next card, or the first few cards if the
-// user cancelled a turn.
+// moveUp updates the positions of all cards behind the given position, and returns those cards to edit. It returns only
+// the next card, or the first maxMoved cards after a user cancelled a turn: each edit uses a part of Telegram's rate
+// limit, which delays the answer.
 func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int, cancelled bool) (next []*queueCard) {
 	for _, c := range q.cards {
 		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {

@@ -86,8 +86,8 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return say.Text("bot.queue-full"), nil
 	}
-	// Remove the buttons only if the action created another turn. Otherwise the turn may have ended meanwhile, and the
-	// message may already have new buttons.
+	// Remove the buttons only if the action created another turn. If it repeats the same turn, the turn may have ended
+	// again by now, and the message may have new buttons.
 	if receipt.Turn != turn {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}
@@ -102,7 +102,7 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	return say.Text("bot.again-runs"), nil
 }
 
-// pressAccount handles a button that repeats the turn with another account.
+// pressAccount handles a button that runs the prompt again with another account.
 func (c *callbacks) pressAccount(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 	account, turn, _ := strings.Cut(what, "@")
 	text, err := c.choose(ctx, p, orchestrator.ActionAccount(cli.Account(account)), cli.TurnID(turn))

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// restarts handles edits of the prompt of a running turn: it offers to stop the turn and to run it again with the new
-// text. The database stores the new text, so that the button works after a restart of ductor too.
+// restarts offers to restart the running turn when a user edits its prompt. The database stores the new text, so that
+// the button of the offer works after a restart of ductor.
 type restarts struct {
 	desk     Desk
 	journal  orchestrator.CardStore
@@ -26,16 +26,16 @@ type restarts struct {
 // editedPrompt is the stored new text of an edited prompt.
 type editedPrompt struct {
 	Text    string `json:"text"`
-	Offered bool   `json:"offered"` // the user has not decided about the offer yet
-	Taken   bool   `json:"taken"`   // the user accepted, and the turn was restarted with Text
+	Offered bool   `json:"offered"` // an offer is open
+	Taken   bool   `json:"taken"`   // the user has accepted the offer
 }
 
 // editKey returns the database key for the new text of a turn's prompt.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to restart the running turn with a new text. message is the ID of the edited prompt, and text is the new
-// text. offer does nothing and returns false if no turn with this prompt is running, or if the words of the prompt have
-// not changed. An earlier offer now applies to the new text.
+// offer offers to restart the running turn with a new text. The parameter message is the ID of the edited prompt. The
+// function returns false if no turn with this prompt is running, or if the user's own words are the same as before. If
+// the user edits the prompt again, an open offer changes to the newest text.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
@@ -62,8 +62,8 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	return true
 }
 
-// sameWords reports whether an edit leaves the prompt the same. text is the new prompt, and words is the part of it
-// that the user wrote. Other lines quote the message to which the prompt replies, and may differ.
+// sameWords reports whether the user's own words in a prompt are unchanged. The parameter text is the new prompt, and
+// words is the part of it that the user wrote. The rest may differ: it quotes the message to which the user replied.
 func sameWords(prompt, text, words string) bool {
 	before, ok := strings.CutSuffix(prompt, words)
 	for line := range strings.Lines(before) {
@@ -99,7 +99,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// The turn had ended and was not restarted, so reset Taken.
+		// The turn had ended without a restart.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
@@ -114,7 +114,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	return say.Text("bot.starting-over"), nil
 }
 
-// keep handles the button that declines the restart. After a further edit, the user gets a new offer.
+// keep handles the button that declines the restart. If the user edits the prompt again, another offer follows.
 func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	say := r.lang.Of(p.By.Conversation.Chat)
 	e, err := r.load(ctx, turn)

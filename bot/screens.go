@@ -20,7 +20,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// screens contains the handlers of commands that answer with buttons.
 type screens struct {
 	menus    *menu.Menus
 	jobs     *cron.Screen

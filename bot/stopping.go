@@ -20,8 +20,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// stop handles /abort: it stops the running turn and empties the queue of a conversation. It sends the reply before it
-// stores anything. One transaction then stores the stopped turns and the final reply, and marks the updates as handled.
+// stop handles /abort. It stops the running turn, empties the queue, and replies. It sends the reply first. Then one
+// transaction stores the stopped turns and the final text of the reply, and marks the updates as handled.
 func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
@@ -46,31 +46,31 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 		c.log.Error("abort", "update", in.Update, "err", err)
 	}
 	reply.recordStored(err == nil)
-	if in.Role.May(orchestrator.EndAny) { // otherwise the end of the turn drops them
+	if in.Role.May(orchestrator.EndAny) { // for a member, this happens when the turn ends
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Go(reply.follow)
 }
 
-// withdraw drops messages that agents wrote during their turns and that were not sent yet.
+// withdraw drops the unsent messages that agents of this conversation wrote during their turns.
 func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID) {
 	if err := c.messages.Withdraw(ctx, in, message.AsidePrefix); err != nil {
 		c.log.Error("withdraw what agents said", "chat", in.Chat, "topic", in.Topic, "err", err)
 	}
 }
 
-// stillAlive is when the reply starts to name processes that are still running. Agents get DefaultGrace to end.
+// stillAlive is the time after which the reply names processes that are still running. Agents have DefaultGrace to end.
 const stillAlive = cli.DefaultGrace + 5*time.Second
 
-// stopReply is the reply to /abort. It shows "Stopping…" at first, and "Stopped." when all processes of the turn have
-// ended and its card shows the result. The final text is stored from the start, so that the next process can show it
-// after a crash.
+// stopReply is the reply to /abort. It shows "Stopping…" first. It shows "Stopped." when all processes of the turn have
+// ended and the turn's card shows the result. The database contains the final text from the start: after a crash, the
+// next process shows it.
 type stopReply struct {
 	messages *message.Messages
 	lang     lang.Printer
 	in       *updates.Message
 	since    time.Time
-	message  *message.Message // nil before it is sent
+	message  *message.Message // nil until the reply is sent
 
 	mu       sync.Mutex
 	stopping *orchestrator.Stopping // nil if no turn was running
@@ -81,7 +81,7 @@ type stopReply struct {
 // stopPrefix is the prefix of the database keys of these replies.
 const stopPrefix = "stop/"
 
-// sendStopping sends the reply if s is not nil, that is, if a turn is running.
+// sendStopping sends the reply if a turn is running, which means that s is not nil.
 func (r *stopReply) sendStopping(s *orchestrator.Stopping) {
 	r.mu.Lock()
 	r.stopping = s
@@ -98,12 +98,12 @@ func (r *stopReply) send() {
 	})
 }
 
-// recordReport sets the final text of the reply, and sends the reply if sendStopping has not. It returns the message to
-// store, or nothing if the chat already shows the final text.
+// recordReport sets the final text of the reply, and sends the reply if sendStopping did not. It returns the row to
+// store, or none if the chat already shows the final text.
 func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator.Message {
 	r.mu.Lock()
 	r.report = &report
-	if report.Stopping != nil { // a turn may have started after sendStopping
+	if report.Stopping != nil { // a turn may have started after the call of sendStopping
 		r.stopping = report.Stopping
 	}
 	last := r.contentLocked(true)
@@ -119,7 +119,8 @@ func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator
 	return []orchestrator.Message{row}
 }
 
-// recordStored must be called after recordReport. stored is false if the returned message could not be stored.
+// recordStored finishes recordReport. The parameter stored reports whether the database contains the row that
+// recordReport returned.
 func (r *stopReply) recordStored(stored bool) { r.message.Kept(stored) }
 
 // content returns the current content of the reply.
@@ -152,7 +153,7 @@ func (r *stopReply) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if time.Since(r.since) >= cli.DefaultGrace { // earlier, processes may still be ending normally
+		if time.Since(r.since) >= cli.DefaultGrace { // before that, processes may be ending normally
 			alive := s.Alive(ctx)
 			r.mu.Lock()
 			r.alive = alive
@@ -205,15 +206,15 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// If the end of an abort cannot be stored, resumeStops retries after releaseAgain. The pause doubles up to
-// releaseSlowest.
+// Pauses of resumeStops after the database rejected the end of an abort. Each pause is twice as long as the one before,
+// from releaseAgain to releaseSlowest.
 const (
 	releaseAgain   = 5 * time.Second
 	releaseSlowest = 5 * time.Minute
 )
 
-// resumeStops completes the replies to /abort that the previous process could not complete, once the turns have ended.
-// It calls beside to wait for that in the background.
+// resumeStops completes the replies to /abort that the previous process left behind. Each reply changes when its turn
+// has ended. beside runs a function in the background.
 func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices,
 	log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
@@ -278,7 +279,7 @@ func abortSentence(p lang.Printer, r orchestrator.AbortReport) string {
 	return strings.Join(append(parts, abortDetails(p, r)...), " ")
 }
 
-// abortDetails returns sentences about everything that an abort stopped besides the running turn.
+// abortDetails returns sentences about everything that an abort stopped, except the running turn.
 func abortDetails(p lang.Printer, r orchestrator.AbortReport) (parts []string) {
 	if r.Unshown != "" {
 		parts = append(parts, p.Text("bot.rest-not-sent"))

@@ -30,7 +30,7 @@ var (
 type typing struct {
 	handlers atomic.Pointer[handlers] // nil until Run is ready for input
 	ready    chan struct{}            // closed when handlers is set
-	begin    func()                   // closes ready, once
+	begin    func()                   // closes ready; may be called repeatedly
 }
 
 func newTyping() *typing {
@@ -43,8 +43,7 @@ func (t *typing) start(h *handlers) {
 	t.begin()
 }
 
-// readyWait is how long await waits for Run. It need not be longer, because terminals repeat their commands when ductor
-// is running again.
+// readyWait is the timeout of await. It may be short, because terminals repeat a command after a restart of ductor.
 const readyWait = 20 * time.Second
 
 // await waits until Run is ready for input and returns the handlers. It returns ErrNotReady if that takes too long.
@@ -70,13 +69,13 @@ func (b *Bot) ShowTyped(ctx context.Context, by orchestrator.Press, id, text str
 	if err := b.messages.PostTyped(ctx, in, id, c); err != nil {
 		return err
 	}
-	if b.chat.typing.handlers.Load() == nil { // Run sends it when it starts
+	if b.chat.typing.handlers.Load() == nil { // Run sends stored messages when it starts
 		return nil
 	}
 	return b.messages.SendOwed(ctx)
 }
 
-// atTheTerminal returns the key of the line above a text that was typed in a terminal.
+// atTheTerminal returns the text above input that a user typed in a terminal.
 func atTheTerminal(in orchestrator.ConversationID) lang.Key {
 	if in.Group() {
 		return "bot.owner-at-the-terminal"
@@ -121,7 +120,7 @@ func updateOf(id string) int64 {
 	return -int64(binary.BigEndian.Uint64(sum[:8])&math.MaxInt64) - 1
 }
 
-// handledBefore stores an update, and reports whether an update with the same ID was already handled completely.
+// handledBefore stores an update. It reports whether an update with the same ID was already handled.
 func (b *Bot) handledBefore(ctx context.Context, u orchestrator.Update) (bool, error) {
 	fresh, err := b.opts.Journal.AppendUpdates(ctx, []orchestrator.Update{u})
 	if err != nil || len(fresh) > 0 {
@@ -152,8 +151,9 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 	return b.ShowTyped(ctx, by, id, "/abort")
 }
 
-// abortNotice returns a notice about everything that an abort from a terminal stopped besides the running turn. It
-// returns nil if that is nothing. If the abort cut off the delivery of an answer, the notice has a button to show it.
+// abortNotice returns a notice about everything that an abort from a terminal stopped, except the running turn. It
+// returns nil if there was nothing else. If the abort interrupted the delivery of an answer, the notice has a button
+// that shows the answer.
 func abortNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
 	details := abortDetails(p, r)
 	if len(details) == 0 {

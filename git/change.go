@@ -11,7 +11,7 @@ import (
 // Change is a file that differs between two snapshots.
 type Change struct {
 	Path           string // relative to the working tree
-	Old, New       Blob   // their state in the two snapshots; see Blob.There for a file that does not exist
+	Old, New       Blob   // state of the file in both snapshots; see Blob.There for a missing file
 	Added, Removed int    // number of lines; -1 for binary files
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Errors of Commit. It has then committed nothing.
+// Errors of Commit, which then commits nothing.
 var (
 	ErrNoIdentity = errors.New("git does not know the name and the address of its user")
 	ErrMerging    = errors.New("a merge, a rebase or a revert is under way")
@@ -16,9 +16,9 @@ var (
 	ErrNothing    = errors.New("the last commit has it already")
 )
 
-// Commit commits the given changes and nothing else. It uses the identity that Git is configured with, and runs no
-// hooks. It also adds the changes to the index; other staged changes remain staged. If a file no longer has the content
-// of Change.New, Commit returns a *Differs and commits nothing.
+// Commit commits the given changes and nothing else. It uses the user name from Git's settings, and runs no hooks. It
+// also adds the changes to the index; other staged changes remain staged. If a file no longer has the content of
+// Change.New, Commit returns a *Differs and commits nothing.
 func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +78,9 @@ func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// knownPaths returns the paths of the changed files, each followed by a zero byte. It omits files that exist neither in
-// the working tree nor in the last commit, because Git rejects such paths. It returns ErrNothing if no path is left.
+// knownPaths returns the paths of the changed files, each followed by a zero byte. It omits a file that exists neither
+// in the working tree nor in the last commit, because Git would reject the path. It returns ErrNothing if all paths are
+// omitted.
 func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
@@ -117,15 +118,16 @@ func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 	return nil
 }
 
-// writeCommitTree writes a tree that consists of the last commit and the current content of files. head is the last
-// commit, or "". It returns ErrNothing if the last commit has the same tree.
+// writeCommitTree writes a tree with the current content of files, and with all other files of the last commit. The
+// parameter head is the last commit, or "". writeCommitTree returns ErrNothing if the new tree equals that of the last
+// commit.
 func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string, error) {
 	start := []string{"read-tree", "--empty"}
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	// rejectFiltered does not notice a filter that is named "unset", because check-attr also prints "unset" for files
-	// without a filter. So safeSettings disables all filters.
+	// Disable all filters: rejectFiltered misses a filter with the name "unset", because check-attr prints this word
+	// for files without a filter.
 	names, err := listSettingNames(ctx, r.launcher, r.Top)
 	if err != nil {
 		return "", err
@@ -150,8 +152,8 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	return tree, nil
 }
 
-// createCommit creates a commit and makes HEAD point to it. head is the parent, or "". It fails if HEAD no longer
-// points to head.
+// createCommit creates a commit and makes HEAD point to it. The parameter head is the parent, or "". createCommit fails
+// if HEAD no longer points to the parent.
 func (r *Repo) createCommit(ctx context.Context, tree, head, message string) (string, error) {
 	args := []string{"commit-tree", tree, "-F", "-"}
 	if head != "" {

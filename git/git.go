@@ -2,9 +2,10 @@
 // Git in the environment of a project's agents and with their rights.
 //
 // A repository can configure programs that Git runs. This package disables all of them: hooks, file system monitors,
-// external diffs, text conversions, filters, signatures, editors and remote protocols. Some of the settings have names
-// that the repository chooses. So before each command that could run such a program, the package lists the settings,
-// and disables each by its name. Git never fetches and never prompts.
+// external diffs, text conversions, filters, signatures, editors and remote protocols. The names of some settings
+// contain a name that the repository chooses, for example the name of a filter. So before a command that could run such
+// a program, the package lists all settings, and then overrides those that name programs. Git never fetches and never
+// prompts.
 package git
 
 import (
@@ -48,8 +49,8 @@ func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error)
 	return g.runAcross(ctx, at, nil, args...)
 }
 
-// runAcross is Run for a command that also works in otherDirs. It disables the programs that the settings of any of
-// these directories configure.
+// runAcross runs a command that works in several directories, for example in two worktrees. It disables the programs
+// that the settings of any of these directories configure.
 func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args ...string) (string, error) {
 	launcher, err := g.envs.Launcher(at.In)
 	if err != nil {
@@ -60,7 +61,7 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		return "", err
 	}
 	for _, dir := range otherDirs {
-		more, _ := listSettingNames(ctx, launcher, dir) // if this fails, Git itself cannot work in dir
+		more, _ := listSettingNames(ctx, launcher, dir) // on an error, Git cannot work in dir at all
 		names += more
 	}
 	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(safeSettings(names)),
@@ -84,7 +85,8 @@ func hardenArgs(args []string) []string {
 	return args
 }
 
-// subsections returns the distinct subsections of a section. listed is a result of listSettingNames.
+// subsections returns the distinct names of the subsections of a section. The parameter listed is a result of
+// listSettingNames.
 func subsections(listed, section string) (names []string) {
 	seen := map[string]bool{}
 	for setting := range strings.SplitSeq(listed, "\x00") {
@@ -104,9 +106,9 @@ func hookEvents() []string {
 		"pre-auto-gc", "fsmonitor-watchman"}
 }
 
-// safeSettings returns settings, as pairs of name and value, that disable all programs. They override the repository's
-// own settings. listed is a result of listSettingNames: safeSettings disables each filter in it, and each hook that has
-// a name (Git 2.54).
+// safeSettings returns settings that override the repository's settings and disable all programs. The result consists
+// of pairs of name and value. The parameter listed is a result of listSettingNames: each filter in it is disabled, and
+// each hook with a name (since Git 2.54).
 func safeSettings(listed string) []string {
 	off := []string{
 		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false",

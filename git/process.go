@@ -18,7 +18,7 @@ import (
 // maxOutput limits the output of a command in bytes. It suffices for the names of more than 100,000 files.
 const maxOutput = 64 << 20
 
-// ErrTooMuch means that git printed more than command.limit.
+// ErrTooMuch means that the output of Git exceeds a limit.
 var ErrTooMuch = errors.New("git printed too much")
 
 type command struct {
@@ -48,7 +48,7 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
-		_, _ = io.Copy(p.Stdin(), strings.NewReader(c.input)) // the exit code shows if input is missing
+		_, _ = io.Copy(p.Stdin(), strings.NewReader(c.input)) // if Git misses input, its exit code is not zero
 		_ = p.Stdin().Close()
 	}()
 	out, err := io.ReadAll(io.LimitReader(p.Stdout(), c.limit+1))
@@ -81,7 +81,8 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	return string(out), nil
 }
 
-// foreignPattern matches Git's error that another user owns the repository. The group is the repository's directory.
+// foreignPattern matches Git's error that another user owns the repository. The first group of the pattern is the
+// directory of the repository.
 var foreignPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`dubious ownership in repository at '(.*)'`) })
 
 // ExitError is the error of a command that exited with a non-zero code.

@@ -17,9 +17,10 @@ import (
 // Repo is the working tree of a repository. Its methods are safe for concurrent use: all Repos of a working tree share
 // a lock.
 //
-// For snapshots, ductor uses a second Git directory inside the repository's own, called the shadow directory. It has
-// its own index, and attributes that disable all conversions of file contents. So a restored file is identical to the
-// original, byte by byte. The objects of snapshots are stored in the repository.
+// For snapshots, ductor uses a second Git directory, called the shadow directory, inside the repository's Git
+// directory. The shadow directory has its own index, and attributes that disable all conversions of file contents. A
+// restored file is therefore identical to the original, byte by byte. The objects of snapshots are stored in the
+// repository.
 type Repo struct {
 	Top string // top directory of the working tree
 
@@ -29,7 +30,7 @@ type Repo struct {
 	gitDir         string
 	objects        string
 	mu             *sync.Mutex // shared by all Repos of this working tree
-	excluded       []string    // files that are not in snapshots; each snapshot may add some
+	excluded       []string    // paths that snapshots do not contain; a snapshot can add more
 	shadowSettings []string    // settings for commands in the shadow directory; nil before prepareShadow
 }
 
@@ -90,7 +91,8 @@ func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
 
 func (r *Repo) shadowDir() string { return path.Join(r.gitDir, "ductor") }
 
-// runShadow runs Git in the shadow directory. index is the name of an index file there, or "" for the default.
+// runShadow runs Git in the shadow directory. The parameter index is the name of an index file there. It is "" for the
+// default index.
 func (r *Repo) runShadow(ctx context.Context, index, input string, args ...string) (string, error) {
 	if err := r.prepareShadow(ctx); err != nil {
 		return "", err
@@ -108,8 +110,7 @@ func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input str
 		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
 }
 
-// exactSettings returns safeSettings, and settings with which Git sees files exactly as they are, with their modes and
-// links.
+// exactSettings returns safeSettings and further settings: with these, Git does not convert contents, modes and links.
 func exactSettings(listed string) []string {
 	return append(safeSettings(listed), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true",
 		"core.autocrlf", "false", "core.safecrlf", "false",
@@ -122,8 +123,8 @@ func exactSettings(listed string) []string {
 // attributes is the attributes file of the shadow directory. It has priority over all other attributes.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
-// prepareShadow creates the shadow directory if it does not exist. An existing one may come from whoever created the
-// repository. So runShadow also disables the programs in its settings.
+// prepareShadow creates the shadow directory if it does not exist. The creator of the repository may have created it to
+// make ductor run a program, so runShadow disables all programs in its settings, too.
 func (r *Repo) prepareShadow(ctx context.Context) error {
 	if r.shadowSettings != nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 // ErrInTheWay means that an ignored file is at the path of a file to restore, or at a parent of that path.
 var ErrInTheWay = errors.New("ignored files are in the way")
 
-// Differs is the error of Commit and Restore if files have changed again since the recorded change.
+// Differs is the error of Commit and Restore if files have other contents than the recorded changes.
 type Differs struct{ Paths []string }
 
 func (d *Differs) Error() string { return "changed since: " + strings.Join(d.Paths, ", ") }
@@ -34,8 +34,8 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	if now, err = r.writeFiles(ctx, now, first); err != nil {
 		return err
 	}
-	// Delete files last, and not if the restored .gitignore ignores them. An ignored file may be older than the turn:
-	// perhaps the turn only changed .gitignore, so that Git noticed the file.
+	// Delete files last, and not if the restored .gitignore ignores them: such a file may be older than the turn. Git
+	// sees it as new if the turn changed .gitignore.
 	if later, err = r.dropIgnored(ctx, later); err != nil || len(later) == 0 {
 		return err
 	}
@@ -43,8 +43,8 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	return err
 }
 
-// writeFiles reverts changes in the working tree. current is the tree of the current files. writeFiles returns the tree
-// of the files afterwards.
+// writeFiles reverts changes in the working tree. The parameter current is the tree of the current files. writeFiles
+// returns the tree of the new files.
 func (r *Repo) writeFiles(ctx context.Context, current string, changes []Change) (string, error) {
 	goal, err := r.revertedTree(ctx, current, changes)
 	if err != nil {
@@ -56,8 +56,8 @@ func (r *Repo) writeFiles(ctx context.Context, current string, changes []Change)
 	return goal, nil
 }
 
-// splitDeletions returns changes that create or replace a file as first, and deletions as later. If a new file will be
-// at a parent path of a deleted file, the deletion is in first, too, because it must precede the new file.
+// splitDeletions splits changes into two steps. The first step creates and replaces files. The second step deletes
+// files, except files below the path of a new file: the first step deletes these.
 func splitDeletions(changes []Change) (first, later []Change) {
 	stays := map[string]bool{}
 	for _, c := range changes {
@@ -109,7 +109,7 @@ func (r *Repo) Check(ctx context.Context, changes []Change) error {
 	return err
 }
 
-// prepareRestore takes a snapshot. It returns its tree and the changes that are not reverted yet.
+// prepareRestore takes a snapshot. It returns the snapshot's tree, and the changes that are still to be reverted.
 func (r *Repo) prepareRestore(ctx context.Context, changes []Change) (now string, todo []Change, err error) {
 	if now, err = r.snapshot(ctx, AfterTurn); err != nil {
 		return "", nil, err

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Limits of the files in a snapshot that are in no commit, in bytes.
+// Limits of new files in a snapshot, in bytes. New files are in no commit.
 const (
 	maxNewFile  = 64 << 20 // size of a file; snapshots do not contain larger ones
 	maxNewTotal = 1 << 30  // total size; Snapshot returns ErrTooLarge for more
@@ -81,7 +81,7 @@ func (r *Repo) addAll(ctx context.Context, excluded []string) error {
 	if err == nil {
 		return nil
 	}
-	if strings.Contains(err.Error(), "index.lock") { // left by a killed process; no other process uses this index
+	if strings.Contains(err.Error(), "index.lock") { // left by a killed process; only this process uses the index
 		_, _ = execute(ctx, r.launcher, command{
 			program: "rm", args: []string{"-f", path.Join(r.shadowDir(), "index.lock")}, dir: r.Top,
 			env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 10,
@@ -91,12 +91,12 @@ func (r *Repo) addAll(ctx context.Context, excluded []string) error {
 	return err
 }
 
-// maxUnborn limits how many nested repositories without a commit Snapshot can exclude. Git refuses to add such a
-// repository, and with it all other files in the same command.
+// maxUnborn is the maximum number of nested repositories without a commit in a snapshot. Git cannot add such a
+// repository, so Snapshot excludes one after the other and repeats the command.
 const maxUnborn = 8
 
-// unbornIn returns the nested repository without a commit because of which git add failed. It returns "" if git add
-// failed for another reason.
+// unbornIn returns the nested repository without a commit at which git add failed. It returns "" if git add failed for
+// another reason.
 func unbornIn(err error) string {
 	var exit *ExitError
 	if !errors.As(err, &exit) {
@@ -110,8 +110,8 @@ func unbornIn(err error) string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// syncTrackedIgnored changes the shadow directory's index, so that it contains those ignored files that the repository
-// tracks, and no others.
+// syncTrackedIgnored updates the shadow directory's index: of the ignored files, it contains exactly those that the
+// repository tracks.
 func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	const list = "ls-files -z -c -i --exclude-standard"
 	theirs, err := r.runOwn(ctx, "", strings.Fields(list)...)
@@ -136,7 +136,7 @@ func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	return err
 }
 
-// subtract returns the names that are in list but not in other. A zero byte follows each name.
+// subtract returns the names in list that are not in other. Each name ends with a zero byte.
 func subtract(list, other string) string {
 	has := map[string]bool{}
 	for name := range strings.SplitSeq(other, "\x00") {
@@ -223,8 +223,7 @@ func (r *Repo) Nested(ctx context.Context, tree string) (dirs []string, err erro
 	return dirs, nil
 }
 
-// Keep creates a ref, so that garbage collection does not delete the tree. Commands that list branches and tags do not
-// show the ref.
+// Keep creates a ref that prevents garbage collection from deleting the tree. The ref is neither a branch nor a tag.
 func (r *Repo) Keep(ctx context.Context, name, tree string) error {
 	_, err := r.runOwn(ctx, "", "update-ref", refPrefix+name, tree)
 	return err
@@ -233,7 +232,7 @@ func (r *Repo) Keep(ctx context.Context, name, tree string) error {
 // refPrefix is the prefix of the refs that Keep creates.
 const refPrefix = "refs/ductor/"
 
-// Kept returns the tree for which Keep created the ref name. It returns "" if the ref does not exist.
+// Kept returns the tree of the ref that Keep created. It returns "" if the ref does not exist.
 func (r *Repo) Kept(ctx context.Context, name string) (string, error) {
 	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", refPrefix+name)
 	var exit *ExitError

@@ -47,8 +47,8 @@ func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree,
 	return all, nil
 }
 
-// AddWorktree checks out a branch in a new directory dir. If the branch does not exist, AddWorktree creates it: at the
-// remote branch origin/BRANCH, or else at the commit that is checked out in at.Dir.
+// AddWorktree checks out a branch in the new directory dir. If the branch does not exist, AddWorktree creates it. The
+// new branch starts at origin/BRANCH, or else at the commit that is checked out in at.Dir.
 func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) error {
 	if _, err := g.Run(ctx, at, "check-ref-format", "--branch", branch); err != nil || strings.HasPrefix(branch, "-") {
 		return fmt.Errorf("%w: %q", orchestrator.ErrBadBranch, branch)
@@ -69,8 +69,8 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 	if _, err := g.Run(ctx, at, append([]string{"worktree", "add", "--no-checkout"}, args...)...); err != nil {
 		return err
 	}
-	// Check out the files in a separate command. Some settings may apply only in the new worktree, and only a Run there
-	// disables them.
+	// Check out the files in a separate command, which runs in the new worktree. Some settings may apply only there,
+	// and Run only disables the settings of its own directory.
 	if _, err = g.Run(ctx, Place{at.In, dir}, "reset", "--hard", "-q"); err != nil {
 		_, undo := g.Run(ctx, at, "worktree", "remove", "--force", "--", dir)
 		return errors.Join(err, undo)

@@ -8,8 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// fire stores the due runs of a job together with the job's next time, in one transaction. No turn of these runs was
-// submitted before. So after a crash, either the job is still due or its runs are stored.
+// fire stores the due runs of a job, together with the job's next time, in one transaction. The turns of the runs are
+// submitted later. After a crash, either the runs are stored or the job is still due.
 func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	now := s.now()
 	back := now.Add(setBack).Before(st.Planned)
@@ -22,8 +22,8 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	}
 	next := plan.Next(now)
 	if st.Next.After(now) {
-		// The clock was set back by a lot. A time that comes again starts no second run, because both runs have the
-		// same ID.
+		// The clock was set back by a lot, so only compute the next time. A time that comes a second time starts no
+		// second run, because the ID of a run depends on its time.
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
@@ -35,8 +35,8 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	return err
 }
 
-// dueRuns returns the runs for all times of the job up to now. The job's policy for missed runs decides about late
-// ones.
+// dueRuns returns runs for all times of a job up to now. For times that are late, the job's policy for missed runs
+// applies.
 func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, now time.Time) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	moments, count := momentsUntil(plan, st.Next, now)
@@ -62,7 +62,7 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 			last = late[len(late)-1]
 		}
 		runs = append(runs, skipped(st.Job, last, missed, p.Text("job.missed")))
-	default: // a single run for all of these times; it is late only if the last of them is
+	default: // a single run for all times; it counts as late if the last time is late
 		last := moments[len(moments)-1]
 		fresh = nil
 		runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, last, count))
@@ -73,11 +73,11 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 	return runs
 }
 
-// maxCounted is how many times momentsUntil counts at most.
 const maxCounted = 5000
 
-// momentsUntil returns the latest times of a plan up to now, at most MostMissed. It starts at first, which must be a
-// time of the plan. count is the number of all times from first to now, but at most maxCounted.
+// momentsUntil returns the times of a plan from first to now. It returns only the latest MostMissed times. The
+// parameter first must be a time of the plan. The result count is the number of all these times, but at most
+// maxCounted.
 func momentsUntil(plan schedule.Schedule, first, now time.Time) (moments []time.Time, count int) {
 	t := first
 	for count < maxCounted && !t.IsZero() && !t.After(now) {
@@ -118,9 +118,8 @@ func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRu
 	return r
 }
 
-// skipOverlapping marks runs as skipped if another run of the job is open and the job does not allow overlaps, or if
-// too many runs of the job are waiting. For late runs of a job with orchestrator.MissedAll, it allows more runs to wait
-// for each other.
+// skipOverlapping marks a run as skipped if another run of the job is open and the job allows no overlap, or if too
+// many runs of the job are waiting. The limit is higher for late runs of a job with orchestrator.MissedAll.
 func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	open := st.Open
@@ -143,8 +142,8 @@ func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrat
 	return runs
 }
 
-// holdForQuietHours delays runs until the end of quiet hours, or marks them as skipped. A delayed run is open, so later
-// runs may overlap with it.
+// holdForQuietHours delays runs until quiet hours end, or marks them as skipped. A delayed run is open, so it can cause
+// later runs to be skipped as overlapping.
 func (s *Scheduler) holdForQuietHours(j orchestrator.Job, runs []orchestrator.JobRun,
 	now time.Time) []orchestrator.JobRun {
 	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))

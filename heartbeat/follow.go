@@ -22,7 +22,7 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 	}
 	var left []orchestrator.JobRun
 	var errs []error
-	ahead := map[orchestrator.JobID]bool{} // whether an older run of the job is open
+	ahead := map[orchestrator.JobID]bool{} // reports whether an older run of the job is open
 	for _, r := range runs {
 		ahead[r.Job] = ahead[r.Job] || r.State == orchestrator.RunAsked
 	}
@@ -43,8 +43,8 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // a run that waits for NotBefore does not delay a run that a user starts
-		case r.State == orchestrator.RunAsked: // the turn has ended, so the next run need not wait for the chat
+			ahead[r.Job] = true // a run that waits for NotBefore does not delay other runs
+		case r.State == orchestrator.RunAsked: // the turn has ended; do not wait until the chat shows the result
 			ahead[r.Job] = false
 		}
 		if after.State.Open() || !after.Result.Notified {
@@ -76,8 +76,8 @@ func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orch
 	return s.notify(ctx, r)
 }
 
-// submitTurn submits the turn of a waiting run. If ductor crashes before this is stored, its next process submits the
-// same turn ID again, which has no effect.
+// submitTurn submits the turn of a waiting run. If ductor crashes before it has stored that, the next process submits
+// the turn again. This has no effect, because the ID of the turn is the same.
 func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
@@ -92,7 +92,7 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	}
 	if end, quiet := s.quietEnd(j, r, now); quiet {
 		r.NotBefore = end
-		return r, s.opts.Store.MoveRun(ctx, r) // once it is stored, this run does not block other runs
+		return r, s.opts.Store.MoveRun(ctx, r) // a stored NotBefore means that later runs need not wait for this run
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return delayRun(r, now), err
@@ -117,7 +117,6 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
-// order returns the order that submits the turn of a run.
 func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orchestrator.Order {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	j := st.Job
@@ -136,7 +135,7 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 		o.Wants.Known = st.Digest
 	}
 	if r.Cause == orchestrator.CauseManual {
-		o.Wants.Silence = "" // a user waits for the answer
+		o.Wants.Silence = "" // the user who started the run is waiting for the answer
 	}
 	if r.Attempt <= j.Retries {
 		o.Wants.Card.Then = p.Text("job.tries-again", p.Span(backoff(j, r)), r.Attempt+1, j.Retries+1)
@@ -144,8 +143,8 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 	return o
 }
 
-// skipsSame reports whether the chat shows an answer only if it differs from the last one. The chat shows every answer
-// of a run that a user started, of a webhook (because each call is a different event), and of a retry after a failure.
+// skipsSame reports whether the chat omits an answer that equals the last one. It omits no answers of runs that users
+// start, of webhooks (because each call is a different event), or of retries.
 func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 	return r.Cause != orchestrator.CauseManual && j.Kind != orchestrator.JobHook && r.Attempt == 1
 }
@@ -153,8 +152,9 @@ func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 // longestHold is the longest time that a run may wait: for the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quietEnd returns the end of the quiet hours, and whether the run must wait for it. Only runs of webhooks wait here.
-// Scheduled runs were already delayed when they were stored, and runs that a user starts never wait.
+// quietEnd reports whether a run must wait for the end of the job's quiet hours, and returns this end. It returns false
+// for all runs except those of webhooks: scheduled runs were already delayed when they were stored, and runs that a
+// user starts never wait.
 func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false
@@ -162,7 +162,8 @@ func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time
 	return schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))
 }
 
-// inUse reports whether the run of a proactive prompt must wait, because its conversation has a turn.
+// inUse reports whether the run of a proactive prompt must wait, because a turn of its conversation is running or
+// queued.
 func (s *Scheduler) inUse(ctx context.Context, j orchestrator.Job) (bool, error) {
 	if j.Kind != orchestrator.JobHeartbeat {
 		return false, nil
@@ -211,8 +212,8 @@ func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 	return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 }
 
-// retry schedules the next attempt of a failed run. It must not be called for a turn that a crash interrupted, because
-// that turn may have had effects.
+// retry schedules the next attempt of a failed run. Do not call it for a turn that a crash interrupted, because that
+// turn may already have changed something.
 func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	r.NotBefore = s.now().Add(backoff(j, r))
 	r.Attempt++

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Items is a Dataset that consists of single Items. It removes the least recently used Items first.
+// Items is a Dataset of separate items. It removes the least recently used items first.
 type Items struct {
 	// List returns all items. If it fails, it returns the error and the items that it found.
 	List func(context.Context) ([]Item, error)
-	// InUse returns a time: Trim removes no item that was used after it, because such an item may still be in use. If
-	// InUse is nil, Trim may remove all items.
+	// InUse returns a time. Trim does not remove items that were used after this time, because they may still be in
+	// use. If InUse is nil, Trim may remove all items.
 	InUse func() time.Time
 }
 

@@ -210,7 +210,6 @@ func sentence(err error) string {
 	return why
 }
 
-// showResult returns show(st), or err if it is not nil.
 func (s *Scheduler) showResult(st orchestrator.JobStatus, err error) (orchestrator.JobStatus, error) {
 	if err != nil {
 		return orchestrator.JobStatus{}, err
@@ -218,8 +217,8 @@ func (s *Scheduler) showResult(st orchestrator.JobStatus, err error) (orchestrat
 	return s.show(st), nil
 }
 
-// show returns a status for the chat: with times in the job's time zone, and the schedule in words. A paused job gets
-// no next time.
+// show completes a status for the chat. Times are in the job's time zone, and Job.When contains the schedule in words.
+// A paused job has no next time.
 func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	loc := s.knownZone(st.Job)
 	st.Job.When = scheduleText(s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)

@@ -44,7 +44,7 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 	}
 	j.ID, j.Kind, j.Configured, j.Conversation, j.Created = st.Job.ID, st.Job.Kind, false, st.Job.Conversation,
 		st.Job.Created
-	// The user granted these rights only for the previous prompt and schedule.
+	// The user granted these rights for the previous prompt and schedule, so a changed job loses them.
 	if j.Rights.Of == orchestrator.RightsOfPress && (j.Prompt != st.Job.Prompt || j.Schedule != st.Job.Schedule) {
 		j.Rights = orchestrator.Rights{}
 	}
@@ -55,7 +55,8 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 	return s.save(ctx, j)
 }
 
-// Pause prevents a job of the conversation from starting new runs until Resume. Runs that already wait still run.
+// Pause prevents a job of the conversation from starting new runs until Resume. Runs that are already waiting are not
+// affected.
 func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	return s.pause(ctx, id, in, true)
@@ -160,7 +161,7 @@ func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestr
 	return s.opts.Store.Runs(ctx, id, limit)
 }
 
-// Sync stores the jobs in the configuration, which it identifies by their names. It adds new jobs, updates changed ones
+// Sync stores the jobs in the configuration. It identifies them by their names. It adds new jobs, updates changed ones
 // and deletes missing ones. A job that a user has paused remains paused. If a job is invalid, Sync stores nothing.
 func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
 	s.mu.Lock()
@@ -206,14 +207,14 @@ func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job,
 		j.Created, j.Paused = old.Job.Created, old.Job.Paused
 	}
 	if there && sameJob(j, old.Job) {
-		return nil // saving would compute the next time again, and lose missed runs
+		return nil // saving would lose missed runs, because it computes the next time again
 	}
 	_, err := s.save(ctx, j)
 	return err
 }
 
-// saveUnchanged stores a job whose schedule has not changed. It does not change the next time, so that no run is lost
-// if a user only edits the prompt.
+// saveUnchanged stores a job whose schedule has not changed. It keeps the stored next time, so that an edit of the
+// prompt loses no missed run.
 func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
 	if err := validate(j); err != nil {
@@ -225,7 +226,7 @@ func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// save stores a job whose defaults are set, and computes its next time.
+// save stores a job with defaults. It also computes and stores the job's next time.
 func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	next, err := s.next(j)
 	if err != nil {
@@ -238,8 +239,8 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next validates a job and returns its next time. If the only time of a job has passed, next returns an error, but zero
-// if the job is configured or paused.
+// next validates a job and computes its next time. A job with a single time in the past is an error, unless the job is
+// configured or paused: its next time is then zero.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	if err := validate(j); err != nil {
 		return time.Time{}, err

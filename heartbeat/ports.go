@@ -18,8 +18,8 @@ var (
 // Store stores jobs and their runs. internal/store implements it. Every method is one transaction, which is durable
 // when the method returns. Safe for concurrent use.
 type Store interface {
-	// SaveJob stores a new or changed job. next is its next time, and planned is when that time was computed. SaveJob
-	// does not change the job's cost and runs.
+	// SaveJob stores a new or changed job. The parameter next is the job's next time, and planned is the time at which
+	// next was computed. SaveJob does not change the job's cost and runs.
 	SaveJob(ctx context.Context, j orchestrator.Job, next, planned time.Time) error
 	// DeleteJob deletes a job and its runs. It returns orchestrator.ErrNoJob if the job does not exist.
 	DeleteJob(ctx context.Context, id orchestrator.JobID) error
@@ -27,19 +27,19 @@ type Store interface {
 	Job(ctx context.Context, id orchestrator.JobID) (orchestrator.JobStatus, error)
 	// Jobs lists all jobs, the oldest first.
 	Jobs(ctx context.Context) ([]orchestrator.JobStatus, error)
-	// RecordRuns stores runs of a job and the job's next time, or nothing. It skips runs whose ID is already stored,
-	// and returns the runs that it did store. It returns orchestrator.ErrNoJob if the job does not exist.
+	// RecordRuns stores runs of a job and the job's next time. If it fails, it stores neither. It skips runs whose ID
+	// is already stored, and returns the others. It returns orchestrator.ErrNoJob if the job does not exist.
 	RecordRuns(ctx context.Context, job orchestrator.JobID, runs []orchestrator.JobRun, next,
 		planned time.Time) ([]orchestrator.JobRun, error)
 	// MoveRun stores the fields of an open run that have changed. It ignores a run that has ended or does not exist.
 	MoveRun(ctx context.Context, r orchestrator.JobRun) error
-	// EndRun is MoveRun for a run that has ended. It also stores the job's result, and adds the run's cost to the
-	// job's.
+	// EndRun is MoveRun for a run that has ended. It also stores the job's result, and adds the cost of the run to the
+	// cost of the job.
 	EndRun(ctx context.Context, r orchestrator.JobRun, result orchestrator.JobResult) error
 	// MarkNotified records that the chat shows the result of a run.
 	MarkNotified(ctx context.Context, id orchestrator.JobRunID) error
-	// OpenRuns lists the open runs, and the ended runs that are not marked as notified. They are in the order in which
-	// they were stored.
+	// OpenRuns lists the open runs, and the ended runs that are not marked as notified, in the order in which they were
+	// first stored.
 	OpenRuns(ctx context.Context) ([]orchestrator.JobRun, error)
 	// Runs lists the last runs of a job, the newest first.
 	Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error)
@@ -47,7 +47,7 @@ type Store interface {
 
 // Runner runs turns. cmd/ductor connects it to the orchestrator. Safe for concurrent use.
 type Runner interface {
-	// SubmitOrder is described at conversation.Engine.
+	// SubmitOrder submits the turn of an order; see conversation.Engine.SubmitOrder.
 	SubmitOrder(ctx context.Context, o orchestrator.Order) error
 	// Turn returns a turn. It returns orchestrator.ErrNoTurn if the turn does not exist.
 	Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error)
@@ -55,14 +55,14 @@ type Runner interface {
 	Busy(ctx context.Context, id orchestrator.ConversationID) (bool, error)
 }
 
-// Report describes the end of a run for the chat.
+// Report contains the result of a run, for a message in the chat.
 type Report struct {
 	Job  orchestrator.Job
 	Run  orchestrator.JobRun
 	Turn cli.TurnID
-	// Silent is set if the answer is the same as before. Report then edits the message that showed the answer
-	// (Result.Shown) and adds Note, so that no user gets a notification. Otherwise Report sends a new message: the card
-	// of Turn, or else Note.
+	// Silent is true if the answer is the same as before. Notifier.Report then adds Note to the earlier message with
+	// the answer (Result.Shown), so that no user gets a notification. Otherwise, it sends the card of Turn as a new
+	// message, or else Note.
 	Silent bool
 	Result orchestrator.JobResult
 	Note   string
@@ -70,8 +70,8 @@ type Report struct {
 
 // Notifier shows the results of runs in the chat. Package bot implements it.
 type Notifier interface {
-	// Report shows the end of a run. The scheduler calls it again until it returns nil; the message is then stored. A
-	// repeated report of the same run has no effect. Report does not wait for the network: it returns ErrLater until
-	// the message is sent. The scheduler does not log ErrLater.
+	// Report shows the result of a run. It does not wait for the network: it returns ErrLater if the message has not
+	// been sent yet. The scheduler calls Report again until it returns nil, and does not log ErrLater. A further report
+	// of the same run has no effect.
 	Report(ctx context.Context, r Report) error
 }

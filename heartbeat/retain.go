@@ -27,13 +27,13 @@ type TrimStats struct {
 	LeftItems, LeftBytes int64
 }
 
-// CountRemoved counts remaining items as removed. Negative numbers undo that.
+// CountRemoved moves items from the remaining to the removed ones. Negative numbers move them back.
 func (t *TrimStats) CountRemoved(items, bytes int64) {
 	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
 }
 
-// Removes reports whether Trim must remove an item. used is when the item was last used. t counts the data that Trim
-// has removed so far.
+// Removes reports whether Trim must remove an item with the given time of its last use. The parameter t contains the
+// statistics of Trim so far.
 func (c Cutoff) Removes(t TrimStats, used time.Time) bool {
 	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
@@ -42,7 +42,8 @@ func (c Cutoff) Removes(t TrimStats, used time.Time) bool {
 type Dataset interface {
 	// Plan returns the result that Trim would have, without removing anything.
 	Plan(ctx context.Context, c Cutoff) (TrimStats, error)
-	// Trim removes the data that c excludes. If it fails, it returns the error and counts the removed data.
+	// Trim removes data that is older than c.Before, and then the oldest data until c.Bytes remain. If it fails, it
+	// returns the error and the statistics so far.
 	Trim(ctx context.Context, c Cutoff) (TrimStats, error)
 }
 
@@ -58,14 +59,14 @@ type Retention struct {
 	Rules  func() []RetentionRule // returns the current rules
 	Now    func() time.Time
 	Logger *slog.Logger
-	Every  time.Duration // interval between rounds
+	Every  time.Duration // interval between two calls of Trim
 }
 
-// RetentionResult is the result of a round for one Dataset.
+// RetentionResult is the result of Trim or DryRun for one Dataset.
 type RetentionResult struct {
 	Name string
 	TrimStats
-	Err error // an error of this Dataset does not affect the others
+	Err error // does not affect other Datasets
 }
 
 // DryRun returns the result that Trim would have, without removing anything.

@@ -27,23 +27,23 @@ type Options struct {
 	// Directory returns the absolute path of a job's directory. It returns an error if jobs may not work there; see
 	// conversation.Engine.Directory. It may be nil if no job has a directory.
 	Directory func(path string) (string, error)
-	// Stale is the age at which running turns are ended; see Sweep. A job's time limit must be shorter. 0 means never.
+	// Stale is the age at which Sweep ends running turns. A job's time limit must be shorter. 0 means never.
 	Stale time.Duration
-	// Audit records which jobs users change. nil records nothing.
+	// Audit records users' changes of jobs. It may be nil.
 	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
 	// Poll is the longest time until the scheduler reads the clock again. 0 means 15 seconds.
 	Poll time.Duration
 }
 
 const (
-	// grace is how late a run may be to count as on time.
+	// grace is the maximum delay of a run that still counts as on time.
 	grace = 2 * time.Minute
 	// busyPoll replaces Poll while turns of jobs are running. Poke ends the wait early.
 	busyPoll = 2 * time.Second
 )
 
-// setBack is how far the clock must be set back before the scheduler computes the next times again. It does not react
-// to smaller corrections. In neither case does a run happen twice.
+// setBack is a threshold: if the clock is set back by more than this, the scheduler computes the next times again. It
+// ignores smaller corrections. A run never happens twice in either case.
 const setBack = time.Hour
 
 // Scheduler starts the runs of jobs when they are due, and lets users manage jobs. Safe for concurrent use.
@@ -51,7 +51,7 @@ type Scheduler struct {
 	opts Options
 	log  *slog.Logger
 	poke chan struct{}
-	mu   sync.Mutex // held while writing to the store or calling the runner, but not during a turn
+	mu   sync.Mutex // held during writes to the store and calls of the runner, but not during a turn
 }
 
 // New returns a Scheduler. It starts no runs before Run is called.
@@ -98,7 +98,7 @@ func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 	return s.untilNext(ctx, left)
 }
 
-// untilNext returns the time until the next known event, at most Options.Poll.
+// untilNext returns the time until the next event of a job or a run, at most Options.Poll.
 func (s *Scheduler) untilNext(ctx context.Context, left []orchestrator.JobRun) time.Duration {
 	now, wait := s.now(), s.opts.Poll
 	sooner := func(t time.Time) {

@@ -12,12 +12,13 @@ import (
 // service.Registry.
 type Runs interface {
 	List() []cli.RunInfo
-	// EndStale starts to end the run of a turn, with all its processes. It returns false if the run is not running.
+	// EndStale starts to end the run of a turn, including all processes. It returns false if no such run exists.
 	EndStale(turn cli.TurnID) bool
 }
 
-// Sweep ends runs that are older than Age. It compares wall clocks, so it includes time in which the machine was
-// suspended. The turn's card then reports the end, and offers to run the turn again. All fields are required.
+// Sweep ends runs that are older than Age. The age includes time in which the machine was suspended, because Sweep uses
+// the wall clock. The turn's card then shows that the run was ended, and offers to run the turn again. All fields are
+// required.
 type Sweep struct {
 	Runs   Runs
 	Now    func() time.Time
@@ -30,7 +31,7 @@ type Sweep struct {
 func (s Sweep) Run(ctx context.Context) {
 	tick := time.NewTicker(s.Every)
 	defer tick.Stop()
-	logged := map[cli.TurnID]bool{} // turns whose end was logged
+	logged := map[cli.TurnID]bool{} // turns for which a warning was logged
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,7 +46,7 @@ func (s Sweep) sweep(logged map[cli.TurnID]bool) (ending map[cli.TurnID]bool) {
 	now := s.Now().Round(0)
 	ending = map[cli.TurnID]bool{}
 	for _, i := range s.Runs.List() {
-		// Call EndStale again until the run is gone, because one call may not suffice.
+		// Call EndStale in each sweep until the run is gone, because a single call may not be enough.
 		if now.Sub(i.Started.Round(0)) <= s.Age || !s.Runs.EndStale(i.Turn) {
 			continue
 		}

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Language is a language of the texts, as Telegram names it: "en", "de" or "zh".
+// Language is a language code from Telegram, for which texts exist: "en", "de" or "zh".
 type Language string
 
-// AsTelegram means that the user has chosen no language, so that the language that Telegram reports applies.
+// AsTelegram means that the user has not chosen a language, and that ductor uses the language of the Telegram app.
 const AsTelegram Language = ""
 
-// Languages returns all languages. The first is used for languages without texts.
+// Languages returns all languages. The first one is the default.
 func Languages() []Language { return []Language{"en", "de", "zh"} }
 
 // Name returns the language's name in the language itself.
@@ -38,7 +38,7 @@ func Match(tag string) Language {
 type Choice struct {
 	ID     int64
 	Chosen Language // chosen with /language, or AsTelegram
-	Heard  Language // last reported by Telegram for the user, or for a user who wrote in the group
+	Heard  Language // reported by Telegram for the user, or for the last user who wrote in the group
 }
 
 func (c Choice) of() Language {
@@ -53,12 +53,12 @@ type Store interface {
 	SaveLanguage(ctx context.Context, c Choice) error
 }
 
-// Choices knows the language of each chat. A private chat has the language of its user. A group has the language that
+// Choices stores the language of each chat. A private chat has the language of its user. A group has the language that
 // was chosen with /language, or else the language of the last user who wrote to the bot. A nil *Choices always returns
 // English. Safe for concurrent use.
 type Choices struct {
 	store    Store
-	fallback int64 // ID of the user whose language unknown chats have
+	fallback int64 // ID of a user; unknown chats have this user's language
 
 	mu     sync.Mutex
 	all    map[int64]Choice
@@ -109,8 +109,8 @@ func (c *Choices) Choose(ctx context.Context, chat int64, l Language) error {
 	return c.change(ctx, chat, func(choice *Choice) { choice.Chosen = l })
 }
 
-// Hear records the language that Telegram reports for a user who writes in a chat. If storing it fails, it is used
-// until the process ends.
+// Hear records the language that Telegram reports for a user who writes in a chat. If storing fails, the language is
+// lost when the process ends.
 func (c *Choices) Hear(ctx context.Context, chat, user int64, tag string) error {
 	if c == nil {
 		return nil
@@ -139,7 +139,7 @@ func (c *Choices) match(tag string) Language {
 	return l
 }
 
-// change changes a choice with f, and stores the result if it is different.
+// change applies f to the choice of a user or group, and stores the result if it is different.
 func (c *Choices) change(ctx context.Context, id int64, f func(*Choice)) error {
 	c.mu.Lock()
 	was := c.all[id]

@@ -47,8 +47,8 @@ var catalogue = func() map[Language]*texts {
 func (l Language) Printer() Printer { return Printer{catalogue[l]} }
 
 // Text returns a text with args in its placeholders. If the text has placeholders, key must be a constant, because a
-// test compares the placeholders with the arguments. Numbers are formatted for the language, such as 12,345 in English.
-// So numbers that are names, such as process IDs, must be passed as strings. For an unknown key, Text returns the key.
+// test compares the placeholders with the arguments. Text formats numbers for the language, for example 12,345 in
+// English. Pass process IDs and similar numbers as strings to avoid that. For an unknown key, Text returns the key.
 func (p Printer) Text(key Key, args ...any) string {
 	of := p.of
 	if of == nil {
@@ -58,7 +58,7 @@ func (p Printer) Text(key Key, args ...any) string {
 	return of.screen(screen).Sprintf(string(key), args...)
 }
 
-// screen returns the printer for the texts of the file name.toml.
+// screen returns the printer for a file, given the file's name without ".toml".
 func (t *texts) screen(name string) *message.Printer {
 	t.mu.RLock()
 	p := t.screens[name]

@@ -29,12 +29,12 @@ type toolset struct {
 	server *sdk.Server
 }
 
-// call is the turn that calls a tool. For a call of an outside client, orchestrator.Outsiders creates a substitute for
-// the turn.
+// call is the turn whose agent calls a tool. For a call of an outside client, orchestrator.Outsiders creates an
+// artificial turn.
 type call = orchestrator.ActiveTurn
 
-// registerTool registers a tool. do performs a call: the agent sees the text or the error that it returns. title
-// describes a call in one line, for the audit log.
+// registerTool registers a tool. The function do performs a call, and the agent gets the text or the error that do
+// returns. The function title returns one line about a call for the audit log.
 func registerTool[In any](t *toolset, name, description string, title func(In) string,
 	do func(context.Context, call, In) (string, error)) {
 	sdk.AddTool(t.server, &sdk.Tool{Name: name, Description: description},
@@ -66,7 +66,8 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 		})
 }
 
-// countCall counts a call. It returns an error after more than maxCalls calls in this period; see turnUsage.
+// countCall counts a call of the turn, or of the outside client in a period. It returns an error if there are more than
+// maxCalls.
 func (s *Server) countCall(c call, period string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +99,8 @@ func (s *Server) audit(turn orchestrator.ActiveTurn, tool, title string, failure
 	}
 }
 
-// progress tells the client at intervals that a call is still running, so that the client does not time out. It does
-// nothing if the client did not ask for that. stop ends the notifications.
+// progress notifies the client regularly while a call is running, so that the call does not time out. It does nothing
+// if the client did not request notifications. stop ends the notifications.
 func progress(ctx context.Context, req *sdk.CallToolRequest) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -115,7 +116,7 @@ func progress(ctx context.Context, req *sdk.CallToolRequest) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				// An error means that the client is gone. The call then fails, too.
+				// If the client is gone, the call itself fails, too.
 				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n})
 			}
 		}

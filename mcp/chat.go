@@ -61,8 +61,8 @@ func (t *toolset) addAskUser(name string) {
 		func(in askUser) string { return in.Question }, t.askUser)
 }
 
-// adapt adds a tool for Gemini. Gemini ignores ask_user of any server, because it has a tool of its own with that name.
-// It does not use its own tool under ductor.
+// adapt adds ask_user under another name for Gemini. Gemini has its own tool ask_user and therefore ignores those of
+// MCP servers, but under ductor it does not use its own either.
 func (t *toolset) adapt(client *sdk.InitializeParams) {
 	if client != nil && client.ClientInfo != nil && strings.Contains(client.ClientInfo.Name, "gemini") {
 		t.addAskUser("ask_the_user")
@@ -86,7 +86,7 @@ func (t *toolset) sendMessage(ctx context.Context, c call, in sendMessage) (stri
 	return "It is on its way to the chat.", nil
 }
 
-// countSent counts n bytes of a message. It returns an error if all messages of the turn together exceed the limit.
+// countSent counts a message of n bytes. It returns an error if the messages of the turn together exceed maxSent.
 func (s *Server) countSent(c call, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ type sendFile struct {
 	Caption string `json:"caption,omitempty" jsonschema:"a text below the file"`
 }
 
-// sendFile sends a file of the project to the chat. If it is called twice, the file is sent twice.
+// sendFile sends a file of the project to the chat. A second call sends the file again.
 func (t *toolset) sendFile(ctx context.Context, c call, in sendFile) (string, error) {
 	place, err := t.s.opts.Place(ctx, c.Turn)
 	if err != nil {

@@ -19,8 +19,7 @@ const (
 	maxConsults = 8 // questions in one turn
 )
 
-// Consults asks models questions outside of turns, and runs agents to which a turn delegates work. *consult.Engine
-// implements it.
+// Consults sends questions to other models, and delegates work to other agents. *consult.Engine implements it.
 type Consults interface {
 	Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error)
 	LastWorker(ctx context.Context, in orchestrator.ConversationID, idOrName string) (orchestrator.ModelChoice, error)
@@ -29,7 +28,7 @@ type Consults interface {
 		step func(orchestrator.GroupStep)) (orchestrator.GroupAnswer, error)
 }
 
-// FindModel finds the model with a name among the models of an environment. Its error lists the models that exist.
+// FindModel looks up a model by name in an environment. If there is none, the error lists the available models.
 type FindModel func(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error)
 
 type consultWith struct {
@@ -155,8 +154,7 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 		cmp.Or(in.Session, string(answer.Session)), leftOut(answer), more), nil
 }
 
-// leftOut returns a note that a part of the session's history did not fit into the question. It returns "" if all of it
-// did.
+// leftOut returns a note if a part of the session's history did not fit into the question. Otherwise, it returns "".
 func leftOut(a orchestrator.ConsultAnswer) string {
 	if a.LeftOut == 0 {
 		return ""
@@ -164,8 +162,7 @@ func leftOut(a orchestrator.ConsultAnswer) string {
 	return fmt.Sprintf("; %d earlier entries of the session did not fit and were shortened or left out", a.LeftOut)
 }
 
-// groupThink asks several models at the same time. If a model fails, it uses the answers of the others, provided that
-// two have answered.
+// groupThink asks several models at the same time. It succeeds if at least two of them answer.
 func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string, error) {
 	if len(in.Models) < 2 || len(in.Models) > orchestrator.GroupMost {
 		return "", fmt.Errorf("a group has 2 to %d models", orchestrator.GroupMost)
@@ -192,7 +189,7 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	var b strings.Builder
 	for _, s := range append(all.Steps, all.Conclusion) {
 		switch {
-		case s.Model.Agent == "": // no model wrote a conclusion
+		case s.Model.Agent == "": // there is no conclusion
 		case s.Err != nil:
 			fmt.Fprintf(&b, "## %s did not answer\n\n%v\n\n", s.Model, notAnswered(s.Err))
 		case s.Round > 1:
@@ -208,7 +205,7 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	return b.String(), nil
 }
 
-// countConsults counts n questions to models. It returns an error if the turn has asked too many.
+// countConsults counts n questions. It returns an error if the turn has asked more than maxConsults.
 func (s *Server) countConsults(c call, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +219,7 @@ func (s *Server) countConsults(c call, n int) error {
 	return nil
 }
 
-// notAnswered returns the error for the calling agent if a model did not answer.
+// notAnswered converts the error of a question to an error for the calling agent.
 func notAnswered(err error) error {
 	switch failure := (*cli.Failure)(nil); {
 	case errors.As(err, &failure):

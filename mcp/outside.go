@@ -18,11 +18,10 @@ import (
 type Outside struct {
 	Turns orchestrator.Outsiders
 	Guard statesocket.Guard
-	Owner func() orchestrator.PersonID // the user for whom they act, or 0
+	Owner func() orchestrator.PersonID // returns the user for whom outside clients act, or 0
 }
 
-// outsideWindow is the length of a period for outside clients. In each period, an outside client has the limits of one
-// turn.
+// outsideWindow is a period of time. The limits that apply to a turn apply to an outside client in each period.
 const outsideWindow = 10 * time.Minute
 
 var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role of a user in its configuration")
@@ -31,10 +30,11 @@ var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role
 type outsiders struct {
 	mu     sync.Mutex
 	closed bool
-	ends   map[*context.CancelFunc]int // maps a function that ends a connection to the number of its token
+	ends   map[*context.CancelFunc]int // the key ends a connection, the value is the number of its token
 }
 
-// add adds a connection until the caller calls remove. After EndOutside, it ends the connection at once.
+// add registers a connection. The caller must call remove when the connection ends. After EndOutside, add ends the
+// connection at once.
 func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,7 +49,8 @@ func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	}
 }
 
-// end ends the connections for whose token numbers match returns true.
+// end ends the connections for which match returns true. The parameter of match is the number of the connection's
+// token.
 func (o *outsiders) end(match func(number int) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,7 +96,7 @@ func (s *Server) checkToken(c caller) error {
 	return err
 }
 
-// identify checks the token in hello and returns the caller to which it belongs.
+// identify checks the token of a new connection and returns the client to which it belongs.
 func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
 	if !relay.IsGrant(hello.Token) {
 		return s.keys.caller(hello.Token)
@@ -116,8 +117,8 @@ func (s *Server) identify(conn net.Conn, hello relay.Hello) (caller, error) {
 	return caller{o.Conversation(), o.Agent(), o}, nil
 }
 
-// enter returns a context for the connection of a client. The caller calls leave when the connection ends. For an
-// outside client, the context also ends when its token is revoked, or when EndOutside is called.
+// enter registers the connection of a client and returns its context. The caller must call leave when the connection
+// ends. The context of an outside client ends when its token is revoked, or when EndOutside is called.
 func (s *Server) enter(ctx context.Context, c caller) (_ context.Context, leave func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if !c.isOutside() {
@@ -125,15 +126,15 @@ func (s *Server) enter(ctx context.Context, c caller) (_ context.Context, leave 
 	}
 	remove := s.outside.add(c.outsider.Number, cancel)
 	leave = func() { remove(); cancel() }
-	if err := s.checkToken(c); err != nil { // it may have been revoked before add
+	if err := s.checkToken(c); err != nil { // the token may have been revoked before the call of add
 		leave()
 		return nil, nil, err
 	}
 	return ctx, leave, nil
 }
 
-// open counts a call and returns the turn that makes it. For an outside client, it creates a substitute for the turn.
-// The caller must call end after the call.
+// open starts a call: it counts the call and returns the turn of the client. For an outside client, it creates an
+// artificial turn. The caller must call end after the call.
 func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err error) {
 	if !c.isOutside() {
 		turn, err := s.opts.Turns.ActiveTurn(c.Conversation, c.Agent)
@@ -160,7 +161,7 @@ func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err er
 // isOutside reports whether an outside client makes the call.
 func isOutside(c call) bool { return c.Turn.Prompt.Rights.Of == orchestrator.RightsOfOutside }
 
-// has returns the start of a sentence about the calls of a turn or an outside client, such as "this turn has".
+// has returns the first words of an error text: "this turn has", or the equivalent for an outside client.
 func has(c call) string {
 	if isOutside(c) {
 		return fmt.Sprintf("within %.0f minutes this client has", outsideWindow.Minutes())
@@ -168,7 +169,7 @@ func has(c call) string {
 	return "this turn has"
 }
 
-// shown returns the turn of a call, but with the conversation in which users see it; see ConversationID.Shown.
+// shown returns the turn of a call, in the conversation where users see messages; see ConversationID.Shown.
 func shown(c call) orchestrator.Turn {
 	turn := c.Turn
 	turn.Prompt.Conversation = turn.Prompt.Conversation.Shown()

@@ -20,7 +20,7 @@ const (
 	maxFiles      = 20_000
 	maxFileSize   = 2 << 20 // size of a file in bytes
 	maxRead       = 256 << 20
-	binaryPrefix  = 8 << 10 // a file with a zero in its first bytes, this many, counts as binary
+	binaryPrefix  = 8 << 10 // a file is binary if its first 8 KiB contain a zero byte
 	maxTopEntries = 40
 )
 
@@ -39,7 +39,7 @@ func (t *toolset) addProject() {
 type tokenCount struct {
 	files, tokens, skipped int
 	read                   int64
-	top                    map[string]int // tokens by the first element of the path
+	top                    map[string]int // number of tokens by the first element of the path
 	truncated              bool
 }
 

@@ -73,7 +73,7 @@ func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 	})
 }
 
-// jobError returns an error of orchestrator.Jobs as a text for the agent.
+// jobError converts an error of orchestrator.Jobs to a text for the agent.
 func jobError(err error) error {
 	if bad := (*orchestrator.BadJob)(nil); errors.As(err, &bad) {
 		return bad
@@ -81,9 +81,9 @@ func jobError(err error) error {
 	return fmt.Errorf("schedule: %w", err)
 }
 
-// approval returns a request for the user's approval. The user sees heading as a line of its own, then text, then the
-// other fields of input. repeated lists fields that the user need not see, because they contain the heading in another
-// form.
+// approval returns a request for the user's approval. The user sees the heading, the text, and then the fields of
+// input. The parameter repeated lists fields that the user need not see, because their content is already in the
+// heading.
 func approval(c call, tool, heading, text string, input any, repeated ...string) cli.ApprovalAsked {
 	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(heading+": "+text, titleBytes),
 		Detail: heading + "\n\n" + text}

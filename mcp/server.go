@@ -34,7 +34,7 @@ type Options struct {
 	Steps    orchestrator.Steps
 	Jobs     orchestrator.Jobs // nil means no tool for schedules
 	Files    orchestrator.FileSender
-	// Place returns where the files of a turn are.
+	// Place returns the location of a turn's files.
 	Place func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
 	// ReadFile reads a file of a project; see orchestrator.Files.
 	ReadFile  func(ctx context.Context, at orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error)
@@ -50,7 +50,7 @@ type Options struct {
 
 // Chat sends messages to a chat.
 type Chat interface {
-	// SendFor sends a Markdown text in the name of a turn's agent. When it returns, the message is stored.
+	// SendFor sends a Markdown message of the agent of a turn. When it returns, the message is stored.
 	SendFor(ctx context.Context, t orchestrator.Turn, text string) error
 }
 
@@ -67,14 +67,14 @@ type Server struct {
 
 	mu       sync.Mutex
 	calls    map[orchestrator.ConversationID]turnUsage
-	greeting int                                 // connections that have not sent a valid token yet
-	joined   map[orchestrator.ConversationID]int // connections that have, by conversation
+	greeting int                                 // number of connections without a valid token so far
+	joined   map[orchestrator.ConversationID]int // number of connections with a valid token
 	outside  outsiders
 }
 
-// turnUsage counts the calls of a turn, or of an outside client in a period; see outsideWindow.
+// turnUsage counts the calls of a turn. For an outside client, it counts the calls in a period; see outsideWindow.
 type turnUsage struct {
-	period                 string // ID of the turn, or start of the period
+	period                 string // ID of the turn, or start time of the period
 	calls, consults, works int
 	sent                   int // bytes of messages
 }
@@ -119,8 +119,8 @@ const (
 var errTooManyClients = fmt.Errorf("the agents of this chat have %d connections, which is the limit; close one",
 	maxJoined)
 
-// countConnection counts a new connection until the caller calls done. It returns false if too many connections have
-// not sent a valid token yet.
+// countConnection counts a new connection. The caller must call done when the client has sent a valid token, or the
+// connection ends. countConnection returns false if too many connections have sent no valid token yet.
 func (s *Server) countConnection() (done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +135,8 @@ func (s *Server) countConnection() (done func(), ok bool) {
 	}), true
 }
 
-// joinConversation counts a connection of a conversation until the caller calls leave. It returns an error if the
-// conversation has too many.
+// joinConversation counts a connection of a conversation. The caller must call leave when the connection ends.
+// joinConversation returns an error if the conversation has too many connections.
 func (s *Server) joinConversation(in orchestrator.ConversationID) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	defer greeted()
 	in := bufio.NewReaderSize(conn, helloBytes)
-	// An error means that the connection is closed. ReadSlice then fails, too.
+	// If the connection is closed, ReadSlice fails, too.
 	_ = conn.SetReadDeadline(time.Now().Add(helloTimeout))
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Server) refuse(conn net.Conn, why error) {
 	if err != nil {
 		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(helloTimeout)) // on an error, Write fails, too
+	_ = conn.SetDeadline(time.Now().Add(helloTimeout)) // if the connection is closed, Write fails, too
 	if _, err := conn.Write(append(raw, '\n')); err == nil {
 		_, _ = io.Copy(io.Discard, conn)
 	}
@@ -231,8 +231,8 @@ func instructions(c caller) string {
 		"Use them when the user asks for it, or when you cannot go on without the user."
 }
 
-// serveClient serves a client that has sent a valid token. client is not nil if the client has already sent initialize
-// to the previous process of ductor; it then continues its session.
+// serveClient serves a client that has sent a valid token. The parameter client is nil for a new client. Otherwise, the
+// client continues a session with the previous process of ductor, and has already sent initialize to it.
 func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c caller,
 	client *sdk.InitializeParams) error {
 	t := &toolset{s: s, caller: c}

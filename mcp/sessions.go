@@ -55,7 +55,7 @@ func (t *toolset) addSessions() {
 		func(in searchHistory) string { return in.Words }, t.searchHistory)
 }
 
-// limitOrDefault returns n, but at most limit. If n is 0, because the agent has set no number, it returns fallback.
+// limitOrDefault limits a number that an agent may have set. It returns fallback if the agent has set none.
 func limitOrDefault(n, fallback, limit int) int {
 	if n <= 0 {
 		return fallback
@@ -126,7 +126,7 @@ func (t *toolset) describeSession(ctx context.Context, c call, in describeSessio
 		s.Created.UTC().Format(time.RFC3339), s.Totals.Messages, s.Totals.Tokens)
 	shown, size := 0, len(head)
 	texts := make([]string, len(entries))
-	for i, entry := range slices.Backward(entries) { // the newest first, because older ones may not fit
+	for i, entry := range slices.Backward(entries) { // newest first: if space runs out, old entries are left out
 		steps, err := t.s.opts.Steps.StepsOf(ctx, entry.Prompt.Conversation, entry.ID)
 		if err != nil {
 			return "", fmt.Errorf("load the tools of an entry: %w", err)

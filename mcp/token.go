@@ -22,15 +22,15 @@ import (
 type caller struct {
 	Conversation orchestrator.ConversationID `json:"conversation"`
 	Agent        cli.Agent                   `json:"agent"`
-	outsider     orchestrator.Outsider       // set for an outside client; not part of a token
+	outsider     orchestrator.Outsider       // set for an outside client; tokens do not contain it
 }
 
 func (c caller) isOutside() bool { return c.outsider.Number > 0 }
 
-// ErrToken means that ductor did not create a token, or that the token was revoked.
+// ErrToken means that a token is forged or was revoked.
 var ErrToken = errors.New("the token is not valid")
 
-// keys creates and checks tokens. Its key is stored in a file, so that tokens remain valid when ductor restarts.
+// keys creates and checks tokens. A file stores the key, so that tokens remain valid after a restart of ductor.
 type keys struct{ key []byte }
 
 const (
@@ -58,8 +58,8 @@ func openKeys(dir string) (keys, error) {
 	return keys{key}, nil
 }
 
-// token returns the token of a caller. It is always the same for a caller, so that the agent's process can serve the
-// next turn, too.
+// token returns the token of an agent in a conversation. It always returns the same token for the same caller, because
+// an agent's process can run several turns.
 func (k keys) token(c caller) string {
 	raw, err := json.Marshal(c)
 	if err != nil { // cannot happen with numbers and strings
@@ -75,7 +75,7 @@ func (k keys) sign(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// caller returns the caller for whom ductor created a token. It returns ErrToken if ductor did not create it.
+// caller returns the agent and the conversation of a token. It returns ErrToken if the token is forged.
 func (k keys) caller(token string) (caller, error) {
 	named, signature, found := strings.Cut(token, ".")
 	signed, err := base64.RawURLEncoding.DecodeString(signature)

@@ -14,7 +14,7 @@ import (
 // maxWorks is how often a turn may delegate work.
 const maxWorks = 4
 
-// Roles contains the roles that users configured for other agents; see conversation.Roles.
+// Roles returns the configured roles, to which an agent can delegate work; see conversation.Roles.
 type Roles interface {
 	Role(name string) (orchestrator.Role, bool)
 	Roles() []string
@@ -111,7 +111,7 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator
 	return w, err
 }
 
-// countWork counts that the turn delegates work. It returns an error if the turn has done so too often.
+// countWork counts delegated work. It returns an error if the turn has delegated work more than maxWorks times.
 func (s *Server) countWork(c call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,37 +20,36 @@ import (
 )
 
 const (
-	opEndLogin = "x"              // cancels a log-in, or the wait for a token
+	opEndLogin = "x"              // cancels a log-in, or stops waiting for a token
 	waitLife   = 15 * time.Minute // how long ductor waits for a message with a token
 	mostHeld   = 64
 	minToken   = 20
 	// tokenPrefix is the prefix of the tokens that the command `claude setup-token` prints. ductor treats each message
-	// with this prefix as a token, even if it does not wait for one. For example, it could have been waiting before a
-	// restart.
+	// with this prefix as a token, even if it asked for none: a restart may have interrupted the log-in.
 	tokenPrefix = "sk-ant-"
 )
 
 // LoginService logs agents in. *conversation.Engine implements it.
 type LoginService interface {
-	// LogInOf returns the agent, its account and its environment for a log-in. If id contains no account, it returns
-	// those with which the next turn of the conversation would run.
+	// LogInOf returns the agent, the account and the environment of a log-in. If id contains no account, LogInOf
+	// returns the agent, account and environment that the conversation would use for its next turn.
 	LogInOf(ctx context.Context, in orchestrator.ConversationID, id orchestrator.LogInID) (orchestrator.AgentEnv,
 		error)
 	// Logins returns the ways to log in an agent. The first one is the best.
 	Logins(of orchestrator.AgentEnv) []cli.Login
 	// LogIn starts a log-in and reports its result in the chat. It does nothing if a log-in of the agent is already in
-	// progress. It returns ErrBadChoice if the code that the user has to enter must not appear in this chat.
+	// progress. It returns ErrBadChoice if the user would have to enter a code, but no chat may show it.
 	LogIn(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login) error
 	// CancelLogIn cancels the log-in of an agent. It returns false if no log-in is in progress.
 	CancelLogIn(of orchestrator.AgentEnv) bool
 	// UseToken configures the token of an agent, checks in the background whether it works, and reports the result in
-	// the chat. It returns ErrStillOpen if the check of another token for the agent is in progress.
+	// the chat. It returns ErrStillOpen while it still checks another token for the agent.
 	UseToken(ctx context.Context, by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login, token string) error
 }
 
 // Logins implements the buttons that log in an agent, and accepts the tokens that owners of the bot send. A log-in is
-// effective for all users of the bot. The buttons contain a LogInID and the number of a way to log in. It is safe for
-// concurrent use.
+// effective for all users of the bot. The data of a button contains a LogInID and the index of the login method. Logins
+// is safe for concurrent use.
 type Logins struct {
 	service LoginService
 	lang    *lang.Choices
@@ -58,7 +57,7 @@ type Logins struct {
 
 	mu    sync.Mutex
 	waits map[sender]awaited
-	held  map[int64]heldToken // the keys are the IDs of the messages' updates
+	held  map[int64]heldToken // by update ID of the message
 }
 
 // sender is a user in a chat.
@@ -74,10 +73,10 @@ type awaited struct {
 	until time.Time
 }
 
-// heldToken is a token between the calls of Take and Paste for its message.
+// heldToken is a token that Take has found and Paste has not used yet.
 type heldToken struct {
 	text  string
-	valid bool     // false if it is only a part of a token, or may not be a token
+	valid bool     // false if the text is incomplete or does not look like a token
 	wait  *awaited // nil if ductor did not expect a token
 }
 
@@ -101,7 +100,8 @@ func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) 
 	owner := by.Role.May(orchestrator.ManageDuctor)
 	var inChat []cli.Login
 	for _, l := range ways {
-		if l.InChat() && (owner || l.Kind == cli.LoginByCode) { // a group never shows the code
+		// Other users can also start a log-in with a code: LogIn sends the code only to the owner's private chat.
+		if l.InChat() && (owner || l.Kind == cli.LoginByCode) {
 			inChat = append(inChat, l)
 		}
 	}
@@ -113,9 +113,9 @@ func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) 
 		if op != "" && (err != nil || n < 0 || n >= len(inChat)) {
 			return tgapi.Stale(p), nil
 		}
-		return s.start(by, of, inChat[n], others(p, of, ways))
+		return s.start(by, of, inChat[n], otherWays(p, of, ways))
 	}
-	page := tgapi.Page{Text: p.Text("login.which", nameOf(p, of)) + others(p, of, ways)}
+	page := tgapi.Page{Text: p.Text("login.which", nameOf(p, of)) + otherWays(p, of, ways)}
 	for i, l := range inChat {
 		page.Keyboard = append(page.Keyboard, []tgapi.Button{
 			tgapi.NewButton(wayName(p, l), tgapi.LogInAction, string(of.LogInID())+":"+strconv.Itoa(i)),
@@ -124,10 +124,8 @@ func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return notice(by, page), nil
 }
 
-// nameOf returns the name of an agent and its account, as shown to users.
 func nameOf(p lang.Printer, of orchestrator.AgentEnv) string { return of.Account.NameOf(p, of.Agent) }
 
-// wayName returns the label of the button for a way to log in.
 func wayName(p lang.Printer, l cli.Login) string {
 	switch {
 	case l.Kind == cli.LoginByToken:
@@ -138,8 +136,8 @@ func wayName(p lang.Printer, l cli.Login) string {
 	return render.ShortLine(l.Name, render.NameLimit)
 }
 
-// others explains the ways to log in that need a terminal or the configuration file.
-func others(p lang.Printer, of orchestrator.AgentEnv, ways []cli.Login) string {
+// otherWays describes the login methods that need a terminal or the configuration file.
+func otherWays(p lang.Printer, of orchestrator.AgentEnv, ways []cli.Login) string {
 	var b strings.Builder
 	for _, l := range ways {
 		switch l.Kind {
@@ -155,14 +153,14 @@ func others(p lang.Printer, of orchestrator.AgentEnv, ways []cli.Login) string {
 	return b.String()
 }
 
-// notice returns an answer that sends a page as a new message.
 func notice(by orchestrator.Press, page tgapi.Page) tgapi.Answer {
 	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, message.Content{
 		Text: render.Plain(page.Text), Keyboard: page.Keyboard,
 	})}}
 }
 
-// start starts a log-in, or asks the user for a token. more explains the ways to log in outside of the chat.
+// start starts a log-in, or asks the user for a token. The parameter more describes the login methods outside of the
+// chat.
 func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login,
 	more string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
@@ -200,9 +198,9 @@ func (s *Logins) cancel(by orchestrator.Press, of orchestrator.AgentEnv) tgapi.A
 	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}
 }
 
-// Take reports whether text is a token. While ductor waits for a token of the user, it also returns true for text that
-// may be a token. Take then keeps the token in memory for Paste, and the caller must not store the message. After a
-// complete token, ductor no longer waits.
+// Take stores a token that it finds in a message, so that Paste can use it. It returns true if it found a token; the
+// caller must then not store the message. While ductor waits for a token from the user, Take returns true even if it is
+// unsure whether the text is a token. A complete token ends the wait.
 func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

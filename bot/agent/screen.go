@@ -18,15 +18,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of a Screen. The data contains the number of a page or the hash of a
-// command's name, so the buttons also work after a restart.
+// Action is the action of all buttons of a Screen. Their data also contains a page number or the hash of a command's
+// name, so that the buttons work after a restart.
 const Action = "K"
 
 // Service provides the functions of agents. *conversation.Engine implements it.
 type Service interface {
-	// Context returns how full the context of the conversation's agent is, as far as the agent reports it.
+	// Context returns the size of the agent's context and how much of it is used, as far as the agent reports them.
 	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
-	// Compact shortens the context in a separate turn. hint tells the agent which content to keep, and may be empty.
+	// Compact shortens the context in a separate turn. The text hint describes the content to keep. It may be empty.
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	// AgentCommands returns the commands and skills of the conversation's agent. It returns errors.ErrUnsupported if
 	// the agent cannot list them.
@@ -44,10 +44,9 @@ type Screen struct {
 // Answer is the answer to a command or a button.
 type Answer struct {
 	tgapi.Answer
-	Handled bool // a turn was started, which marks the updates as handled
+	Handled bool // the command started a turn, and the updates of the command are already marked as handled
 }
 
-// textAnswer returns an answer with a text. The answer to a button shows the text in the message and as a notice.
 func textAnswer(text string) Answer {
 	return Answer{Answer: tgapi.Answer{Edit: tgapi.Page{Text: text}, Text: text}}
 }
@@ -110,14 +109,14 @@ func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	return lines
 }
 
-// Compact handles "/compact". hint is the text after the command. It tells the agent which content to keep.
+// Compact handles "/compact". The parameter hint is the text after the command. It describes the content to keep.
 func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
 	receipt, err := s.Service.Compact(ctx, hint, p)
 	return s.turnAnswer(s.Lang.Of(p.Conversation.Chat), receipt, err)
 }
 
-// turnAnswer returns the answer to a command that submitted a turn. The answer is mostly empty, because the turn has
-// its own messages.
+// turnAnswer returns the answer to a command that submitted a turn. It is empty if the turn starts at once, because the
+// messages of the turn then answer the command.
 func (s *Screen) turnAnswer(p lang.Printer, r orchestrator.Receipt, err error) (Answer, error) {
 	switch {
 	case err != nil:
@@ -200,11 +199,11 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 	return tgapi.Answer{Edit: tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, pager...)}}
 }
 
-// Kinds of buttons. In the data, the number of a page or the hash of a command's name follows.
+// Kinds of buttons. The button's data continues with a page number or the hash of a command's name.
 const (
 	opCompact = "c"
 	opPage    = "p"
-	opOpen    = "o" // runs a command, or first explains its arguments if it has some
+	opOpen    = "o" // runs the command; if it has arguments, explains them instead
 	opRun     = "r" // runs a command without arguments
 )
 
@@ -212,7 +211,7 @@ func (s *Screen) button(text, op, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, op+what)
 }
 
-// Press handles a button of a Screen. data is the button's data without Action.
+// Press handles a button of a Screen. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	a, err := s.press(ctx, by, data)
 	return a.Answer, err
@@ -247,8 +246,8 @@ func (s *Screen) press(ctx context.Context, by orchestrator.Press, data string) 
 	return s.turnAnswer(say, receipt, err)
 }
 
-// arguments returns the page that explains how to run a command with arguments. at is the index of the command in the
-// list.
+// arguments returns the page that explains how to run a command with arguments. The parameter at is the command's index
+// in the list.
 func (s *Screen) arguments(p lang.Printer, c cli.AgentCommand, at int) tgapi.Page {
 	run := s.button(p.Text("agent.run-without"), opRun, tgapi.Digest(c.Name))
 	back := s.button(p.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))

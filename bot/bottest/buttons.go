@@ -25,7 +25,7 @@ func (Buttons) Offer(t cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
 	return tgapi.Keyboard{row}
 }
 
-// EndRetries returns the button that stops further attempts.
+// EndRetries returns the button that cancels the next retry of a turn.
 func (Buttons) EndRetries(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: "Cancel", Data: "drop:" + string(t)}
 }

@@ -33,7 +33,7 @@ const (
 // Chat is a fake of a Telegram chat. It checks whether Telegram would accept the messages that it receives.
 type Chat struct {
 	T         Failer
-	Mishaps   func(method string) Mishap // returns the fault for the next request; nil means no faults
+	Mishaps   func(method string) Mishap // returns the fault of the next request; nil means no faults
 	Delay     time.Duration              // duration of each request
 	Seen      func(render.Text)          // called with each text that the chat shows
 	Unchecked bool                       // skips the checks; for benchmarks
@@ -44,7 +44,7 @@ type Chat struct {
 	next    int
 	Calls   []string
 	At      []time.Time
-	Topics  map[int]bool // contains the deleted topics
+	Topics  map[int]bool // deleted topics
 	Gone    bool         // true if the user blocked the bot
 	Sending int          // number of messages that are being sent
 	Lost    int          // number of messages sent with an unknown result
@@ -212,7 +212,7 @@ func (w *Chat) Sent() []string {
 	return slices.Clone(w.files)
 }
 
-// shown checks whether Telegram would accept a message, and returns its text.
+// shown returns the text of a message. It reports a test failure if Telegram would not accept the message.
 func (w *Chat) shown(t render.Text, rich []render.Block) render.Text {
 	if rich == nil {
 		w.check(t)

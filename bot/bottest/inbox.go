@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Inbox is a fake, in memory, of the methods of orchestrator.Journal for incoming updates.
+// Inbox stores incoming updates in memory. It is a fake of the corresponding methods of orchestrator.Journal.
 type Inbox struct {
 	mu        sync.Mutex
 	updates   map[int64]*kept
@@ -85,7 +85,7 @@ func (b *Inbox) AppendUpdates(_ context.Context, updates []orchestrator.Update) 
 	return fresh, nil
 }
 
-// Flush returns an error if FailFlushes or Fail asked for it.
+// Flush fails after a call of Fail. After a call of FailFlushes, only the given number of calls fails.
 func (b *Inbox) Flush(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

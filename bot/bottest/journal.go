@@ -13,18 +13,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// Journal is a fake, in memory, of the methods of orchestrator.Journal for outgoing messages and cards.
+// Journal stores outgoing messages and cards in memory. It is a fake of the corresponding methods of
+// orchestrator.Journal.
 type Journal struct {
 	Mu         sync.Mutex
 	Cards      map[string][]byte
 	Messages   []orchestrator.Message // ordered by the time of their first save
-	Reading    time.Duration          // duration of OwedMessages
+	Reading    time.Duration          // how long OwedMessages takes
 	Reads      int                    // number of calls of OwedMessages
 	Writes     int
 	Unreadable bool        // LoadCard fails
 	Full       atomic.Bool // all writes fail, as on a full disk
-	// DiesAt is the number of the write that fails, with all later writes, as if the process had been killed. 0 means
-	// no write.
+	// DiesAt simulates a killed process: the write with this number fails, and so do all later ones. 0 disables this.
 	DiesAt int
 }
 

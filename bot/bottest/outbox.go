@@ -14,7 +14,7 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// Record records the names of requests, each with the time since the Record was created.
+// Record contains the names and times of requests. The times are relative to the creation of the Record.
 type Record struct {
 	mu    sync.Mutex
 	start time.Time
@@ -33,7 +33,8 @@ func (r *Record) Run(name string) func(context.Context) error {
 	return r.Fail(name)
 }
 
-// Fail returns a function that records a request. Its calls return errs one after the other, and then nil.
+// Fail returns a function that records a request under the given name. Each call returns the next error of errs, and
+// nil after the last one.
 func (r *Record) Fail(name string, errs ...error) func(context.Context) error {
 	return func(context.Context) error {
 		r.note(name)
@@ -54,7 +55,7 @@ func Limited(after time.Duration) error {
 	return tgapi.NewCallError("test", tgapi.Fault{Kind: tgapi.RateLimited, RetryAfter: after}, nil, nil)
 }
 
-// NewOutbox returns an outbox with the default rate limits. Its delays do not vary at random.
+// NewOutbox returns an outbox with the default rate limits and without random delays.
 func NewOutbox() *outbox.Outbox {
 	return outbox.New(outbox.Options{Trouble: tgapi.TroubleOf, Jitter: func() float64 { return 0 }})
 }
@@ -75,7 +76,8 @@ func WithOutbox(t *testing.T, f func(t *testing.T, o *outbox.Outbox, r *Record))
 // Anna is a private chat.
 var Anna = outbox.Chat{ID: 1}
 
-// AtFirst returns a function for Chat.Mishaps that returns f for the first request, and no fault for all others.
+// AtFirst returns a function for the field Chat.Mishaps: the first request gets the fault f, and later requests get
+// none.
 func AtFirst(f Mishap) func(string) Mishap {
 	first := true
 	return func(string) Mishap {
@@ -109,7 +111,7 @@ func InBubble(t *testing.T, f func(t *testing.T)) {
 	switch {
 	case thrown == nil:
 	case fmt.Sprintf("%T", thrown) == "rapid.invalidData":
-		panic(thrown) // package rapid compares the lines of panics to tell failures apart, so this needs its own line
+		panic(thrown) // a separate line, because package rapid tells failures apart by the line of the panic
 	default:
 		panic(thrown)
 	}

@@ -18,8 +18,7 @@ import (
 // maxRows is the maximum number of lines of a diff in a picture. More lines would be too small to read on a phone.
 const maxRows = 60
 
-// diffOf shows the changes of a turn. id is the turn's ID.
-func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool,
+func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, messageID int, dark bool,
 	id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text, err := s.o.Changes.Diff(ctx, by.Conversation, cli.TurnID(id))
@@ -30,14 +29,14 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark
 	if dark {
 		other = button(p.Text("changes.light"), opDiff, id)
 	}
-	return s.show(by, on, text, look{themeOf(dark), []tgapi.Button{other}, nil})
+	return s.show(by, messageID, text, look{themeOf(dark), []tgapi.Button{other}, nil})
 }
 
 // look defines the appearance and the buttons of a diff.
 type look struct {
 	theme picture.Theme
-	other []tgapi.Button // buttons that show the picture in the other theme
-	since []tgapi.Button // buttons that show other comparisons
+	other []tgapi.Button // show the picture in the other theme
+	since []tgapi.Button // compare with other earlier states
 }
 
 func themeOf(dark bool) picture.Theme {
@@ -49,14 +48,14 @@ func themeOf(dark bool) picture.Theme {
 
 // show returns a message with a diff. If the diff is short, the message contains a picture of it. Otherwise, it
 // contains the diff as a file.
-func (s *Screen) show(by orchestrator.Press, on int, diff string, as look) (tgapi.Answer, error) {
+func (s *Screen) show(by orchestrator.Press, messageID int, diff string, as look) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if strings.TrimSpace(diff) == "" {
 		return tgapi.Answer{Text: p.Text("changes.same")}, nil
 	}
 	files, added, removed := count(diff)
 	c := message.Content{
-		Text: render.Plain(p.Text("changes.files", files, added, removed)), ReplyTo: on,
+		Text: render.Plain(p.Text("changes.files", files, added, removed)), ReplyTo: messageID,
 		Files: []message.File{{Name: "changes.diff", Content: strings.ToValidUTF8(diff, "�")}},
 	}
 	drawn, ok, err := []byte(nil), false, error(nil)
@@ -115,8 +114,9 @@ func count(diff string) (files, added, removed int) {
 	return files, added, removed
 }
 
-// Diff handles "/diff". It shows the changes of all files, or of path, since the start of the last turn that changed
-// files. If no turn changed files, it shows the changes since the last commit.
+// Diff handles "/diff". It shows what has changed since the start of the last turn that changed files. If no turn
+// changed files, it shows the changes since the last commit. If path is not empty, it shows only the changes of that
+// file or directory.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -133,7 +133,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	return a, err
 }
 
-// sinceOf returns the DiffSince whose first letter is in the data of a button.
+// sinceOf returns the DiffSince that begins with the letter in a button's data.
 func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	for _, one := range []orchestrator.DiffSince{
 		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,
@@ -145,7 +145,8 @@ func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	return "", false
 }
 
-func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
+func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, messageID int,
+	data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if len(data) < 2 {
 		return tgapi.Stale(p), nil
@@ -154,12 +155,12 @@ func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, 
 	if !ok {
 		return tgapi.Stale(p), nil
 	}
-	return s.since(ctx, by, on, since, data[1] == 'd', data[2:])
+	return s.since(ctx, by, messageID, since, data[1] == 'd', data[2:])
 }
 
-// since shows how the files differ from an earlier state, with buttons that compare them with other states.
-func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since orchestrator.DiffSince, dark bool,
-	path string) (tgapi.Answer, error) {
+// since shows the changes since an earlier state of the files. The message has buttons that select other states.
+func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int, since orchestrator.DiffSince,
+	dark bool, path string) (tgapi.Answer, error) {
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
 	if err != nil {
 		return tgapi.Answer{}, err
@@ -188,8 +189,8 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since
 		as.other, as.since = nil, nil
 	}
 	if strings.TrimSpace(diff) == "" {
-		c := message.Content{Text: render.Plain(p.Text("changes.same")), ReplyTo: on, Keyboard: rowsOf(as.since)}
+		c := message.Content{Text: render.Plain(p.Text("changes.same")), ReplyTo: messageID, Keyboard: rowsOf(as.since)}
 		return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
 	}
-	return s.show(by, on, diff, as)
+	return s.show(by, messageID, diff, as)
 }

@@ -37,7 +37,8 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 	}, nil
 }
 
-// nameOf returns the name of a restore point for users. side selects the state before or after a turn.
+// nameOf returns the name of a restore point, as shown to users. The parameter side selects the state before or after
+// the turn.
 func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) string {
 	p := s.o.Lang.Of(c.Conversation.Chat)
 	at := p.Moment(c.At.Local())
@@ -66,7 +67,8 @@ func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (t
 	return tgapi.Page{Text: p.Text("changes.points"), Keyboard: k}, nil
 }
 
-// keyboard returns the buttons for one page of restore points. to returns the data of the button that leads to a page.
+// keyboard returns the buttons for one page of restore points. The function to returns the data of the button for
+// another page.
 func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int,
 	to func(page int) string) (k tgapi.Keyboard) {
 	from, until, pager := tgapi.Paged(p, page, len(all), to)
@@ -123,7 +125,6 @@ func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("changes.really-return", name), Keyboard: k}}, nil
 }
 
-// goBack returns all files to a restore point.
 func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string,
 	side orchestrator.ReturnTo) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)

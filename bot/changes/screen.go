@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package. The data contains the ID of a turn or checkpoint, so
-// the buttons also work after a restart.
+// Action is the first part of the data of all buttons of this package. The data also contains the ID of a turn or
+// checkpoint, so the buttons also work after a restart.
 const Action = "U"
 
 // op is the operation of a button. Usually, the ID of a turn or checkpoint follows in the button's data.
@@ -31,10 +31,10 @@ const (
 	opCommit   op = "c" // asks the user for the commit message
 	opCommits  op = "C" // commits with the proposed message
 	opCancel   op = "x"
-	opSince    op = "s" // followed by the first letter of a DiffSince, the letter of a theme, and a path
-	opReturn   op = "t" // asks the user to confirm
+	opSince    op = "s" // arguments: first letter of the DiffSince, letter of the theme, path
+	opReturn   op = "t" // asks whether to return to a restore point
 	opReturns  op = "T"
-	opAfter    op = "A" // like opReturns, but for the state after the turn
+	opAfter    op = "A" // like "T", but returns to the state after the turn
 	opSession  op = "h" // followed by a page number and the ID of a session
 	opPoints   op = "p" // followed by a page number
 	opDarkDiff op = "D"
@@ -79,36 +79,37 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 	}
 }
 
-// Press handles a button of this package. on is the ID of the message with the button, and data is the button's data
-// without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
+// Press handles a button of this package. messageID identifies the message with the button, and data is the button's
+// data without the action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, id, _ := strings.Cut(data, ":")
 	if s.o.Changes == nil {
 		return tgapi.Stale(p), nil
 	}
-	a, err := s.act(ctx, by, on, op(what), id)
+	a, err := s.act(ctx, by, messageID, op(what), id)
 	if why := s.why(by.Conversation, err); why != "" {
 		a, err = tgapi.Answer{Text: why, Instead: a.Instead}, nil
 	}
 	return a, err
 }
 
-func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op, id string) (tgapi.Answer, error) {
+func (s *Screen) act(ctx context.Context, by orchestrator.Press, messageID int, what op,
+	id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	switch what {
 	case opUndo, opRedo:
-		return s.turnBack(ctx, by, on, what, id)
+		return s.turnBack(ctx, by, messageID, what, id)
 	case opDiff, opDarkDiff:
-		return s.diffOf(ctx, by, on, what == opDarkDiff, id)
+		return s.diffOf(ctx, by, messageID, what == opDarkDiff, id)
 	case opCommit:
-		return s.askCommit(ctx, by, on, id)
+		return s.askCommit(ctx, by, messageID, id)
 	case opCommits:
-		return s.commit(ctx, by, on, id)
+		return s.commit(ctx, by, messageID, id)
 	case opCancel:
 		return tgapi.Answer{Text: p.Text("common.cancelled"), Edit: tgapi.Page{Text: p.Text("common.cancelled")}}, nil
 	case opSince:
-		return s.pressSince(ctx, by, on, id)
+		return s.pressSince(ctx, by, messageID, id)
 	case opReturn:
 		return s.askReturn(ctx, by, id)
 	case opReturns:
@@ -126,7 +127,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 	return tgapi.Stale(p), nil
 }
 
-// why explains to users why an operation failed. It returns "" for unexpected errors.
+// why returns a text for users about the error, or "" if the error is unexpected.
 func (s *Screen) why(in orchestrator.ConversationID, err error) string {
 	p := s.o.Lang.Of(in.Chat)
 	var since *orchestrator.ChangedSince
@@ -170,7 +171,7 @@ func fileOf(err error) string {
 	return render.ShortLine(text, 80)
 }
 
-// namesOf lists the first three paths.
+// namesOf joins the first three paths, followed by "…" if there are more.
 func namesOf(paths []string) string {
 	text := ""
 	for i, path := range paths {
@@ -185,16 +186,15 @@ func namesOf(paths []string) string {
 	return text
 }
 
-// say returns a message that replies to the message with the ID on.
-func (s *Screen) say(by orchestrator.Press, on int, text string, buttons ...tgapi.Button) orchestrator.Message {
-	c := message.Content{Text: render.Plain(text), ReplyTo: on}
+func (s *Screen) say(by orchestrator.Press, messageID int, text string, buttons ...tgapi.Button) orchestrator.Message {
+	c := message.Content{Text: render.Plain(text), ReplyTo: messageID}
 	if len(buttons) > 0 {
 		c.Keyboard = tgapi.Keyboard{buttons}
 	}
 	return message.Compose(by.Conversation, c)
 }
 
-func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, what op,
+func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, messageID int, what op,
 	id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	undo, redo := button(p.Text("changes.undo"), opUndo, id), button(p.Text("changes.redo"), opRedo, id)
@@ -213,7 +213,7 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 		if c.Commit != "" {
 			text += "\n" + p.Text("changes.still-committed", short(c.Commit))
 		}
-		return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, text, redo)}, Instead: &redo}, nil
+		return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, messageID, text, redo)}, Instead: &redo}, nil
 	}
 	c, err := s.o.Changes.Redo(ctx, by, cli.TurnID(id))
 	if errors.Is(err, orchestrator.ErrNotUndone) {
@@ -223,7 +223,7 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 		return tgapi.Answer{}, err
 	}
 	return tgapi.Answer{
-		Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Changed.Files), undo)},
+		Messages: []orchestrator.Message{s.say(by, messageID, p.Text("changes.redone", c.Changed.Files), undo)},
 		Instead:  &undo,
 	}, nil
 }
@@ -235,7 +235,7 @@ func short(commit string) string { return commit[:min(len(commit), 10)] }
 const commitKey = "commit/"
 
 // askCommit asks the user whether to commit with a proposed message. The user can reply with another message.
-func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, id string) (tgapi.Answer, error) {
+func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, messageID int, id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	switch {
 	case err != nil:
@@ -248,18 +248,17 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, i
 		return tgapi.Answer{}, orchestrator.ErrCommitted
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	m := s.say(by, on, p.Text("changes.ask-commit", c.Changed.Files, proposal(c)),
+	m := s.say(by, messageID, p.Text("changes.ask-commit", c.Changed.Files, proposal(c)),
 		button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
 	m.Key = commitKey + id + "/" + fmt.Sprint(by.Updates)
 	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil
 }
 
-// proposal returns a commit message that consists of the first words of the turn's prompt.
 func proposal(c orchestrator.TurnChanges) string {
 	return strings.TrimRight(render.ShortLine(c.Title, 72), ".")
 }
 
-func (s *Screen) commit(ctx context.Context, by orchestrator.Press, on int, id string) (tgapi.Answer, error) {
+func (s *Screen) commit(ctx context.Context, by orchestrator.Press, messageID int, id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	if err != nil {
 		return tgapi.Answer{}, err
@@ -279,8 +278,8 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, messag
 	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message), nil
 }
 
-// Replied handles a reply to the message of askCommit. text is the commit message. It returns false if the replied
-// message is another one.
+// Replied handles a reply. If the user replied to the message of askCommit, Replied commits the changes, with the reply
+// as the commit message. Otherwise, it returns false.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int,
 	text string) (answer string, ok bool, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)

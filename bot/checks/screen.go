@@ -34,7 +34,7 @@ type Options struct {
 	Examine  func(ctx context.Context) Report
 	Messages *message.Messages
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
-	Beside   func(func(ctx context.Context)) // runs a function in a new goroutine
+	Beside   func(func(ctx context.Context)) // starts a goroutine
 	Lang     *lang.Choices
 }
 
@@ -50,9 +50,10 @@ func New(o Options) *Screen { return &Screen{o: o} }
 // Offered reports whether /doctor is available.
 func (s *Screen) Offered() bool { return s.o.Examine != nil }
 
-// Doctor handles "/doctor". It sends a message and replaces its content by the report after the checks. If ductor
-// restarts before, the message changes and mentions the restart. If replyTo is not 0, the message replies to the
-// message with this ID. Groups get no report, because it describes the machine of the owner.
+// Doctor handles "/doctor". It sends a message at once, and replaces its text by the report when the checks have ended.
+// If ductor restarts during the checks, the next process changes the text to a note about the restart. If replyTo is
+// not 0, the message replies to the message with this ID. Groups get no report, because it describes the owner's
+// machine.
 func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	refuse := func(why lang.Key) {
@@ -74,7 +75,7 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	r.message = s.o.Messages.Early(message.Spec{Key: "doctor/" + rand.Text(), To: by.Conversation, Content: r.content})
 	row, _ := r.message.Keep(r.last(p.Text("checks.restarted")))
 	stored := s.o.Finish(ctx, by.Updates, row)
-	if !stored { // the update is handled again later, which runs the checks again
+	if !stored { // the bot runs the command again later
 		r.shown.Store(new(r.last(p.Text("checks.not-stored"))))
 	}
 	r.message.Kept(stored)
@@ -85,7 +86,7 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	}
 }
 
-// round is one run of the checks, with the message that shows its report.
+// round is one execution of the checks. Its report appears in message.
 type round struct {
 	s       *Screen
 	p       lang.Printer
@@ -94,7 +95,6 @@ type round struct {
 	shown   atomic.Pointer[message.Content] // current content of the message
 }
 
-// run runs the checks and shows the report. If ductor stops meanwhile, the next process changes the message.
 func (r *round) run(ctx context.Context) {
 	defer r.s.busy.Store(false)
 	report := r.s.o.Examine(ctx)

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// keyboard returns a function that creates the buttons below an answer. entry is the ID of the session entry with the
-// answer.
+// keyboard returns a function that creates the buttons below an answer. The parameter entry is the ID of the session
+// entry that stores the answer.
 func (s *Screen) keyboard(ctx context.Context, in orchestrator.ConversationID) func(cli.TurnID) tgapi.Keyboard {
 	p := s.o.Lang.Of(in.Chat)
 	st, err := s.o.Desk.Status(ctx, in)
@@ -39,12 +39,12 @@ func giveButton(p lang.Printer, entry cli.TurnID, to cli.Agent) tgapi.Button {
 // agentCode returns a short hash of an agent's name for the data of a button. Names can be too long for it.
 func agentCode(agent cli.Agent) string { return tgapi.Digest(string(agent))[:8] }
 
-// given records in the database whether a user sent an answer to the conversation's agent.
+// given records whether a user has sent an answer to the conversation's agent. It is stored in the database.
 type given struct {
-	Taken int64 `json:"taken"` // ID of the update with the press of the button; 0 if nobody has pressed it
+	Taken int64 `json:"taken"` // ID of the update of the button press; 0 if no user has pressed the button
 }
 
-// advice returns the session entry that contains an answer. It returns ErrNoTurn if the entry is a turn.
+// advice returns the session entry that stores a model's answer. It returns ErrNoTurn if the ID belongs to a turn.
 func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnID) (orchestrator.Turn, error) {
 	entry, err := s.o.Entries.Entry(ctx, by.Conversation, id)
 	if err == nil && entry.Entry.Kind == orchestrator.TurnEntry {
@@ -55,7 +55,8 @@ func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnI
 
 // give sends an answer to the conversation's agent as a prompt. It does so only once per answer. The agent gets the
 // prompt in the session of the answer. If that is not the current session, give makes it the current session first.
-func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data string) (a tgapi.Answer, err error) {
+func (s *Screen) give(ctx context.Context, by orchestrator.Press, messageID int,
+	data string) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	id, named, _ := strings.Cut(data, ":")
 	entry, err := s.advice(ctx, by, cli.TurnID(id))
@@ -91,7 +92,7 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data s
 		return a, err
 	}
 	receipt, err := s.o.Desk.Submit(ctx, orchestrator.Prompt{
-		Conversation: by.Conversation, Person: by.Person, Message: on, Updates: by.Updates, Arrived: by.Arrived,
+		Conversation: by.Conversation, Person: by.Person, Message: messageID, Updates: by.Updates, Arrived: by.Arrived,
 		Rights: orchestrator.Rights{Of: by.Role.OfTurns()},
 		Text: p.Text("consult.material", s.name(p, modelOf(entry)),
 			entry.Prompt.Text, entry.Outcome.Shown()), Quotes: entry.ID,
@@ -107,15 +108,16 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, on int, data s
 	return tgapi.Answer{Text: p.Text("bot.queue-full")}, err
 }
 
-// askOn sends a message to which the user can reply with another question for the model of an answer.
-func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, on int, id cli.TurnID) (tgapi.Answer, error) {
+// askOn sends a message to which the user can reply with a further question. The model of the answer gets this
+// question.
+func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, messageID int, id cli.TurnID) (tgapi.Answer, error) {
 	entry, err := s.advice(ctx, by, id)
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	model := s.name(p, modelOf(entry))
-	content := message.Content{Text: render.Plain(p.Text("consult.reply", model)), ReplyTo: on}
+	content := message.Content{Text: render.Plain(p.Text("consult.reply", model)), ReplyTo: messageID}
 	m := message.Compose(by.Conversation, content)
 	m.Key = adviceKey(id, strconv.FormatInt(by.Updates[0], 10), 0)
 	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil

@@ -13,10 +13,9 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// compose returns the messages that contain the answers. The caller must store them. Users can reply to each message to
-// ask the model again. If several models answered, their messages are collapsed and silent, because a conclusion
-// follows. If an answer needs too many messages, the messages only show its beginning and end, and a file contains the
-// whole answer.
+// compose returns messages with the models' answers. The caller must store them. A reply to one of them asks the model
+// again. If a group answered, the answers of single models are collapsed and make no sound, because a conclusion
+// follows. If an answer needs too many messages, they show its beginning and end, and a file contains all of it.
 func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id string, q question,
 	answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
 	keyboard := s.keyboard(ctx, in)
@@ -37,8 +36,8 @@ func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id
 	return rows
 }
 
-// contents returns the messages of one answer. The buttons are below its last text. If fold is true, the answer is
-// collapsed until the user expands it.
+// contents returns the messages of one answer. The last one has the buttons. If fold is true, the answer is collapsed
+// until the user expands it.
 func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep, fold bool,
 	buttons tgapi.Keyboard) (all []message.Content) {
 	parts := render.Split(s.quote(p, q, one, fold), render.FullMessage)

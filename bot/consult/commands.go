@@ -14,9 +14,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Consult handles "/consult" and "/group". The first word of a.Args can name the models to ask. Without such a word,
-// "/consult" asks the model that was asked last, and "/group" asks the configured models. For several models, Consult
-// does not ask at once. It returns a page with the estimated cost and a button that asks them.
+// Consult handles "/consult" and "/group". If the first word of a.Args names models, Consult asks these models.
+// Otherwise, "/consult" asks the same model as the last time, and "/group" asks the configured models. A question to
+// several models first needs a confirmation: Consult returns a page with the estimated cost and a button that asks the
+// models.
 //
 // If Consult returns an empty page, it has asked the question and marked the updates as handled. Otherwise, the caller
 // must show the page.
@@ -59,9 +60,9 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	return tgapi.Page{}, s.begin(ctx, a.By, q)
 }
 
-// namedModel is a word of a command that should name a model. In "/consult codex, gemini why …", gemini is the second
-// name. But in "/consult codex, why …", the word after the comma begins the question. So if white space precedes the
-// word, from contains the command's text from this word on. Otherwise, from is empty.
+// namedModel is a word of a command that may name a model. In "/consult codex, gemini why …", gemini names the second
+// model, but in "/consult codex, why …", the word after the comma begins the question. For this case, the field from
+// contains the rest of the command, including the word. It is empty if no space precedes the word.
 type namedModel struct{ name, from string }
 
 // splitModels splits the arguments of a command into the names of models, for example "codex" or "codex, gemini", and
@@ -85,7 +86,7 @@ func splitModels(args string) (names []namedModel, rest string) {
 	return names, rest
 }
 
-// find adds the named models to q. If a name has a problem, it returns the problem and ignores the rest of the names.
+// find adds the named models to the question. It stops at the first name with a problem, and returns this problem.
 func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names []namedModel,
 	q *question) (*naming.Problem, error) {
 	for _, n := range names {
@@ -105,8 +106,8 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names
 	return nil, nil
 }
 
-// askLast asks the model that was asked last, because the command names no model. unknown is the problem with the first
-// word of the command.
+// askLast asks the same model as the last time, because the command names none. If there is no such model, askLast
+// explains the parameter unknown: this is the problem with the first word of the command.
 func (s *Screen) askLast(ctx context.Context, a Asked, unknown *naming.Problem) (tgapi.Page, error) {
 	last, err := s.o.Consults.Last(ctx, a.By.Conversation, "")
 	if errors.Is(err, orchestrator.ErrNoConsult) || !strings.ContainsAny(strings.TrimSpace(a.Args), " \n") {
@@ -130,8 +131,8 @@ func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgap
 	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last))}, err
 }
 
-// Reply handles a message that replies to a model's answer. It asks the model again. It returns false if to, the ID of
-// the replied message, contains no answer.
+// Reply handles a reply to a model's answer, and asks the model again. The parameter to is the ID of the message to
+// which the user replied. Reply returns false if that message contains no answer.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {
 		return false, nil
@@ -162,8 +163,8 @@ func modelOf(t orchestrator.Turn) orchestrator.ModelChoice {
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}
 }
 
-// refuse tells the user that the model cannot be asked again, if err says that the answer no longer exists. It returns
-// all other errors.
+// refuse tells the user that the answer no longer exists, so that the model cannot be asked again. It returns errors
+// that have any other reason.
 func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession),
@@ -177,9 +178,9 @@ func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	return nil
 }
 
-// Press handles a button of this package. on is the ID of the message with the button, and data is the button's data
-// without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
+// Press handles a button of this package. messageID identifies the message with the button, and data is the button's
+// data without the action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	stale := tgapi.Stale(p)
 	op, id, _ := strings.Cut(data, ":")
@@ -187,11 +188,11 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data 
 	case op == "" || len(by.Updates) == 0 || !s.Offered():
 		return stale, nil
 	case op == opGive:
-		return s.give(ctx, by, on, id)
+		return s.give(ctx, by, messageID, id)
 	case !by.May(orchestrator.ChangeSettings):
 		return tgapi.Answer{}, orchestrator.ErrNotAllowed
 	case op == opOn:
-		return s.askOn(ctx, by, on, cli.TurnID(id))
+		return s.askOn(ctx, by, messageID, cli.TurnID(id))
 	}
 	q, there, err := s.load(ctx, by.Conversation, id)
 	if err != nil || !there || len(q.Models) == 0 {
@@ -211,7 +212,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data 
 	return stale, nil
 }
 
-// again asks a question again that got no answer.
+// again repeats a question that got no answer.
 func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q question) (tgapi.Answer, error) {
 	if err := s.take(ctx, by, id, q); err != nil {
 		return tgapi.Answer{}, err

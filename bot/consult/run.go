@@ -29,7 +29,7 @@ type asked struct {
 	mu    sync.Mutex
 	steps []orchestrator.GroupStep
 	state state
-	why   string // tells users why they get no answer; set if state is failed
+	why   string // reason for the user; set if state is failed
 }
 
 // state is the progress of a question.
@@ -41,9 +41,9 @@ const (
 	failed
 )
 
-// begin starts to ask a question. It marks the updates of the question as handled, and in the same transaction stores
-// the message that shows the question's progress. If ductor restarts before the answer, the message changes and says
-// so.
+// begin starts a question. In one transaction, it marks the updates of the question as handled, and stores the message
+// that shows the question's progress. If ductor restarts before the answer, the next process changes this message to a
+// note about the restart.
 func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) error {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	q.Taken = 0
@@ -60,10 +60,10 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 		},
 	})
 	row, _ := r.message.Keep(r.noAnswer(p.Text("consult.restarted", r.who())))
-	// Register the question before its message appears. So users can stop each question that they see.
+	// Register the question before its message appears, so that a user who sees the message can stop the question.
 	asking, end := s.o.Consults.Begin(context.WithoutCancel(ctx), r.in)
 	stored := s.o.Finish(ctx, by.Updates, row)
-	if !stored { // the updates are handled again later, which asks the question again
+	if !stored { // the bot handles the updates again later, and then asks the question
 		r.fail(p.Text("updates.not-stored"))
 		end()
 	}
@@ -74,8 +74,8 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	return nil
 }
 
-// run waits for the answer and sends it. The command /abort cancels asking. If ctx is cancelled because ductor stops,
-// run returns without a change to the message. The next process then changes the message.
+// run waits for the answer and sends it. /abort cancels the context asking. If ductor stops, run leaves the message
+// unchanged, and the next process changes it.
 func (r *asked) run(ctx, asking context.Context, end func()) {
 	defer context.AfterFunc(ctx, end)()
 	answers, err := r.ask(asking)
@@ -109,8 +109,8 @@ func (r *asked) run(ctx, asking context.Context, end func()) {
 	r.s.o.Messages.Wake()
 }
 
-// ask sends the question to the models and returns their answers. Together with an error, it returns the answers
-// received until then.
+// ask sends the question to the models and returns their answers. If it returns an error, it also returns the answers
+// so far.
 func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 	c := r.s.o.Consults
 	if r.q.isGroup() {
@@ -134,7 +134,7 @@ func (r *asked) set(f func()) {
 
 func (r *asked) fail(why string) { r.set(func() { r.state, r.why = failed, why }) }
 
-// who returns the name of the model that is asked, or says that it is a group.
+// who returns the name of the model, or a text such as "the group" if there are several.
 func (r *asked) who() string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	if r.q.isGroup() {
@@ -170,7 +170,8 @@ func (r *asked) content() message.Content {
 	}
 }
 
-// last returns the final content of the progress message. Users only see it if the message cannot be deleted.
+// last returns the final content of the progress message. Users see it only if Telegram does not allow the bot to
+// delete the message.
 func (r *asked) last() message.Content {
 	r.mu.Lock()
 	state, why := r.state, r.why
@@ -210,7 +211,6 @@ func (r *asked) progress() (lines []string) {
 	return lines
 }
 
-// sentence explains to users why the question has no answer.
 func (r *asked) sentence(err error) string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	var failure *cli.Failure

@@ -19,18 +19,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "Q"
 
 // Operations of the buttons. The ID of the question follows in the button's data.
 const (
 	opBegin  = "b"
-	opRounds = "r" // the number of rounds follows before the ID
+	opRounds = "r" // the data contains the number of rounds and the ID
 	opCancel = "c"
 	opAgain  = "a"
 	opStop   = "s"
-	// Operations of the buttons below an answer. The ID of the answer's session entry follows, and for opGive also the
-	// result of agentCode.
+	// Operations of the buttons below an answer. The data contains the ID of the session entry that stores the answer.
+	// For opGive, the data also contains an agentCode.
 	opGive = "g"
 	opOn   = "o"
 )
@@ -44,17 +44,16 @@ type Journal interface {
 
 // Models finds models for a conversation.
 type Models interface {
-	// Find returns the model with a name. If the name has a problem, such as no such model, it returns the problem
-	// instead.
+	// Find returns the model with a name. If there is no such model, or the name is ambiguous, Find returns a problem.
 	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem,
 		err error)
-	// WhyNot describes a problem with a name to users.
+	// WhyNot explains a problem of Find to users.
 	WhyNot(p lang.Printer, problem *naming.Problem) string
 	// Entries lists the agents with their models.
 	Entries(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error)
 }
 
-// Entries finds the entries of sessions, and changes the current session. See orchestrator.Sessions.
+// Entries reads the entries of sessions, and selects a conversation's current session. See orchestrator.Sessions.
 type Entries interface {
 	Entry(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (orchestrator.Turn, error)
 	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
@@ -72,36 +71,38 @@ type Options struct {
 	Models   Models
 	Entries  Entries
 	Desk     Desk
-	Group    func() []string // returns the names of the models that answer /group; if empty, ductor chooses some
-	Most     func() int      // returns the maximum number of messages per answer; 0 means no limit
+	Group    func() []string // names of the models that answer /group; if empty, ductor chooses
+	Most     func() int      // maximum number of messages per answer; 0 means no limit
 	Messages *message.Messages
 	Journal  Journal
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
-	Beside   func(func(ctx context.Context)) // runs a function in a new goroutine
-	NewID    func() string                   // returns a new ID for a question
+	Beside   func(func(ctx context.Context)) // starts a goroutine
+	NewID    func() string                   // returns an ID for a new question
 	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Screen asks models the questions of users. If a restart interrupts a question, the Screen does not ask it again. The
-// progress message then offers a button that does. Methods may be called concurrently only for different conversations.
+// Screen sends users' questions to models. A question that a restart interrupts is not repeated automatically: the
+// progress message then has a button that asks it again. Methods may be called concurrently only for different
+// conversations.
 type Screen struct{ o Options }
 
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Offered reports whether users can ask models. Without Options.Consults, they cannot.
+// Offered reports whether users can ask models. It returns false if Options.Consults is nil.
 func (s *Screen) Offered() bool { return s.o.Consults != nil }
 
 // question is a question of a user. It is stored in the database.
 type question struct {
 	Models  []orchestrator.ModelChoice `json:"models,omitempty"`  // several if a group is asked
-	Session string                     `json:"follows,omitempty"` // see orchestrator.ConsultQuestion
+	Session string                     `json:"follows,omitempty"` // ID or name; see orchestrator.ConsultQuestion
 	Rounds  int                        `json:"rounds,omitempty"`
 	Text    string                     `json:"text"`
 	ReplyTo int                        `json:"reply_to"` // ID of the user's message
-	// Taken is the ID of the update whose button started, repeated or cancelled the question. It is 0 until then.
+	// Taken is the ID of the update with the button press that started, repeated or cancelled the question. It is 0
+	// until then.
 	Taken int64 `json:"taken"`
 }
 
@@ -116,7 +117,7 @@ func (q question) one(in orchestrator.ConversationID, by orchestrator.PersonID) 
 		Text: q.Text}
 }
 
-// Asked is a command or a reply with which a user asks a question.
+// Asked is a user's command or reply that contains a question.
 type Asked struct {
 	By      orchestrator.Press
 	Args    string
@@ -131,15 +132,15 @@ const maxQuestion = 64 << 10
 const (
 	questionPrefix = "question/" // prefix of the keys of stored questions, and of their progress messages
 	advicePrefix   = "advice/"   // prefix of the keys of messages with answers; the ID of the session entry follows
-	answerPrefix   = "answer/"   // prefix of such keys in older versions of ductor; the agent and the session ID follow
+	answerPrefix   = "answer/"   // prefix that older versions used instead; the agent and the session ID follow
 )
 
 func adviceKey(entry cli.TurnID, of string, n int) string {
 	return fmt.Sprint(advicePrefix, entry, "/", of, "/", n)
 }
 
-// adviceOf parses the key of a message with an answer. It returns the ID of the session entry. For a key of an older
-// version, it returns the ID of the session instead.
+// adviceOf parses the key of a message with an answer. It returns the ID of the session entry, or only the ID of the
+// session if an older version of ductor created the key.
 func adviceOf(key string) (entry cli.TurnID, session string, ok bool) {
 	parts := strings.Split(key, "/")
 	switch {
@@ -151,8 +152,8 @@ func adviceOf(key string) (entry cli.TurnID, session string, ok bool) {
 	return "", "", false
 }
 
-// take records the update whose button started, repeated or cancelled the question. It returns ErrRepeated if another
-// update has already done so.
+// take records that an update started, repeated or cancelled the question. It returns ErrRepeated if another update has
+// already done so.
 func (s *Screen) take(ctx context.Context, by orchestrator.Press, id string, q question) error {
 	if q.Taken != 0 && q.Taken != by.Updates[0] {
 		return orchestrator.ErrRepeated

@@ -9,18 +9,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "j"
 
 // op is the command in the data of a button.
 type op string
 
-// Operations. The buttons of a draft use opAdd, opCancel, opOpen, and the operations that edit a job.
+// Operations of the buttons. A draft has the buttons opAdd, opCancel and opOpen, and those that edit a job.
 const (
 	opList    op = "l" // arg: the number of the page
 	opOpen    op = "o"
-	opNew     op = "n" // sends the job's page as a new message
-	opRun     op = "r" // arg: the number of the job's runs when the button was created
+	opNew     op = "n" // sends the page as a new message
+	opRun     op = "r" // arg: the number of the job's runs at the creation of the button; see Screen.run
 	opPause   op = "p"
 	opResume  op = "u"
 	opHistory op = "h"
@@ -42,7 +42,7 @@ type pressed struct {
 	arg string
 }
 
-// press is a parsed button, the user who pressed it, and the ID of the message that contains it.
+// press is the press of a button: the parsed data, the user, and the ID of the message with the button.
 type press struct {
 	pressed
 	by      orchestrator.Press
@@ -60,7 +60,7 @@ func jobKey(id orchestrator.JobID) string { return tgapi.Digest(string(id)) }
 // draftKey returns the key of a draft for the data of a button. nonce is the draft's random ID.
 func draftKey(nonce string) string { return "+" + nonce }
 
-// draft returns the random ID of the button's draft, or false if the button belongs to a saved job.
+// draft returns the random ID of a draft. It returns false if the button belongs to a saved job.
 func (p pressed) draft() (nonce string, is bool) { return strings.CutPrefix(p.key, "+") }
 
 // number returns the argument as a number, or 0 if it is not a number.
@@ -74,7 +74,8 @@ func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }
 
-// parseButton parses data that newButton created. Any data is safe, because a Telegram client may have forged it.
+// parseButton parses the data of a button. It returns false if the data is malformed: a modified Telegram client can
+// send any text.
 func parseButton(data string) (pressed, bool) {
 	parts := strings.Split(data, ":")
 	if len(parts) != 3 || len(parts[0]) != 1 {

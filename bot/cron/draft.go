@@ -17,8 +17,8 @@ type draft struct {
 	Job *orchestrator.Job `json:"job,omitempty"` // nil after the user added or cancelled the job
 }
 
-// draftJob returns the ID that the job of a draft gets. The ID is always the same, so adding the draft twice creates
-// only one job.
+// draftJob returns the job ID for a draft. The ID depends only on the nonce, so that adding a draft twice creates one
+// job.
 func draftJob(nonce string) orchestrator.JobID { return orchestrator.JobID("chat/" + nonce) }
 
 func draftName(nonce string) string { return "cron:" + nonce }
@@ -49,7 +49,7 @@ func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 	st, err := s.o.Jobs.CheckJob(j)
 	text := ""
 	switch bad := (*orchestrator.BadJob)(nil); {
-	case errors.As(err, &bad): // for example, the scheduled time has passed
+	case errors.As(err, &bad):
 		text, st.Job = "⚠️ "+render.Cut(bad.Why, 500), j
 	case err != nil:
 		return tgapi.Page{}, err

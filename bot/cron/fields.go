@@ -16,14 +16,14 @@ import (
 type field struct {
 	code  string // one letter, used in the data of buttons
 	label string
-	more  bool                            // the form shows it only after a press of the button "More"
+	more  bool                            // the form shows the field only after a press of "More"
 	value func(j orchestrator.Job) string // formats the value for users
-	// plain reports whether the value is the default. The job's page omits such values. plain is nil if the page always
-	// shows the value in another line.
+	// plain reports whether the value is the default, which the job's page omits. It is nil for a field that the page
+	// shows in another way.
 	plain func(j orchestrator.Job) bool
 
 	choices []choice
-	ask     string // asks the user to reply with the value; empty if users can only choose from buttons
+	ask     string // text that asks the user to reply with a value; empty for fields that only have buttons
 	read    func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) error
 }
 
@@ -98,15 +98,15 @@ func fields(p lang.Printer) []field {
 	return all
 }
 
-// one returns a choice that sets the property at(job) to value.
+// one returns a choice that sets *at(job) to value.
 func one[T comparable](label string, at func(j *orchestrator.Job) *T, value T) choice {
 	return choice{label, func(j *orchestrator.Job) { *at(j) = value }, func(j orchestrator.Job) bool {
 		return *at(&j) == value
 	}}
 }
 
-// words returns a field with a fixed list of values. Each element of all contains the value and its name for users. The
-// first value is the default.
+// words returns a field with a fixed list of values. Each element of all is a pair of a value and its name for users.
+// The first value is the default.
 func words(code, label string, at func(j *orchestrator.Job) *string, all ...[2]string) field {
 	f := field{code: code, label: label, plain: func(j orchestrator.Job) bool { return *at(&j) == all[0][0] }}
 	for _, word := range all {
@@ -130,7 +130,7 @@ func modelText(p lang.Printer, j orchestrator.Job) string {
 	return render.ChoiceText(p, j.Agent, j.Model, j.Effort)
 }
 
-// setText returns a read function for fields that accept any text.
+// setText returns a read function for a field that accepts any text.
 func setText(at func(j *orchestrator.Job) *string) func(orchestrator.Jobs, *orchestrator.Job, string) error {
 	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 		*at(j) = strings.TrimSpace(text)

@@ -23,7 +23,6 @@ type form struct {
 // nonce returns the random ID of the draft, or false if the form edits a saved job.
 func (f form) nonce() (string, bool) { return pressed{key: f.key}.draft() }
 
-// unfailing turns a change that cannot fail into a function that returns a nil error.
 func unfailing(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
 	return func(j *orchestrator.Job) error {
 		set(j)
@@ -91,8 +90,8 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 	return s.editPage(f, more), short, nil
 }
 
-// choose sets a field to the value of the button. more reports whether the form shows the field only after a press of
-// "More".
+// choose sets a field to the value of the button. The result more reports whether the page after "More" contains the
+// field.
 func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bool, err error) {
 	code, i, ok := p.choice()
 	field, known := fieldOf(s.o.Lang.Of(f.by.Conversation.Chat), code)
@@ -103,7 +102,7 @@ func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bo
 	return f, field.more, err
 }
 
-// editPage returns the page with the first fields of a job, or the page with the other fields if more is true.
+// editPage returns the page with the first fields of a job. If more is true, it returns the page with the other fields.
 func (s *Screen) editPage(f form, more bool) tgapi.Page {
 	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}
@@ -112,7 +111,7 @@ func (s *Screen) editPage(f form, more bool) tgapi.Page {
 		if field.more != more {
 			continue
 		}
-		if field.code != "t" { // the page shows the prompt at its end
+		if field.code != "t" { // the end of the page shows the prompt
 			lines = append(lines, field.label+": "+field.value(f.job))
 		}
 		buttons = append(buttons, newButton(field.label, opField, f.key, field.code))
@@ -151,7 +150,7 @@ func (s *Screen) fieldPage(f form, field field) tgapi.Page {
 		Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("common.back"), back, f.key, "")})}
 }
 
-// modelPage returns a menu of agents and models for the job. After the user's choice, the menu shows the edit page
+// modelPage returns a menu of agents and models. When the user has chosen, the menu shows the edit page of the job
 // again.
 func (s *Screen) modelPage(ctx context.Context, in orchestrator.ConversationID, f form) (tgapi.Page, error) {
 	now := orchestrator.Status{Agent: f.job.Agent, Model: f.job.Model, Effort: f.job.Effort}

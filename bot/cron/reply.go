@@ -12,13 +12,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// replyPatience is the time for which a page waits for a reply. The bot sends later replies to the agent as prompts.
+// replyPatience is how long a page waits for a reply. A later reply becomes a prompt for the agent.
 const replyPatience = 10 * time.Minute
 
-// awaited describes the reply that the bot expects to one of its messages. The text of the reply becomes the value of a
-// field. It is stored in the database.
+// awaited describes a reply that the bot expects to one of its messages. The text of the reply becomes the new value of
+// a field. An awaited is stored in the database.
 type awaited struct {
-	Key   string                `json:"key,omitempty"` // key as in pressed; empty if no reply is expected
+	Key   string                `json:"key,omitempty"` // like pressed.key; empty if no reply is expected
 	Field string                `json:"field,omitempty"`
 	From  orchestrator.PersonID `json:"from,omitempty"`
 	Until time.Time             `json:"until,omitzero"`
@@ -28,15 +28,14 @@ func awaitedName(in orchestrator.ConversationID, message int) string {
 	return "cron@" + string(in.Key()) + "/" + strconv.Itoa(message)
 }
 
-// awaitReply records that the user's next reply to the message of the button contains the new value of a field.
+// awaitReply records that the next reply to the message with the button contains a new value for a field.
 func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) error {
 	return message.SaveValue(ctx, s.o.Journal, awaitedName(p.by.Conversation, p.message), awaited{
 		Key: f.key, Field: field.code, From: p.by.Person, Until: s.o.Now().Add(replyPatience),
 	})
 }
 
-// stopAwaiting records that no reply to a message is expected any more. The bot sends later replies to the agent as
-// prompts.
+// stopAwaiting records that a message expects no reply any more. Later replies are prompts for the agent.
 func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, at int) error {
 	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, at))
 	if err != nil || !found || a.Key == "" {
@@ -59,12 +58,12 @@ type ReplyState int
 const (
 	Prompt   ReplyState = iota // the reply was not expected; the agent should get it as a prompt
 	Answered                   // the reply was handled, and the message still expects another reply
-	Done                       // the reply was handled, and the caller should remove the message's buttons
+	Done                       // the reply was handled, and the caller should remove the buttons of the bot's message
 )
 
-// Reply handles a reply if the bot's message expects one. It first calls answer, which must mark the update as handled,
-// and only then forgets that the message expects a reply. If the program crashes in between, it does not handle the
-// update again, so the reply never reaches the agent as a prompt.
+// Reply handles a reply if the bot's message expects one. First, it calls answer, which must mark the update as
+// handled. Then it records that the message no longer expects a reply. This order matters if ductor crashes in between:
+// with the other order, the next process would send the reply to the agent as a prompt.
 func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
 	p := s.o.Lang.Of(r.By.Conversation.Chat)
 	if s.o.Jobs == nil {

@@ -58,10 +58,10 @@ func rightsFields(p lang.Printer) []field {
 	}
 }
 
-// linesField describes a field that contains a list. Users enter the list with one entry per line.
+// linesField describes a field with a list as its value. Users enter one element per line.
 type linesField struct {
 	code, label, ask string
-	none, noneButton string // shown if the list is empty, and label of the button that empties it
+	none, noneButton string // value of an empty list for users, and label of the button that empties the list
 	at               func(*orchestrator.Rights) *[]string
 }
 
@@ -79,7 +79,7 @@ func (l linesField) field(p lang.Printer) field {
 				}
 			}
 			*l.at(&j.Rights) = list
-			return nil // EditJob and CheckJob validate the entries
+			return nil // EditJob and CheckJob validate the elements
 		},
 		choices: []choice{{
 			label: l.noneButton,

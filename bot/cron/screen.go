@@ -17,11 +17,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// ModelMenu shows menus in which users choose an agent, a model and an effort.
+// ModelMenu shows a menu of agents, models and efforts.
 type ModelMenu interface {
-	// ChooseModel returns the first page of a menu. The page marks the current choice. If current has no agent, it
-	// marks the choice of the conversation. The menu calls choose when the user has chosen, at most once, and then
-	// shows the page that back returns.
+	// ChooseModel returns the first page of a menu, in which current is marked. If current has no agent, the setting of
+	// the conversation is marked. When the user has chosen, the menu calls choose, at most once, and then shows the
+	// page that back returns.
 	ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
 		choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page,
 		error)
@@ -38,7 +38,7 @@ type Options struct {
 }
 
 // Screen implements the command /cron. A button contains a hash of the job's ID, and each press loads the job from the
-// database. So old buttons also work, even after a restart. It is safe for concurrent use.
+// database. Buttons therefore never expire. It is safe for concurrent use.
 type Screen struct{ o Options }
 
 // New returns a Screen.
@@ -77,7 +77,7 @@ func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string
 	return s.draftPage(draftKey(nonce), j)
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	button, ok := parseButton(data)
@@ -118,8 +118,8 @@ func (s *Screen) showAnew(ctx context.Context, p press) (tgapi.Answer, error) {
 	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(p.by.Conversation, content)}}, nil
 }
 
-// act handles a button. It returns the new page of the message, or an empty page to leave the message unchanged, and a
-// short notice for the user.
+// act handles a button. It returns the new page of the message and a short notice for the user. An empty page leaves
+// the message unchanged.
 func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short string, err error) {
 	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	in := p.by.Conversation
@@ -166,8 +166,8 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 	return s.jobPage(st), short, nil
 }
 
-// run starts a job now. count is the number of the job's runs when the button was created. So pressing the same button
-// twice starts the job only once.
+// run starts a job now. The parameter count is the number of the job's runs at the creation of the button. With this
+// number, pressing a button twice starts the job only once.
 func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press,
 	count string) (orchestrator.JobStatus, string, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -186,7 +186,6 @@ func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestr
 	return now, p.Text("cron.started"), nil
 }
 
-// find returns the job whose jobKey is key.
 func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key string) (orchestrator.JobStatus, error) {
 	all, err := s.o.Jobs.Jobs(ctx, in)
 	if err != nil {
@@ -200,5 +199,4 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key s
 	return orchestrator.JobStatus{}, orchestrator.ErrNoJob
 }
 
-// runsOf returns the number of finished and unfinished runs of a job.
 func runsOf(st orchestrator.JobStatus) string { return strconv.Itoa(st.Runs + st.Open) }

@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits of a page: maximum lengths of texts in characters, and the maximum number of runs.
+// Limits of a page. All except runsShown are lengths of texts in characters.
 const (
 	nameShown   = 64
 	promptShown = 600
@@ -57,7 +57,7 @@ func sign(st orchestrator.JobStatus) string {
 	return "⏰"
 }
 
-// when describes the schedule and the next run.
+// when returns a text about the schedule and the next run of a job.
 func when(p lang.Printer, st orchestrator.JobStatus) string {
 	schedule := st.Job.When
 	if st.Job.Kind == orchestrator.JobHook {
@@ -160,7 +160,7 @@ func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
 			newButton(p.Text("cron.all-jobs"), opList, "", "0")})}
 }
 
-// section returns the section of the configuration file that defines a job.
+// section returns the name of a job's section in the configuration file.
 func section(j orchestrator.Job) string {
 	switch j.Kind {
 	case orchestrator.JobHook:

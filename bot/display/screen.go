@@ -1,5 +1,6 @@
-// Package display asks the users of a chat whether they can see rich messages, which have tables and headings. Old apps
-// of Telegram do not show them, and Telegram does not tell bots about that. It asks only once per chat.
+// Package display asks the users of a chat whether they can see rich messages, which have tables and headings. Old
+// Telegram apps cannot show such messages, and bots cannot find out which app a user has. The package asks each chat
+// only once.
 package display
 
 import (
@@ -14,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of both buttons of the question.
+// Action is the action of the buttons "yes" and "no".
 const Action = "D"
 
 // Data of the buttons.
@@ -57,11 +58,11 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// RichWouldHelp implements card.Displays. It asks the chat, if that has not happened yet.
+// RichWouldHelp implements card.Displays. It asks the question unless the chat was asked before.
 func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // a later answer will cause the question
+		return nil // a later answer causes another call
 	}
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -103,8 +104,8 @@ func (*Screen) question(p lang.Printer) message.Content {
 	}
 }
 
-// Press handles a button of the question. data is the button's data without Action. Press returns a short notice for
-// the user.
+// Press handles a button of the question. data is the button's data without the action. Press returns a short notice
+// for the user.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, data string) (string, error) {
 	mode, short := orchestrator.DisplayRich, lang.Key("display.rich")
 	switch data {
@@ -120,11 +121,11 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, data
 	return s.lang.Of(in.Chat).Text(short), nil
 }
 
-// RichUnsupported implements card.Displays. After it, the chat only gets plain messages.
+// RichUnsupported implements card.Displays. From now on, the chat gets plain messages.
 func (s *Screen) RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // a later card calls this method again
+		return nil // a later card causes another call
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayPlain)
 }

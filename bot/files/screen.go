@@ -16,17 +16,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "F"
 
-// Screen implements /get, /put and /files. It keeps the directory that a message shows in memory, under a random
-// number, which its buttons contain. So buttons do nothing after a restart, in another chat, or after the message has
-// changed. It is safe for concurrent use.
+// Screen implements /get, /put and /files. Its buttons contain a random number, and Screen stores in memory which
+// directory each number stands for. Buttons do nothing after a restart, in another chat, or after the message has
+// changed. Screen is safe for concurrent use.
 type Screen struct {
 	*Sender
 
 	mu    sync.Mutex
-	views map[string]view // the keys are the random numbers in the buttons
+	views map[string]view // by the random number in the buttons
 }
 
 // NewScreen returns a Screen. It returns nil if s is nil, because then no files can be sent.
@@ -43,14 +43,14 @@ const maxViews = 256
 // view is the directory that a message shows.
 type view struct {
 	conversation orchestrator.ConversationID
-	dir          string // absolute path; empty if the message shows the list of roots
+	dir          string // absolute path; empty for the list of roots
 	roots        []string
 	entries      []orchestrator.FileEntry
 	page         int
 }
 
-// manyEntries is the number of entries from which the page warns that more may exist, because only a limited number of
-// entries is read.
+// manyEntries is the number of entries at which a page warns that the directory may contain more. The number of entries
+// that ductor reads is limited.
 const manyEntries = 800
 
 // Operations of the buttons.
@@ -89,8 +89,8 @@ func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (t
 	}, nil
 }
 
-// refused replaces a *orchestrator.FileError by an answer with the reason for the user. It returns other errors
-// unchanged.
+// refused returns a function that turns an *orchestrator.FileError into an answer with a text for the user. It does not
+// change other errors.
 func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if why := (*orchestrator.FileError)(nil); errors.As(err, &why) {
@@ -100,8 +100,8 @@ func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	}
 }
 
-// Put handles "/put [PATH]". It writes the file that a message contains to the project. name is the file's name in the
-// message. Without a path, the file gets this name.
+// Put handles "/put [PATH]". It writes the file in a user's message to the project. If path is empty, the file gets the
+// name that it has in the message.
 func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string,
 	content []byte) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
@@ -194,7 +194,7 @@ func (s *Screen) label(p lang.Printer, e orchestrator.FileEntry) string {
 	return "📄 " + name + " · " + p.Size(e.Size)
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	nonce, what, _ := strings.Cut(data, ":")
 	p := s.Lang.Of(by.Conversation.Chat)
@@ -221,7 +221,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return tgapi.Answer{Text: p.Text("files.stale")}, nil
 }
 
-// moved returns a function that removes a view from memory after the message has changed to another page.
+// moved returns a function that forgets a view when the message shows another page.
 func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if err == nil {
@@ -233,7 +233,7 @@ func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (
 	}
 }
 
-// above returns the parent directory of a view. The parent of a root is "", the list of roots.
+// above returns the parent directory of a view. It returns "" for a root, whose parent is the list of roots.
 func (v view) above() string {
 	for _, root := range v.roots {
 		if rel, err := filepath.Rel(root, v.dir); err == nil && filepath.IsLocal(rel) && rel != "." {

@@ -30,7 +30,7 @@ type Options struct {
 	Messages *message.Messages
 	Spool    *message.Spool
 	Store    Store
-	Marks    bool // agents can name files in their answers; see render.FileMark
+	Marks    bool // agents can send files by naming them in answers; see render.FileMark
 	Lang     *lang.Choices
 	Log      *slog.Logger
 }
@@ -49,8 +49,8 @@ func (s *Sender) SendFiles(ctx context.Context, to orchestrator.ConversationID, 
 	return s.send(ctx, to, at, key, files, nil)
 }
 
-// send implements SendFiles. Besides, if some files cannot be sent, it calls answer, if that is not nil, with the
-// reasons, and sends the returned text.
+// send implements SendFiles. If some files cannot be sent and answer is not nil, send also calls answer with the
+// reasons, and sends the text that answer returns.
 func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string,
 	files []orchestrator.OutFile, answer func([]*orchestrator.FileError) string) ([]*orchestrator.FileError, error) {
 	if known, err := s.Messages.Composed(ctx, key); err != nil || known {
@@ -78,8 +78,8 @@ func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at or
 	return refused, nil
 }
 
-// read copies files to the spool, and returns messages that contain them. refused contains the errors of the files that
-// cannot be sent.
+// read copies files to the spool. It returns messages that contain the files, and errors for the files that cannot be
+// sent.
 func (s *Sender) read(ctx context.Context, at orchestrator.FilePlace,
 	files []orchestrator.OutFile) (contents []message.Content, refused []*orchestrator.FileError, err error) {
 	seen := map[string]bool{}
@@ -136,8 +136,8 @@ func captionOf(text string) (caption string, rest []message.Content) {
 	return parts[0].Text.Text, rest
 }
 
-// appendFile adds a file to contents. A picture is added to the album at the end of contents, if possible. All other
-// files become separate messages.
+// appendFile adds a file to messages. It adds a picture to the last message if that is an album with space. Any other
+// file becomes a message of its own.
 func appendFile(contents []message.Content, f message.File) []message.Content {
 	last := len(contents) - 1
 	if last >= 0 && f.Picture && isAlbum(contents[last]) && len(contents[last].Files) < maxAlbum {
@@ -150,15 +150,14 @@ func appendFile(contents []message.Content, f message.File) []message.Content {
 // isAlbum reports whether pictures can be added to a message.
 func isAlbum(c message.Content) bool { return len(c.Files) > 0 && c.Files[0].Picture }
 
-// forget removes the spooled files of messages that could not be stored.
 func (s *Sender) forget(contents []message.Content) {
 	for _, c := range contents {
 		s.Spool.Forget(c.Files...)
 	}
 }
 
-// Deliver sends the files that the agent named in the answer of a turn. It does so only once per turn. If a file cannot
-// be sent, it sends a message with the reason.
+// Deliver sends the files that the agent named in the answer of a turn. A second call for the turn has no effect. If a
+// file cannot be sent, Deliver sends a message with the reason.
 func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) error {
 	if s == nil || !s.Marks || o.State != orchestrator.TurnDone {
 		return nil

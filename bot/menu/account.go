@@ -22,12 +22,12 @@ type accounts struct {
 	orchestrator.AccountChoice
 	service Service
 	at      time.Time
-	missing string          // the user asked for this account, which does not exist; usually empty
+	missing string          // unknown account name that the user typed; usually empty
 	offered []cli.MenuEntry // accounts with a button
 }
 
-// Account answers "/account". If args is the name of an account, the agent uses it from now on. If args is empty,
-// Account returns a menu of all accounts.
+// Account answers "/account". If args is the name of an account, it selects the account for the agent. If args is
+// empty, it returns a menu of all accounts.
 func (k *Menus) Account(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	choice, err := k.service.Accounts(ctx, by.Conversation)
@@ -35,7 +35,7 @@ func (k *Menus) Account(ctx context.Context, by orchestrator.Press, args string)
 		return tgapi.Page{}, err
 	}
 	a := accounts{AccountChoice: choice, service: k.service, at: k.now(), offered: choice.All}
-	names := a.typed(p)
+	names := a.typedNames(p)
 	switch i, named := names[strings.ToLower(args)]; {
 	case len(a.All) < 2:
 		return tgapi.Page{Text: k.oneAccount(p, choice.Agent)}, nil
@@ -67,9 +67,9 @@ func (k *Menus) oneAccount(p lang.Printer, agent cli.Agent) string {
 	return p.Text("menu.one-account", agent.Name(), table, string(agent))
 }
 
-// typed returns the index of each account by the names that users may type, in lower case. The default account has its
-// translated name and also "default", which no other account can have.
-func (a accounts) typed(p lang.Printer) map[string]int {
+// typedNames maps the names that users may type, in lower case, to indexes of accounts. The default account has two
+// names: the translated one, and "default", which no other account can have.
+func (a accounts) typedNames(p lang.Printer) map[string]int {
 	names := map[string]int{}
 	for i, e := range a.All {
 		names[strings.ToLower(e.Account.Label(p))] = i
@@ -87,7 +87,6 @@ func (a accounts) names() (all []string) {
 
 func (a accounts) label(p lang.Printer, name string) string { return cli.Account(name).Label(p) }
 
-// full returns the name of an account together with the name of its agent.
 func (a accounts) full(p lang.Printer, name string) string {
 	return p.Text("limit.with", a.Agent.Name(), a.label(p, name))
 }

@@ -35,7 +35,7 @@ func commands() map[string]string {
 // Actions returns the actions of all buttons in menus.
 func Actions() []string { return slices.Collect(maps.Keys(commands())) }
 
-// data returns the data for a button of this menu.
+// data returns the data for a button of the current step.
 func (f *frame) data(op string, arg int) string {
 	data, _ := tgapi.ButtonData(f.action, f.nonce+":"+strconv.Itoa(f.step)+":"+op+strconv.Itoa(arg))
 	return data
@@ -49,7 +49,8 @@ func (f *frame) closeButton() tgapi.Button {
 	return tgapi.Button{Text: f.lang.Text("common.close"), Data: f.data(opClose, 0)}
 }
 
-// paged returns which of n choices are on a page, and buttons to turn the pages.
+// paged returns the range of choices on a page, and buttons for other pages. The parameter n is the number of all
+// choices.
 func (f *frame) paged(page, n int) (from, to int, pager tgapi.Keyboard) {
 	return tgapi.Paged(f.lang, page, n, func(page int) string { return f.data(opPage, page) })
 }
@@ -64,8 +65,8 @@ type op struct {
 const (
 	opAgent   = "a"
 	opModel   = "m"
-	opEffort  = "e" // arg -1 means the model's default
-	opPick    = "k" // in a listMenu
+	opEffort  = "e" // an arg of -1 stands for the model's default
+	opPick    = "k" // selects an element of a listMenu
 	opConfirm = "y"
 	opPage    = "p"
 	opBack    = "b"

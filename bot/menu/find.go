@@ -9,8 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Find implements consult.Models. It waits for agents that are still listing their models, unless the name is already
-// known.
+// Find implements consult.Models. If the name is unknown, Find waits for agents that are still listing their models.
 func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID,
 	name string) (naming.Choice, *naming.Problem, error) {
 	c, problem, err := k.find(ctx, in, name, "", nil)

@@ -10,15 +10,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// choices is a list from which users choose. The choices have names.
+// choices is a list of named values from which users choose.
 type choices interface {
 	names() []string
-	label(p lang.Printer, name string) string // text of the button
-	// text returns the text above the buttons. now is the name of the current choice.
+	label(p lang.Printer, name string) string // text on the button of a choice
+	// text returns the text above the buttons. The parameter now is the name of the current choice.
 	text(p lang.Printer, now string) string
-	stays(p lang.Printer, now string) string // text for a user who closed the menu without a choice
-	// choose stores the user's choice. said is the text that replaces the menu, and short is the text that Telegram
-	// shows after the press.
+	stays(p lang.Printer, now string) string // text that replaces the menu if the user closes it without a choice
+	// choose stores the user's choice. It returns the text that replaces the menu, and a short notice for the user.
 	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
 		name string) (said, short string, err error)
 }
@@ -32,7 +31,7 @@ type listMenu struct {
 	chosen string
 }
 
-// openList opens a listMenu and returns the page with the current choice.
+// openList opens a listMenu. It returns the page that contains the current choice.
 func (k *Menus) openList(in orchestrator.ConversationID, action string, of choices, now string) tgapi.Page {
 	page := tgapi.PageOf(max(slices.Index(of.names(), now), 0))
 	return k.open(in, &listMenu{frame: frame{action: action}, of: of, now: now, page: page})

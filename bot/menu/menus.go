@@ -26,7 +26,7 @@ type Options struct {
 
 // Menus contains the open menus. It is safe for concurrent use.
 //
-// Buttons do not contain the choices, but a random number (nonce) that identifies the menu, its step, and an index.
+// The data of a button consists of the menu's random number (nonce), the number of the step, and the index of a choice.
 // Buttons of an earlier step, of an expired menu, or from before a restart therefore have no effect.
 type Menus struct {
 	service Service
@@ -41,7 +41,7 @@ type Menus struct {
 	byID map[string]openMenu // by nonce
 }
 
-// openMenu is a menu that waits for a choice.
+// openMenu is a menu in which the user has not chosen yet.
 type openMenu struct {
 	menu
 	in      orchestrator.ConversationID
@@ -56,7 +56,7 @@ func New(o Options) *Menus {
 	}
 }
 
-// menu is implemented by each kind of menu. Menus.mu guards it until the user has chosen.
+// menu is a kind of menu. Menus.mu guards it until the user has chosen.
 type menu interface {
 	common() *frame
 	// view returns the current page.
@@ -65,12 +65,11 @@ type menu interface {
 	press(o op) state
 	// unchanged returns a text about the current setting, for a user who closes the menu without a choice.
 	unchanged() string
-	// store stores the user's choice. said is the text that replaces the menu, and short is the text that Telegram
-	// shows after the press.
+	// store stores the user's choice. It returns the text that replaces the menu, and a short notice for the user.
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
-// lastPage returns the page after the user has chosen or closed the menu.
+// lastPage returns the page that replaces the menu. The parameter said is the default text.
 func lastPage(m menu, said string) tgapi.Page {
 	if back := m.common().end; back != nil {
 		return back()
@@ -83,8 +82,8 @@ type frame struct {
 	lang   lang.Printer
 	action string // action of all its buttons
 	nonce  string
-	step   int               // number of presses so far; buttons of another step do not work
-	end    func() tgapi.Page // returns the page after the choice; nil: show the result
+	step   int               // number of button presses so far; buttons of other steps do nothing
+	end    func() tgapi.Page // returns the page that replaces the menu; if nil, a text about the choice replaces it
 }
 
 func (f *frame) common() *frame { return f }
@@ -116,14 +115,14 @@ func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 }
 
 // openLoading opens a model menu while agents are still listing their models. The caller must send the page, and then
-// call sent with the ID of that message. When all models are known, the message is edited.
+// call sent with the ID of the new message. When all models are known, Menus edits this message.
 func (k *Menus) openLoading(in orchestrator.ConversationID, m *modelMenu) (page tgapi.Page, sent func(message int)) {
 	page = k.open(in, m)
 	shown := make(chan int, 1)
 	k.spawn(func(ctx context.Context) {
 		entries, err := k.service.Menu(ctx, in)
 		if err != nil {
-			return // the menu stays as it is; the user can open another
+			return // the user can still open another menu
 		}
 		current, err := k.service.Status(ctx, in)
 		if err != nil {
@@ -171,7 +170,7 @@ func (k *Menus) forget() {
 	}
 }
 
-// Answer is the answer to the press of a button.
+// Answer is what a press of a button changes in the chat.
 type Answer struct {
 	tgapi.Answer
 	Expired bool // remove the buttons, because the menu has expired
@@ -198,7 +197,7 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 		k.mu.Unlock()
 		return Answer{Answer: tgapi.Stale(p)}, nil
 	case step != f.step:
-		page := m.view() // show even an unchanged page, because the last edit may have failed
+		page := m.view() // show the page even if nothing changed, because the last edit may have failed
 		k.mu.Unlock()
 		return edited(p.Text("menu.moved-on"), page), nil
 	}

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// modelMenu is the menu of /model. The user chooses an agent, then a model, then its effort.
+// modelMenu is the menu of /model. The user chooses an agent, one of its models, and the effort of the model.
 type modelMenu struct {
 	frame
 	set     func(ctx context.Context, c naming.Choice) error // stores the choice
@@ -59,7 +59,7 @@ func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuE
 	}
 }
 
-// fill adds the models of agents that were still listing them.
+// fill adds the models of agents that have listed them by now.
 func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.current = current
 	for i, e := range entries {
@@ -71,15 +71,15 @@ func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.enterOnly()
 }
 
-// enterOnly skips the choice of an agent if only one agent can be used and the user has not pressed a button yet.
+// enterOnly opens the page of the only usable agent, unless the user has pressed a button already.
 func (m *modelMenu) enterOnly() {
 	if only, ok := onlyUsable(m.entries); ok && m.step == 0 {
 		m.enterAgent(only)
 	}
 }
 
-// ModelByName answers "/model" with a name. If agents are still listing their models, page says so, and later waits for
-// them and returns the final page. Otherwise later is nil.
+// ModelByName handles "/model" with the name of a model. If agents are still listing their models, page tells the user
+// to wait, and the function later returns the final page after waiting for the models. Otherwise, later is nil.
 func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation
@@ -104,14 +104,14 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	}, nil
 }
 
-// chooseFound handles the result of find: it stores the model, or explains the problem. If several models match the
-// name, it returns a menu of them.
+// chooseFound stores the model that find returned, or explains the problem. If several models match the name, it
+// returns a menu of them.
 func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
 	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
-	// store the model anyway, because it matters more than the effort
+	// The model has no efforts. Store it anyway, because the model matters more.
 	case problem != nil && problem.Kind == naming.NoEfforts:
 		text += "\n" + whyNot(p, problem)
 	case problem != nil && len(problem.Meant) > 0:
@@ -131,7 +131,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 		return tgapi.Page{}, err
 	}
 	var only []cli.Agent
-	if args != "" { // only the efforts of the current agent matter
+	if args != "" { // ask only the current agent for its models
 		only = append(only, st.Agent)
 	}
 	entries, err := k.service.Menu(ctx, by.Conversation, only...)
@@ -169,7 +169,7 @@ const (
 	effortsSome
 )
 
-// enterCurrent shows the efforts of the current model, if it has any.
+// enterCurrent opens the page with the efforts of the current model.
 func (m *modelMenu) enterCurrent() efforts {
 	for i, e := range m.entries {
 		if e.Agent != m.current.Agent || !naming.Usable(e) {
@@ -255,7 +255,7 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 	return k.open(in, m), nil
 }
 
-// OfferAction is the action of the buttons below the offer of a new agent.
+// OfferAction is the action of the buttons that add a new agent.
 const OfferAction = "ao"
 
 // NewAgent is an agent that is installed on this machine but not configured.
@@ -266,18 +266,19 @@ type Offers struct {
 	// Next returns the agents that were not offered before. It records them, so that they are offered only once. It may
 	// read the disk. If it is nil, nothing is offered.
 	Next func() []NewAgent
-	// Add adds an agent to the configuration file and reloads it. It returns ErrNotLoaded if only the reload failed.
+	// Add adds an agent to the configuration file and loads the file. If the file was changed but not loaded, Add
+	// returns ErrNotLoaded.
 	Add func(ctx context.Context, id string) error
-	// AccountTable returns the name of the table in the configuration file for an agent's account "work". It returns ""
-	// if the agent cannot have several accounts. If AccountTable is nil, no agent can.
+	// AccountTable returns the name of a table in the configuration file: the table of the account "work" of an agent.
+	// It returns "" if the agent cannot have several accounts. If AccountTable is nil, no agent can.
 	AccountTable func(agent cli.Agent) string
 }
 
 // ErrNotLoaded means that an agent was added to the configuration file, but the file could not be loaded.
 var ErrNotLoaded = errors.New("the configuration cannot be loaded")
 
-// Offer offers each new agent once, by calling show with a page, if the user is an owner of ductor in a private chat.
-// It works in the background, because it takes time to find programs. It stops if show fails.
+// Offer offers new agents to an owner of the bot in a private chat. It calls show once for each agent, and stops if
+// show fails. It works in the background, because it takes time to find programs.
 func (k *Menus) Offer(by orchestrator.Press, show func(context.Context, tgapi.Page) error) {
 	if k.offers.Next == nil || by.Conversation.Group() || !by.May(orchestrator.ManageDuctor) {
 		return

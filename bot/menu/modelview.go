@@ -60,7 +60,7 @@ func (m *modelMenu) back() {
 	}
 }
 
-// enterAgent shows the models of an agent, and the page with the current model first.
+// enterAgent opens the list of an agent's models, at the page that contains the current model.
 func (m *modelMenu) enterAgent(agent int) {
 	m.agent, m.model, m.page = agent, -1, 0
 	for i, model := range m.models() {

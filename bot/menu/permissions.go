@@ -20,8 +20,8 @@ type permissionMenu struct {
 	now     orchestrator.Permissions
 	page    int
 	showing permissionPage
-	lasts   time.Duration // how long bypass mode will last
-	// chosen stores the user's choice. It is nil before the user has chosen.
+	lasts   time.Duration // duration of bypass mode
+	// chosen stores the user's choice. It is nil until the user chooses.
 	chosen func(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
@@ -52,8 +52,8 @@ func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 	return ""
 }
 
-// Permissions answers "/permissions". If args is the name of a mode, that applies from now on. If args is empty,
-// Permissions returns a menu. Bypass mode, in which agents need no approvals, must always be confirmed with a button.
+// Permissions answers "/permissions". If args is the name of a mode, it sets the mode. If args is empty, it returns a
+// menu. Users must confirm bypass mode with a button, because agents then need no approvals.
 func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	now, err := k.service.Permissions(ctx, by.Conversation)
@@ -109,7 +109,7 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	return text
 }
 
-// line explains a mode, and which parts of it the conversation's agent does not support.
+// line explains a mode in one line. If the conversation's agent supports only parts of the mode, a second line says so.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
 	if why := m.now.Cannot[mode]; why != "" {
@@ -118,7 +118,7 @@ func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	return line
 }
 
-// refused reports whether the agent of this conversation does not support a mode.
+// refused reports whether the agent of the conversation does not support a mode at all.
 func (m *permissionMenu) refused(mode cli.PermissionMode) bool {
 	return slices.Contains(m.now.Refused, mode)
 }

@@ -19,7 +19,7 @@ type roles struct {
 	all     []string
 }
 
-// Role answers "/role". If args is the name of a role, it applies from now on. If args is empty, Role returns a menu.
+// Role answers "/role". If args is the name of a role, it sets the role. If args is empty, it returns a menu.
 func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	r := roles{k.service, append([]string{""}, k.service.Roles()...)}
 	if args != "" {
@@ -38,8 +38,8 @@ func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (t
 	return k.openList(by.Conversation, RoleAction, r, st.Role), nil
 }
 
-// roleNamed returns the role with the given name. If none has exactly this name, case does not matter. If still none is
-// found, the translated word for no role is accepted too.
+// roleNamed looks up a role by name. It tries an exact match first, then a match that ignores case, and finally the
+// translated word for "no role".
 func roleNamed(p lang.Printer, name string, names []string) (string, bool) {
 	for _, same := range []func(string) bool{
 		func(s string) bool { return s != "" && s == name },
@@ -84,7 +84,7 @@ func (roles) stays(p lang.Printer, now string) string {
 	return p.Text("menu.role-unchanged", roleLabel(p, now))
 }
 
-// choose implements choices. The texts contain the agent, because a role may select one.
+// choose implements choices. The returned texts name the agent, because some roles also select an agent.
 func (r roles) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
 	name string) (said, short string, err error) {
 	if err := r.service.SetRole(ctx, in, name); err != nil {

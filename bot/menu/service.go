@@ -17,14 +17,14 @@ type Service interface {
 	// SetModel sets the agent, the model and its effort. Empty values mean the defaults.
 	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
 		effort cli.Effort) error
-	// Menu returns all agents with their models, and whether the conversation can use them. It waits until all agents
-	// have listed their models, or only those in only, if that is not empty.
+	// Menu returns all agents with their models, and whether the conversation can use them. It waits until the agents
+	// in only have listed their models, or all agents if only is empty.
 	Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error)
 	// MenuNow is like Menu, but does not wait. The Err of an agent that is still listing its models is cli.ErrLoading.
 	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 
-	// Accounts returns the accounts of the conversation's agent. It also reports which are logged in, unless that takes
-	// long to find out.
+	// Accounts returns the accounts of the conversation's agent. Whether an account is logged in may be unknown,
+	// because Accounts does not wait long for that.
 	Accounts(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AccountChoice, error)
 	// SetAccount sets the account that an agent uses from the next turn on. It returns ErrBadChoice if the agent has no
 	// such account.
@@ -36,8 +36,8 @@ type Service interface {
 	// returns ErrNoPermissionMode if the mode is not one of cli.PermissionModes.
 	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 		by orchestrator.PersonID) error
-	// Bypass sets bypass mode from the next turn on: agents need no approvals for the given time, but only until ductor
-	// is restarted. After that, the mode is ask. Bypass returns ErrBadChoice if the time is too long or not positive.
+	// Bypass sets bypass mode from the next turn on: agents need no approvals. The mode returns to "ask" after the
+	// given time, or when ductor restarts. Bypass returns ErrBadChoice if the time is too long or not positive.
 	Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error
 	// SetTools limits which tools agents may use from the next turn on. Limits in the configuration still apply.
 	// SetTools returns ErrBadChoice if list contains an unknown name.
@@ -51,6 +51,6 @@ type Service interface {
 	// returns ErrNoRole if the role is not configured.
 	SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error
 
-	// Set changes a setting. It returns ErrBadChoice if word is not one of its values.
+	// Set changes a setting. It returns ErrBadChoice if word is not a value of the setting.
 	Set(ctx context.Context, in orchestrator.ConversationID, of orchestrator.Setting, word string) error
 }

@@ -16,8 +16,8 @@ import (
 
 // This file contains the page of the permissions menu that limits which tools agents may use.
 
-// tools answers "/permissions tools". Arguments such as "no shell web" or "only read search" set a limit, and "all"
-// removes it. Without arguments, it returns the page.
+// tools answers "/permissions tools". Words such as "no shell web" or "only read search" limit the tools, and "all"
+// removes the limits. Without such words, tools returns the page with the limits.
 func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu,
 	words []string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
@@ -41,7 +41,7 @@ func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionM
 	return tgapi.Page{Text: m.toolsSet(list)}, err
 }
 
-// pressTools handles a button that allows or denies a kind of tools, or allows all.
+// pressTools handles a button that allows or denies a kind of tools, or that allows all tools.
 func (m *permissionMenu) pressTools(o op) state {
 	kinds, list := tools.Kinds(), cli.ToolList{Only: m.now.Tools.Only, Denied: slices.Clone(m.now.Tools.Denied)}
 	switch kind := string(o.kind); {
@@ -95,7 +95,7 @@ func (m *permissionMenu) toolsSet(list cli.ToolList) string {
 	return m.lang.Text("menu.permission-set") + "\n" + m.lang.Text("menu.tools-here", listText(m.lang, list))
 }
 
-// listText returns a text about the limits in a list.
+// listText describes the limits in a list of tools.
 func listText(p lang.Printer, l cli.ToolList) string {
 	var parts []string
 	if len(l.Only) > 0 {

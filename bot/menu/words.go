@@ -10,11 +10,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// words is the list of values of a setting. It implements choices.
+// words describes a setting with a fixed list of values. It implements choices.
 type words struct {
 	action  string // action of the buttons
 	which   lang.Key
-	unknown lang.Key // answer to a value that does not exist
+	unknown lang.Key // answer to an unknown value
 	meaning map[string]lang.Key
 	said    func(p lang.Printer, meaning string) string
 	short   func(p lang.Printer, word string) string
@@ -22,7 +22,6 @@ type words struct {
 	service Service
 }
 
-// wordsOf returns the list of values of a setting.
 func (k *Menus) wordsOf(of orchestrator.Setting) words {
 	w := map[orchestrator.Setting]words{
 		orchestrator.SettingBusy: {
@@ -58,8 +57,8 @@ func (k *Menus) wordsOf(of orchestrator.Setting) words {
 	return w
 }
 
-// Setting returns the handler of the command for a setting. If the command has an argument, it becomes the new value.
-// Otherwise the handler returns a menu.
+// Setting returns the handler of the command that changes a setting. An argument of the command is the new value.
+// Without an argument, the handler returns a menu.
 func (k *Menus) Setting(of orchestrator.Setting) func(context.Context, orchestrator.Press, string) (tgapi.Page, error) {
 	w := k.wordsOf(of)
 	return func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {

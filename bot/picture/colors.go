@@ -4,10 +4,10 @@ import (
 	"image/color"
 )
 
-// Color is the use of a colour. The theme defines which colour it is.
+// Color is the purpose of a colour, such as the background. A theme defines the actual colour.
 type Color uint8
 
-// Uses of colours. Mark1 to Mark6 are for the data series of a plot, in this order.
+// Colours by purpose. Mark1 to Mark6 are for the data series of a plot, in this order.
 const (
 	Back Color = iota
 	Ink
@@ -69,26 +69,26 @@ func newPaints(theme Theme) paints {
 	return paints{list: base[:], mixed: map[mixture]uint8{}}
 }
 
-// mix returns the palette index of a mixture of the colours below and ink. shade is the share of ink, from 0 to shades.
-// A palette has at most 256 colours. If it is full, mix returns the nearer one of the two colours.
-func (p *paints) mix(below, ink, shade uint8) uint8 {
-	if shade == 0 || shade >= shades || below == ink {
+// mix returns the palette index of a mixture of two palette colours. The parameter shade is the share of foreground,
+// from 0 to shades. If the palette already has 256 colours, mix returns the nearer one of the two colours.
+func (p *paints) mix(background, foreground, shade uint8) uint8 {
+	if shade == 0 || shade >= shades || background == foreground {
 		if shade == 0 {
-			return below
+			return background
 		}
-		return ink
+		return foreground
 	}
-	key := mixture{below, ink, shade}
+	key := mixture{background, foreground, shade}
 	if index, ok := p.mixed[key]; ok {
 		return index
 	}
-	index := ink
+	index := foreground
 	switch {
 	case len(p.list) < 256:
 		index = uint8(len(p.list))
-		p.list = append(p.list, blend(p.list[below], p.list[ink], shade))
+		p.list = append(p.list, blend(p.list[background], p.list[foreground], shade))
 	case shade <= shades/2:
-		index = below
+		index = background
 	}
 	p.mixed[key] = index
 	return index

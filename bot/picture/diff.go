@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Words contains the labels in a picture of a diff, in the user's language.
+// Words contains the labels in the picture of a diff, translated for the user.
 type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 
-// Diff draws a unified diff for a phone, with at most the given number of rows. It returns false if the diff has more
-// rows or a character that the font lacks. The caller should then send the diff as a file.
+// Diff draws a unified diff for a phone. It returns false if the diff needs more rows than most, or contains a
+// character that the font lacks. The caller should then send the diff as a file.
 func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok bool, err error) {
-	const perColumn = 8 // bytes; a longer diff certainly has too many rows
+	const perColumn = 8 // bytes; a diff with more bytes per column of the picture certainly has too many rows
 	if len(unified) > perColumn*most*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*most {
 		return nil, false, nil
 	}
@@ -112,7 +112,7 @@ const (
 	newMode    = "new mode "
 )
 
-// head parses a line between the start of a file and its first hunk.
+// head parses a header line of a file, before its first hunk.
 func (f *diffFile) head(line string, words Words) {
 	old, isOld := strings.CutPrefix(line, "--- ")
 	name, isNew := strings.CutPrefix(line, "+++ ")

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/image/font"
 )
 
-// PhoneColumns is the number of characters in the lines of a picture that users can read on a phone without zooming.
+// PhoneColumns is the number of characters per line that users can still read on a phone without zooming.
 const PhoneColumns = 48
 
 // Sizes of the cell of a character and of the empty border around the picture, in pixels.
@@ -55,7 +55,7 @@ const (
 	Bold
 )
 
-// Box is a rectangle. Column and Row are its upper left corner. All numbers are in cells and can have fractions.
+// Box is a rectangle with the upper left corner Column, Row. All numbers are in cells and can have fractions.
 type Box struct{ Column, Row, Columns, Rows float64 }
 
 // Canvas is a picture to draw on. It consists of cells, one per character, and a border. It is not safe for concurrent
@@ -87,7 +87,7 @@ func New(theme Theme, columns, rows int) (*Canvas, error) {
 func width(columns int) int { return columns*cellWidth + 2*border }
 func height(rows int) int   { return rows*cellHeight + 2*border }
 
-// Fill fills a rectangle, as far as it is inside of the border.
+// Fill fills the part of a rectangle that lies inside of the border.
 func (c *Canvas) Fill(box Box, in Color) {
 	c.paint(c.pixels(box), in)
 }

@@ -21,7 +21,7 @@ type state string
 const (
 	idle    state = "idle"
 	working state = "working"
-	waiting state = "waiting" // the agent waits for an answer of a user
+	waiting state = "waiting" // the agent waits for a user's decision or answer
 	failed  state = "failed"
 )
 
@@ -30,11 +30,10 @@ func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }
 
-// Telegram adds a line to the topic for each new icon. So Icons waits before it changes an icon, in case the state
-// changes again, and limits the rate of changes.
+// Telegram writes a line into the topic for each change of the icon, so there should be few changes.
 const (
-	settles = 3 * time.Second
-	apart   = 30 * time.Second
+	settleDelay = 3 * time.Second  // before a change, in case the state changes again
+	minInterval = 30 * time.Second // between two changes
 )
 
 // Client changes the icons of topics. *tgapi.Client implements it.
@@ -59,18 +58,18 @@ type Icons struct {
 
 	mu     sync.Mutex
 	topics map[orchestrator.ConversationID]*topic
-	ids    map[string]string // IDs of the icons by their emoji; nil before the first change
+	ids    map[string]string // IDs of all icons by emoji; nil before the first change
 }
 
 // topic is a topic that ductor opened.
 type topic struct {
 	wants, shows state
 	changed      time.Time // time of the last change of the icon
-	due          bool      // a change of the icon is scheduled
+	due          bool
 }
 
-// NewIcons returns Icons for all stored topics. If a topic shows a running turn of the previous process, its icon soon
-// becomes idle, unless Follow is called first.
+// NewIcons returns Icons for all stored topics. An icon that still shows a running turn of the previous process soon
+// changes to idle. To prevent that, call Follow for a turn that continues.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)
@@ -93,13 +92,12 @@ func (i *Icons) Opened(ctx context.Context, in orchestrator.ConversationID) erro
 	}
 	i.mu.Lock()
 	i.topics[in] = &topic{wants: idle}
-	i.scheduleLocked(in, settles)
+	i.scheduleLocked(in, settleDelay)
 	i.mu.Unlock()
 	return nil
 }
 
-// Follow makes the icon of the turn's topic show that a turn is running. It returns nil if ductor did not open the
-// topic.
+// Follow changes the icon of the turn's topic to "working". It returns nil if ductor did not open the topic.
 func (i *Icons) Follow(t orchestrator.Turn) *TopicTurn {
 	in := t.Prompt.Conversation
 	if !i.set(in, working) {
@@ -127,7 +125,7 @@ func (i *Icons) set(in orchestrator.ConversationID, s state) bool {
 		return false
 	}
 	if t.wants = s; t.wants != t.shows {
-		i.scheduleLocked(in, max(settles, apart-time.Since(t.changed)))
+		i.scheduleLocked(in, max(settleDelay, minInterval-time.Since(t.changed)))
 	}
 	return true
 }
@@ -174,8 +172,8 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	return i.opts.Store.SaveTopic(ctx, in, string(wants))
 }
 
-// icon returns the ID of the icon that a topic should get, and its state. The state is empty if the topic already has
-// the icon, or if Telegram does not offer it.
+// icon returns the ID of the icon that a topic should show, and the state that it stands for. It returns an empty state
+// if the icon need not change, or if Telegram does not offer it.
 func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id string, wants state, err error) {
 	i.mu.Lock()
 	ids := i.ids
@@ -199,7 +197,7 @@ func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id st
 	return id, t.wants, nil
 }
 
-// done handles the end of a change. If the change failed, it schedules another one.
+// done records the result of a change. After a failed change, it schedules another one.
 func (i *Icons) done(in orchestrator.ConversationID, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -211,7 +209,7 @@ func (i *Icons) done(in orchestrator.ConversationID, err error) {
 		i.opts.Log.Warn("change the icon of a topic", "chat", in.Chat, "topic", in.Topic, "err", err)
 	}
 	if t.wants != t.shows {
-		i.scheduleLocked(in, apart)
+		i.scheduleLocked(in, minInterval)
 	}
 }
 
@@ -223,8 +221,7 @@ type TopicTurn struct {
 	asks  cli.Asks
 }
 
-// Observe handles an event of the turn. It changes the icon if the agent begins or ends to wait for an answer of a
-// user.
+// Observe handles an event of the turn. It changes the icon when the agent starts or stops to wait for a user.
 func (t *TopicTurn) Observe(ev cli.Event) {
 	if t == nil || !t.asks.Note(ev) {
 		return

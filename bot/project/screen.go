@@ -1,7 +1,7 @@
-// Package project implements the commands /project and /newtopic. /project lists projects and makes a conversation work
-// in one of them, or in a Git worktree of one. It also removes worktrees. /newtopic opens a topic that works in a
-// project. Besides, the package shows the activity of topics in their icons. The screen returns texts and handles
-// buttons. It sends no messages.
+// Package project implements the commands /project and /newtopic. With /project, users list projects, select the
+// project or Git worktree in which a conversation works, and remove worktrees. With /newtopic, they open a topic for a
+// project. The package also shows the activity of topics in their icons. It returns texts and handles buttons; other
+// packages send the messages.
 package project
 
 import (
@@ -17,10 +17,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "G"
 
-// op is the operation of a button. A key follows in the button's data.
+// op is the operation of a button. The button's data consists of the op and a key.
 type op string
 
 const (
@@ -66,12 +66,12 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	return tgapi.Page{Text: s.opened(ctx, by, before, dir)}, err
 }
 
-// opened tells the user in which directory the conversation works now.
+// opened returns a text with the directory in which the conversation works now.
 func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orchestrator.Status, dir string) string {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text := p.Text("project.opened", dir)
 	now, err := s.o.Status(ctx, by.Conversation)
-	if err != nil { // ignored, because the project is open
+	if err != nil { // ignored, because the project was opened anyway
 		return text
 	}
 	return text + Moved(p, before, now)
@@ -108,7 +108,7 @@ func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string 
 	return ""
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, key, _ := strings.Cut(data, ":")
@@ -200,8 +200,8 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 // treesShown is the maximum number of worktrees on a page.
 const treesShown = 30
 
-// trees returns the list of the repository's worktrees. Users can remove a worktree whose branch is merged or whose
-// directory is missing.
+// trees lists the repository's worktrees. Worktrees with a merged branch or a missing directory have a button that
+// removes them.
 func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// Topics opens topics in chats, and sets the model of a conversation.
+// Topics opens topics in chats, and finds and sets models.
 type Topics interface {
 	// OpenTopic opens a topic and returns its ID. It returns the same errors as tgapi.Client.OpenTopic.
 	OpenTopic(ctx context.Context, chat int64, name string) (int, error)
-	// Named returns the agent and the model with a name. It returns false if the name is unknown.
+	// Named looks up an agent or a model by name. It returns false if the name is unknown.
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
 	// SetModel sets the agent and the model of a conversation.
 	SetModel(ctx context.Context, in orchestrator.ConversationID, w orchestrator.Wants) error
@@ -23,13 +23,13 @@ type Topics interface {
 
 // Opened is the result of "/newtopic".
 type Opened struct {
-	Text  string                      // answers the command in its conversation
-	In    orchestrator.ConversationID // the new topic; zero if no topic was opened
+	Text  string                      // reply to the command
+	In    orchestrator.ConversationID // the new topic; zero if none was opened
 	First string                      // the first message in the new topic
 }
 
-// NewTopic handles "/newtopic". It opens a topic and makes it work in a project. args contains the name of the project,
-// and can contain an agent or a model for the topic. Each call opens another topic.
+// NewTopic handles "/newtopic": it opens a topic in which agents work in a certain project. args contains the name of
+// the project, optionally followed by an agent or a model for the topic. Each call opens another topic.
 func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args string) (Opened, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	words := strings.Fields(args)
@@ -61,7 +61,7 @@ func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args strin
 	return s.setUpTopic(ctx, orchestrator.Press{Conversation: in, Person: by.Person, Role: by.Role}, name, wants)
 }
 
-// setUpTopic makes a new topic work in a project.
+// setUpTopic sets the project and the model of a new topic.
 func (s *Screen) setUpTopic(
 	ctx context.Context, by orchestrator.Press, name string, wants orchestrator.Wants,
 ) (Opened, error) {
@@ -91,7 +91,7 @@ func (s *Screen) setUpTopic(
 	return o, nil
 }
 
-// noTopic explains to users why no topic could be opened in a chat. It returns "" for unexpected errors.
+// noTopic explains to users why Telegram did not open a topic in a chat. It returns "" for unexpected errors.
 func (s *Screen) noTopic(in orchestrator.ConversationID, err error) string {
 	p := s.o.Lang.Of(in.Chat)
 	switch kind := tgapi.FaultOf(err).Kind; {

@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "S"
 
 // op is the operation of a button.
@@ -28,15 +28,15 @@ const (
 	opRename  op = "n" // explains how to rename a session
 	opTurns   op = "t" // lists the turns from which users can fork the session
 	opFork    op = "f" // the key is the ID of the turn
-	opDelete  op = "d" // asks the user to confirm
+	opDelete  op = "d" // asks whether to delete the session
 	opDeleted op = "D"
 
 	opElsewhere op = "e" // lists the user's sessions in other chats
-	opMoving    op = "x" // asks the user to confirm
+	opMoving    op = "x" // asks whether to move the session to this chat
 	opMove      op = "X"
 
 	opTerminal op = "T" // lists the sessions that the agents have stored on this machine
-	opStored   op = "R" // continues such a session; the key is its agent, and the argument its ID
+	opStored   op = "R" // continues a session of opTerminal; key is the agent, and arg the agent's ID of the session
 	opReported op = "V" // like opStored, but answers with a new message
 )
 
@@ -47,7 +47,8 @@ type pressed struct {
 	arg string
 }
 
-// newButton returns a button. Its data fits in a button if key and arg are short, as the IDs of sessions and turns are.
+// newButton returns a button. The key and the argument must be short, because the data of a button is limited. IDs of
+// sessions and turns are short enough.
 func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }
@@ -59,12 +60,12 @@ func storedButton(text string, do op, agent cli.Agent, id cli.AgentSessionID) (t
 	return b, len(b.Data) <= tgapi.DataLimit
 }
 
-// OpenButton returns the button "back" to the page of a session.
+// OpenButton returns a button with the label "back" that shows the page of a session.
 func OpenButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	return newButton(p.Text("common.back"), opOpen, string(id), "")
 }
 
-// listButton returns the button "back" to the list of sessions.
+// listButton returns a button with the label "back" that shows the list of sessions.
 func listButton(p lang.Printer) tgapi.Button {
 	return newButton(p.Text("common.back"), opList, "", listed{}.arg())
 }
@@ -77,16 +78,15 @@ func parseButton(data string) (pressed, bool) {
 	return pressed{op: op(parts[0]), key: parts[1], arg: parts[2]}, true
 }
 
-// listed identifies a page of the list of sessions: its number, whether the list contains archived sessions, and the
-// words that the user searches for.
+// listed identifies a page of the list of sessions.
 type listed struct {
 	page     int
 	archived bool
 	words    string
 }
 
-// wordsCarried is the maximum length of the search words in a button, in bytes. If the user searches for more, the
-// buttons to other pages contain only the first words.
+// wordsCarried is the maximum length of the search words in a button, in bytes. If the user searches for a longer text,
+// the buttons for other pages contain only the first words.
 const wordsCarried = 40
 
 func (l listed) arg() string {
@@ -115,7 +115,7 @@ func parseListed(arg string) listed {
 	return l
 }
 
-// changes reports whether the operation needs the permission to change sessions.
+// changes reports whether the operation requires the right to change sessions.
 func (o op) changes() bool {
 	switch o {
 	case opResume, opPin, opArchive, opFork, opDelete, opDeleted, opMove, opStored, opReported:

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// elsewhere returns the list of the user's sessions in other chats. In a group, it first asks the user to confirm that
-// all members may read the titles. readers contains the confirmation.
+// elsewhere lists the user's sessions in other chats. In a group, all members can read the titles, so elsewhere first
+// asks the user to confirm. The parameter readers contains the confirmation.
 func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int, readers audience) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if by.Conversation.Group() && readers != toAll {
@@ -40,7 +40,7 @@ func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, []tgapi.Button{listButton(p)})}, nil
 }
 
-// movePage asks the user to confirm that a session moves from another chat to this one.
+// movePage asks the user to confirm that a session of another chat moves to this chat.
 func (s *Screen) movePage(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	of, err := s.o.Sessions.Own(ctx, by, id)

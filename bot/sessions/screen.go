@@ -17,22 +17,22 @@ import (
 // Options configures a Screen. All fields except Files and SetAway are required.
 type Options struct {
 	Sessions orchestrator.Sessions
-	// Current returns the session in which the next message of the conversation starts a turn. It returns "" if that
-	// message starts a new session.
+	// Current returns the session that the next prompt of the conversation continues. It returns "" if the next prompt
+	// starts a new session.
 	Current func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
 	Now     func() time.Time
 	Lang    *lang.Choices
-	// Files returns a button that lists the restore points of the files that a session changed. It is nil if ductor
-	// does not record the changes.
+	// Files returns a button for a session: it lists the restore points of the changed files. It is nil if ductor does
+	// not record changes.
 	Files func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
-	// SetAway handles "/terminal on", "off" and "auto". These decide whether agents in the owner's terminals ask for
-	// approvals in the chat: always, never, or only while the screen is locked or idle. SetAway returns ErrNotOwner if
-	// the user is not an owner of the bot, ErrBadChoice for other arguments, and ErrNoHooks if no agent can ask in this
-	// chat. It is nil if agents in terminals never ask in chats.
+	// SetAway handles "/terminal" with an argument, which decides when agents in the owner's terminals ask for
+	// approvals in the chat. "on" means always, "off" means never, and "auto" means only while the screen is locked or
+	// idle. SetAway returns ErrNotOwner if the user is not an owner of the bot, ErrBadChoice for other arguments, and
+	// ErrNoHooks if no agent can ask in the chat. If SetAway is nil, agents in terminals never ask in the chat.
 	SetAway func(by orchestrator.Press, choice string) error
 }
 
-// ErrNoHooks means that no agent is configured to send ductor its requests for approval from terminals.
+// ErrNoHooks means that no agent in a terminal sends its requests for approval to ductor.
 var ErrNoHooks = errors.New("no agent has ductor's hooks")
 
 // Screen implements the command /sessions. Its buttons contain the IDs of sessions and turns, so they also work after a
@@ -72,7 +72,7 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 	return tgapi.Page{Text: p.Text("sessions.renamed", changed.Title)}, err
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	p, ok := parseButton(data)
@@ -142,7 +142,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 	return s.change(ctx, by, p.op, id)
 }
 
-// change handles the buttons after which the message shows the page of the session again.
+// change handles buttons that change a session. The message then shows the page of the session again.
 func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op,
 	id orchestrator.SessionID) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -177,7 +177,8 @@ func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op,
 	return a, err
 }
 
-// resumed returns the page of a session that has become the current one. said is a short notice for the user.
+// resumed returns the page of a session that a button has made the current one. The parameter said is a short notice
+// for the user.
 func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string,
 	err error) (tgapi.Answer, error) {
 	if err != nil {

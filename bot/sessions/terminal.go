@@ -13,9 +13,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// stored returns the list of the sessions that agents have stored for the conversation's directory, for example when
-// the user ran them in a terminal. In a group, it first asks the user to confirm that all members may read the list.
-// readers contains the confirmation.
+// stored lists the sessions that agents have stored for the conversation's directory, for example sessions in a
+// terminal. In a group, all members can read the list, so stored first asks the user to confirm. The parameter readers
+// contains the confirmation.
 func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, readers audience) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	if in.Group() && readers != toAll {
@@ -53,7 +53,7 @@ func (s *Screen) askToShow(p lang.Printer, list op, key, question string) tgapi.
 	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {listButton(p)}}}
 }
 
-// audience states who may read a list. The zero value means that the user has not confirmed that all members may.
+// audience determines who may read a list. It is toAll after the user has confirmed that all members of a group may.
 type audience string
 
 const toAll audience = "all"

@@ -175,7 +175,7 @@ func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id o
 	}, nil
 }
 
-// kind returns a prefix for entries that are not turns, such as questions to other models.
+// kind returns a prefix that describes the kind of an entry. It returns "" for a turn.
 func kind(p lang.Printer, t orchestrator.Turn) string {
 	model := render.ModelText(p, t.Agent, t.Model)
 	switch t.Entry.Kind {

@@ -19,15 +19,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of the button "Wait".
+// Action is the first part of the data of the button "Wait".
 const Action = "W"
 
 // Options configures a Watcher. All fields except Quiet are required.
 type Options struct {
 	Messages *message.Messages
 	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // returns a button that stops the turn
-	After    func() time.Duration                               // returns the allowed silence; 0: any
-	Quiet    func(at time.Time) bool                            // reports whether notices make no sound
+	After    func() time.Duration                               // users get a notice after this silence; 0: never
+	Quiet    func(at time.Time) bool                            // reports whether notices must make no sound
 	Lang     *lang.Choices
 }
 
@@ -70,9 +70,9 @@ func (w *Watcher) open(turn cli.TurnID, to orchestrator.ConversationID,
 	})
 }
 
-// Press handles the button "Wait". It removes the notice, and prevents further notices of the turn. below is the ID of
-// the message with the button, and data is the button's data without Action.
-func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int,
+// Press handles the button "Wait". It removes the notice, and prevents further notices of the turn. messageID
+// identifies the message with the button, and data is the button's data without the action.
+func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, messageID int,
 	data string) (tgapi.Answer, error) {
 	p := w.opts.Lang.Of(in.Chat)
 	turn := cli.TurnID(data)
@@ -83,7 +83,7 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 		k.end(waited)
 		return tgapi.Answer{Text: p.Text("silence.waiting")}, nil
 	}
-	key, err := w.opts.Messages.KeyAt(ctx, in, below)
+	key, err := w.opts.Messages.KeyAt(ctx, in, messageID)
 	if err != nil || key != keyOf(turn) {
 		return tgapi.Stale(p), err
 	}
@@ -98,14 +98,14 @@ func (w *Watcher) Forget(turn cli.TurnID, in orchestrator.ConversationID) {
 	}).Update(outbox.Awaited)
 }
 
-// state is the state of a turn: it decides whether the chat shows a notice.
+// state decides whether the chat shows a notice for a turn.
 type state int
 
 const (
 	active state = iota // no notice: the agent was active recently
-	paused              // no notice: the turn is paused, or waits for something else than the agent
+	paused              // no notice: the turn is paused, or waits for a user
 	silent              // the notice is shown
-	waited              // no notice any more: a user pressed "Wait", or the turn ended
+	waited              // never a notice again: a user pressed "Wait", or the turn ended
 )
 
 // Turn watches one turn. Methods of a nil *Turn do nothing. Observe must not be called concurrently. All other methods
@@ -113,14 +113,14 @@ const (
 type Turn struct {
 	watcher *Watcher
 	turn    orchestrator.Turn
-	after   time.Duration // silence after which users are notified
+	after   time.Duration
 	notice  *message.Message
 	timer   *time.Timer
 
 	start        time.Time
 	lastActivity atomic.Int64 // duration since start, in nanoseconds
-	// needsLock is true if Observe must lock mu for all kinds of events. That is the case if a notice is shown, the
-	// turn is paused, or the timer has fired.
+	// needsLock tells Observe to lock mu for every event. It is true while a notice is shown, while the turn is paused,
+	// and after the timer has fired.
 	needsLock atomic.Bool
 
 	mu    sync.Mutex
@@ -178,7 +178,7 @@ func (k *Turn) noteLocked(ev cli.Event) state {
 // it starts the timer again for the rest of the time.
 func (k *Turn) elapsed() {
 	k.mu.Lock()
-	k.needsLock.Store(true) // set it before reading lastActivity, so that no event is missed
+	k.needsLock.Store(true) // before reading lastActivity, so that a concurrent Observe is not missed
 	rest := k.after - (time.Since(k.start) - time.Duration(k.lastActivity.Load()))
 	says := false
 	switch {
@@ -195,7 +195,6 @@ func (k *Turn) elapsed() {
 	}
 }
 
-// content returns the current content of the notice.
 func (k *Turn) content() message.Content {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -218,7 +217,7 @@ func (k *Turn) content() message.Content {
 	}
 }
 
-// end removes the notice, and prevents further notices if s is waited.
+// end removes the notice and sets the final state. The state waited prevents further notices.
 func (k *Turn) end(s state) {
 	k.timer.Stop()
 	k.mu.Lock()
@@ -238,7 +237,7 @@ func (k *Turn) Ended() {
 	}
 }
 
-// Left stops watching the turn. The notice remains, because the turn continues after ductor has ended.
+// Left stops watching the turn, because ductor ends. The notice remains in the chat, because the turn continues.
 func (k *Turn) Left() {
 	if k != nil {
 		k.timer.Stop()

@@ -19,8 +19,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package. The data contains the ID of a turn and the number of
-// a step, so the buttons also work after a restart.
+// Action is the first part of the data of all buttons of this package. The data also contains the ID of a turn and the
+// number of a step, so the buttons also work after a restart.
 const Action = "L"
 
 // Kinds of buttons. A button without a kind sends the list of steps as a new message.
@@ -51,9 +51,10 @@ func data(turn cli.TurnID, op rune, n int) string {
 	return d
 }
 
-// Press handles a button of this package. on is the ID of the message with the button, and data is the button's data
-// without Action.
-func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, data string) (tgapi.Answer, error) {
+// Press handles a button of this package. messageID identifies the message with the button, and data is the button's
+// data without the action.
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, messageID int,
+	data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	id, rest, _ := strings.Cut(data, ":")
 	turn := cli.TurnID(id)
@@ -68,14 +69,14 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on i
 	if s.Steps == nil {
 		return tgapi.Stale(p), nil
 	}
-	answer, err := s.show(ctx, in, on, turn, op, n)
+	answer, err := s.show(ctx, in, messageID, turn, op, n)
 	if errors.Is(err, orchestrator.ErrNoStep) {
 		return tgapi.Answer{Text: p.Text("steps.gone")}, nil
 	}
 	return answer, err
 }
 
-func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on int, turn cli.TurnID, op rune,
+func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, messageID int, turn cli.TurnID, op rune,
 	n int) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	switch op {
@@ -86,7 +87,7 @@ func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on in
 		}
 		return tgapi.Answer{
 			Messages: []orchestrator.Message{
-				message.Compose(in, message.Content{Text: text, Keyboard: keyboard, ReplyTo: on}),
+				message.Compose(in, message.Content{Text: text, Keyboard: keyboard, ReplyTo: messageID}),
 			},
 		}, nil
 	case opStep, opFile, opArgs:
@@ -95,9 +96,9 @@ func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on in
 		case err != nil:
 			return tgapi.Answer{}, err
 		case op == opArgs:
-			return s.arguments(in, on, step), nil
+			return s.arguments(in, messageID, step), nil
 		case op == opFile || step.Tool == "":
-			return s.file(in, on, step), nil
+			return s.file(in, messageID, step), nil
 		}
 		text, keyboard := s.step(p, turn, step)
 		return tgapi.Answer{Formatted: text, Edit: tgapi.Page{Keyboard: keyboard}}, nil
@@ -217,13 +218,13 @@ func inputText(input, title string) string {
 }
 
 // arguments returns an answer that sends the arguments of a tool as a file.
-func (s *Screen) arguments(in orchestrator.ConversationID, on int, step orchestrator.Step) tgapi.Answer {
+func (s *Screen) arguments(in orchestrator.ConversationID, messageID int, step orchestrator.Step) tgapi.Answer {
 	p := s.Lang.Of(in.Chat)
 	if step.Input == "" {
 		return tgapi.Answer{Text: p.Text("steps.nothing-kept")}
 	}
 	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{
-		Text: s.line(p, step, listedMost), ReplyTo: on,
+		Text: s.line(p, step, listedMost), ReplyTo: messageID,
 		Files: []message.File{{
 			Name: "step-" + strconv.Itoa(step.Number) + "-arguments.txt", Content: inputText(step.Input, ""),
 		}},
@@ -231,7 +232,7 @@ func (s *Screen) arguments(in orchestrator.ConversationID, on int, step orchestr
 }
 
 // file returns an answer that sends the output of a tool, or the diff of a changed file, as a file.
-func (s *Screen) file(in orchestrator.ConversationID, on int, step orchestrator.Step) tgapi.Answer {
+func (s *Screen) file(in orchestrator.ConversationID, messageID int, step orchestrator.Step) tgapi.Answer {
 	p := s.Lang.Of(in.Chat)
 	if strings.TrimSpace(step.Output) == "" {
 		return tgapi.Answer{Text: p.Text("steps.nothing-kept")}
@@ -246,6 +247,6 @@ func (s *Screen) file(in orchestrator.ConversationID, on int, step orchestrator.
 		caption = render.Concat(caption, render.Plain("\n"+p.Text("steps.lost", step.Lost>>10)))
 	}
 	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{
-		Text: caption, ReplyTo: on, Files: []message.File{{Name: name, Content: content}},
+		Text: caption, ReplyTo: messageID, Files: []message.File{{Name: name, Content: content}},
 	})}}
 }

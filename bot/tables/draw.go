@@ -10,7 +10,7 @@ import (
 // Limits of a picture, in cells. A cell is the space of one character.
 const (
 	widest  = 2 * picture.PhoneColumns // maximum width of a table
-	perCell = 10                       // a column should not be narrower
+	perCell = 10                       // minimum width of a column, if possible
 	gapWide = 2
 	rowsMax = 160  // lines; the picture omits further lines
 	columns = 32   // the picture omits further columns

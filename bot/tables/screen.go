@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package. The data contains a theme and the ID of a turn, so
-// the buttons also work after a restart.
+// Action is the first part of the data of all buttons of this package. The data also contains a theme and the ID of a
+// turn, so the buttons also work after a restart.
 const Action = "T"
 
 // maxPictures is the maximum number of tables that a button sends. An album cannot contain more pictures.
@@ -51,9 +51,9 @@ func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 	return []tgapi.Button{button("tables.light", "l"), button("tables.dark", "d")}
 }
 
-// Press handles a button of this package. below is the ID of the message with the button, and data is the button's data
-// without Action.
-func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int,
+// Press handles a button of this package. messageID identifies the message with the button, and data is the button's
+// data without the action.
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, messageID int,
 	data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	name, turn, _ := strings.Cut(data, ":")
@@ -73,7 +73,7 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, belo
 	if sent, err := s.Messages.Composed(ctx, key); err != nil || sent {
 		return tgapi.Answer{Text: p.Text("tables.sent")}, err
 	}
-	content := message.Content{ReplyTo: below, Silent: true}
+	content := message.Content{ReplyTo: messageID, Silent: true}
 	for i, t := range found[:min(len(found), maxPictures)] {
 		file, err := s.picture(theme, i+1, t)
 		if errors.Is(err, picture.ErrTooLarge) {

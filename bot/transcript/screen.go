@@ -1,6 +1,6 @@
 // Package transcript asks users whether the transcript of a voice message is correct, before an agent gets it as a
-// prompt. It also sends a notice if ductor used a text as the answer to an agent's question. With a button of the
-// notice, the user can send the text as a prompt instead.
+// prompt. It also sends a notice if a user's message became the answer to an agent's question. The notice has a button
+// that sends the message as a prompt instead.
 package transcript
 
 import (
@@ -17,14 +17,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// Action is the action in the data of all buttons of this package.
+// Action is the first part of the data of all buttons of this package.
 const Action = "V"
 
 // Operations of the buttons. The ID of the user's message follows.
 const (
 	opSend    = "s"
 	opDiscard = "d"
-	opPrompt  = "p" // sends a text that was used as an answer as a prompt
+	opPrompt  = "p" // sends an answer to a question as a prompt, too
 )
 
 // Journal stores texts, and finds the messages that show them. See orchestrator.Journal.
@@ -49,17 +49,17 @@ type Screen struct{ Options }
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// waiting is a text whose sender has not decided yet.
+// waiting is stored in the database for a text until the user decides about it.
 type waiting struct {
 	Person  orchestrator.PersonID `json:"person"`
 	Of      orchestrator.RightsOf `json:"of"`
-	Before  string                `json:"before"` // text before the transcript in the prompt
+	Before  string                `json:"before"` // part of the prompt before the transcript
 	Text    string                `json:"text"`
 	Arrived time.Time             `json:"arrived"`
-	Taken   int64                 `json:"taken"` // ID of the update that sent or discarded the text; 0 until then
+	Taken   int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
 }
 
-// Prefixes of the keys under which texts are stored: transcripts, and answers to questions.
+// Prefixes of database keys, for transcripts and for answers to questions.
 const (
 	keyPrefix    = "voice/"
 	answerPrefix = "answer/"
@@ -87,8 +87,8 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return m, nil
 }
 
-// Ask stores the prompt of a voice message. It returns a message that asks the user whether to send it. transcript is
-// the transcript of the voice message, with which the prompt's text ends.
+// Ask stores the prompt of a voice message. It returns a message with buttons that send or discard the prompt. The
+// parameter transcript is the last part of the prompt's text.
 func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, transcript string) (orchestrator.Message, error) {
 	before, _ := strings.CutSuffix(p.Text, transcript)
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: transcript, Arrived: p.Arrived}
@@ -123,7 +123,7 @@ func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
 	return page
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	spoken, err := strconv.Atoi(strings.TrimLeft(data, opSend+opDiscard+opPrompt))
@@ -170,9 +170,9 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return a, err
 }
 
-// Edited handles an edit of the caption of a voice message. If its transcript is waiting for a decision, text replaces
-// the transcript. Edited returns the ID of the message that shows the transcript, and its new content. It returns false
-// if no transcript of the voice message is waiting.
+// Edited handles an edit of a voice message's caption: the text replaces the transcript, if the user has not decided
+// about it yet. Edited returns the ID and the new content of the message that shows the transcript. It returns false if
+// there is no undecided transcript.
 func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, spoken int,
 	text string) (shown int, page tgapi.Page, ok bool, err error) {
 	key := keyOf(in, spoken)

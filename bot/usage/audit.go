@@ -51,7 +51,7 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
 }
 
-// happened contains a text for each kind of entry, except for those in done.
+// happened contains a text for each kind of entry. For jobs and users, see done.
 var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied",
 	orchestrator.AuditAnswered: "usage.audit-answered",
@@ -65,8 +65,8 @@ var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditDirectory: "usage.audit-directory",
 }
 
-// done contains the texts for entries about scheduled jobs and users. In these entries, the field Tool contains the
-// change.
+// done contains texts for entries about scheduled jobs and users, by kind and change. The change is in the entry's
+// field Tool.
 var done = map[orchestrator.AuditKind]map[string]lang.Key{
 	orchestrator.AuditJob: {
 		"added": "usage.audit-job-added", "changed": "usage.audit-job-changed", "paused": "usage.audit-job-paused",
@@ -78,13 +78,13 @@ var done = map[orchestrator.AuditKind]map[string]lang.Key{
 	},
 }
 
-// roles contains the texts for the roles in the titles of entries about users.
+// roles contains the names of the roles that occur in entries about users.
 var roles = map[string]lang.Key{
 	string(orchestrator.RoleOwner): "users.owner", string(orchestrator.RoleUser): "users.user",
 	string(orchestrator.RoleViewer): "users.viewer",
 }
 
-// entry describes an entry.
+// entry returns one entry of the list.
 func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrator.Press) string {
 	key, of := happened[e.What], render.ToolName(p, e.Tool)+" "+e.Title
 	if verbs := done[e.What]; verbs != nil {
@@ -118,8 +118,8 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 	return line
 }
 
-// grounds explains an entry: the rule that applied, the reason that a user gave, or an error. Reasons that ductor gave
-// to agents are replaced by texts for users.
+// grounds explains why an entry's action was allowed or denied: the rule, the user's reason, or an error. If ductor
+// gave a reason to an agent, grounds returns a text for users instead.
 func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
 	rule, reason := short(render.Rule(p, e.Rule)), short(e.Reason)
 	switch {

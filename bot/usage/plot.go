@@ -21,7 +21,7 @@ type plot struct {
 	days        bool // the bars are consecutive days, next to each other
 }
 
-// bar is a bar of a plot. Its share is the ratio of its length to the length of the longest bar.
+// bar is a bar of a plot. Its share is its length relative to the longest bar.
 type bar struct {
 	name, counts string
 	share        float64
@@ -102,9 +102,9 @@ func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tg
 	return []tgapi.Button{plot("usage.plot-light", "l"), plot("usage.plot-dark", "d")}
 }
 
-// Plot handles a button with the action PlotAction. It sends a picture. below is the ID of the message with the button,
-// and data is the button's data without the action.
-func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, data string) (tgapi.Answer, error) {
+// Plot handles a button with the action PlotAction. It sends a picture. messageID identifies the message with the
+// button, and data is the button's data without the action.
+func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, messageID int, data string) (tgapi.Answer, error) {
 	say := s.Lang.Of(by.Conversation.Chat)
 	name, what, _ := strings.Cut(data, ":")
 	theme, known := picture.ThemeOf(name)
@@ -132,7 +132,7 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 		return tgapi.Answer{}, fmt.Errorf("keep a picture of usage: %w", err)
 	}
 	content := message.Content{
-		ReplyTo: below, Silent: true, Files: []message.File{{Name: "usage.png", Spooled: spooled, Picture: true}},
+		ReplyTo: messageID, Silent: true, Files: []message.File{{Name: "usage.png", Spooled: spooled, Picture: true}},
 	}
 	return tgapi.Answer{
 		Messages: []orchestrator.Message{
@@ -141,7 +141,6 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 	}, nil
 }
 
-// plotOf returns the plot of a table with rows.
 func (s *Screen) plotOf(say lang.Printer, p period, group orchestrator.UsageGroup, rows []orchestrator.UsageRow) plot {
 	out := plot{
 		title: say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group])),

@@ -51,7 +51,6 @@ const (
 
 func periods() []period { return []period{today, week, month, year} }
 
-// Names of periods and groups.
 var (
 	periodNames = map[period]lang.Key{
 		today: "usage.today", week: "usage.week", month: "usage.month", year: "usage.year",
@@ -164,7 +163,8 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
 }
 
-// rows returns the usage in a period, as far as the user may see it, and the query that returned it.
+// rows returns the usage in a period, and the query for it. If the user may not see all usage, rows only returns that
+// of the conversation.
 func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period,
 	group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
 	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
@@ -183,8 +183,8 @@ func sumOf(rows []orchestrator.UsageRow) (total orchestrator.UsageRow) {
 	return total
 }
 
-// shareOf returns a function that returns the ratio of a row's cost to the highest cost of all rows. If no agent
-// reports costs, it compares tokens instead.
+// shareOf returns a function that compares a row's cost with the highest cost of all rows. If no agent reports costs,
+// the function compares tokens.
 func shareOf(rows []orchestrator.UsageRow) func(orchestrator.UsageRow) float64 {
 	var cost, tokens float64
 	for _, r := range rows {
@@ -260,7 +260,7 @@ func button(text, what string) tgapi.Button {
 	return tgapi.NewButton(text, Action, what)
 }
 
-// auditPage begins the data of the buttons that show another page of /audit. The number of the page follows.
+// auditPage is the prefix of the data of buttons that show another page of /audit. The number of the page follows.
 const auditPage = "a"
 
 // Press handles a button with the action Action. data is the button's data without the action.

@@ -15,8 +15,8 @@ import (
 	"ductor/orchestrator/users"
 )
 
-// Action is the action in the data of all buttons of this package. The data contains an operation and a role or user,
-// so the buttons also work after a restart.
+// Action is the first part of the data of all buttons of this package. The data also contains an operation and a role
+// or user, so the buttons also work after a restart.
 const Action = "ur"
 
 // Directory manages the users. *users.Directory implements it.
@@ -29,8 +29,8 @@ type Directory interface {
 	Greeted(ctx context.Context, id orchestrator.PersonID) error
 }
 
-// Screen implements /pair and /users. If Directory is nil, only the users in the configuration file exist, and its
-// buttons do nothing. It is safe for concurrent use.
+// Screen implements /pair and /users. If Directory is nil, only the users in the configuration file exist, and buttons
+// of the Screen do nothing. It is safe for concurrent use.
 type Screen struct {
 	Directory Directory
 	Bot       string // username of the bot, for the links
@@ -62,7 +62,7 @@ func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi
 	}, nil
 }
 
-// roles returns one button per role. It marks the button of the role now.
+// roles returns one button per role. It marks the current role.
 func (s *Screen) roles(p lang.Printer, op, user string, now orchestrator.UserRole) (row []tgapi.Button) {
 	for _, r := range orchestrator.UserRoles() {
 		row = append(row, button(render.Marked(roleName(p, r), r == now), op, string(r)+user))
@@ -113,7 +113,7 @@ func line(p lang.Printer, u users.Known) string {
 	return p.Text("users.joined-on", render.Cut(named(u), 100), roleName(p, u.Role), p.Moment(u.Joined.Local()))
 }
 
-// Press handles a button of this package. data is the button's data without Action.
+// Press handles a button of this package. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if data == "" || s.Directory == nil {
@@ -189,8 +189,8 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, id orchestrato
 	return tgapi.Page{}, orchestrator.ErrNoUser
 }
 
-// Greeting returns the message that tells an owner that a user joined with the owner's link. It returns no message if
-// user is not new. After the caller has stored the messages, it must call done.
+// Greeting returns a message to an owner: a user has joined with the owner's link. It returns no message if ductor
+// knows the user already. The caller must store the message and then call done.
 func (s *Screen) Greeting(ctx context.Context,
 	user orchestrator.PersonID) (notices []orchestrator.Message, done func(context.Context) error, err error) {
 	if s.Directory == nil {

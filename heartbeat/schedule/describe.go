@@ -9,8 +9,8 @@ import (
 	"ductor/lang"
 )
 
-// Describe describes a schedule in the language of p. If it cannot, it quotes the schedule. ParseSentence can parse
-// most English descriptions.
+// Describe returns a schedule in words, in the language of p. If Describe does not know how to describe it, it quotes
+// the schedule. ParseSentence can parse most English descriptions.
 func Describe(p lang.Printer, schedule string) string {
 	line := strings.TrimSpace(schedule)
 	word, rest, _ := strings.Cut(line, " ")
@@ -105,8 +105,8 @@ func daysWords(p lang.Printer, dates, weekdays string) string {
 var weekdayTexts = [...]lang.Key{"schedule.sunday", "schedule.monday", "schedule.tuesday", "schedule.wednesday",
 	"schedule.thursday", "schedule.friday", "schedule.saturday"}
 
-// listWords describes a list of numbers, using say for each number. It returns "" if the list is invalid, or if a number
-// is lower than lowest or higher than highest.
+// listWords describes a list of numbers. The parameter say describes a single number. listWords returns "" if the list
+// is invalid, or if a number is lower than lowest or higher than highest.
 func listWords(p lang.Printer, list string, lowest, highest int, say func(int) string) (words string) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)

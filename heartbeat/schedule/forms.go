@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// parts replaces placeholders by regular expressions. Placeholders are the words in capital letters in forms and hints.
+// parts replaces placeholders in forms and hints by regular expressions. Placeholders are in capital letters.
 var parts = strings.NewReplacer(
 	"EVERY", `(?:every|each)`,
 	"AND", `(?:and|&)`,
@@ -36,10 +36,11 @@ func pattern(text string) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + text + ")(?P<rest>(?: .*)?)$")
 }
 
-// form is a kind of sentence that ParseSentence understands. line converts a sentence of this form to a line for Parse.
+// form is a kind of sentence that ParseSentence understands. The function line converts a sentence of this form to a
+// line for Parse.
 type form struct {
 	pattern  *regexp.Regexp
-	timed    bool   // whether the sentence ends with times of day
+	timed    bool   // the sentence ends with times of day
 	weekdays string // weekdays in cron's notation, if the form alone determines them
 	line     func(sentence) (string, error)
 }
@@ -92,12 +93,12 @@ type incomplete struct {
 type sentence struct {
 	form  form
 	now   time.Time
-	found map[string]string // the form's groups by name
+	found map[string]string // matched groups of the form's pattern, by name
 }
 
-// readSentence converts a sentence to a line for Parse, with the first form that matches all of it. If no form does,
-// the error is about the form that matches most of the sentence. If no form matches even its beginning, the error is a
-// hint.
+// readSentence converts a sentence to a line for Parse. It uses the first form that matches the whole sentence. If
+// there is none, the error refers to the form that matches most of the sentence, or is a hint if no form matches even
+// its beginning.
 func readSentence(text string, now time.Time) (string, error) {
 	why, least := error(nil), len(text)
 	for _, f := range forms() {
@@ -124,7 +125,7 @@ func readSentence(text string, now time.Time) (string, error) {
 	return "", unclearError("I do not know when %q is", text)
 }
 
-// match returns the groups of a text by their names. It returns nil if the text does not match.
+// match returns the named groups of a match. It returns nil if the text does not match.
 func match(p *regexp.Regexp, text string) map[string]string {
 	groups := p.FindStringSubmatch(text)
 	if groups == nil {
@@ -139,7 +140,8 @@ func match(p *regexp.Regexp, text string) map[string]string {
 
 var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
-// restError returns the error for a sentence of which only the beginning matches a form. rest is the part after that.
+// restError returns the error for a sentence if a form matches only its beginning. The parameter rest is the remaining
+// part of the sentence.
 func restError(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {
@@ -187,7 +189,7 @@ func cronList(numbers []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(slices.Compact(numbers)), " ", ","), "[]")
 }
 
-// once returns a line for Parse with the only time in a sentence.
+// once converts a sentence with a single time to a line for Parse.
 func once(s sentence) (string, error) {
 	times, err := timesOf(s.found["times"])
 	if err != nil {
@@ -275,7 +277,7 @@ func spanOf(found map[string]string) (time.Duration, error) {
 	if words := strings.Fields("a one two three four five six seven eight nine ten eleven twelve"); err != nil {
 		n = max(slices.Index(words, found["number"]), 1)
 	}
-	name := cmp.Or(found["one"]+found["unit"], "hour") // "hourly" matches neither group
+	name := cmp.Or(found["one"]+found["unit"], "hour") // "hourly" has neither group
 	for _, unit := range units {
 		if unit.name[0] != name[0] { // names may be abbreviated, so compare first letters
 			continue

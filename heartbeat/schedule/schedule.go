@@ -10,7 +10,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Limits of schedules: the interval of "every", and the least time between two runs of a cron line.
+// Limits of schedules. minInterval and maxInterval apply to "every", and minGap is the minimum time between two runs of
+// a cron line.
 const (
 	minInterval = time.Minute
 	maxInterval = 366 * 24 * time.Hour
@@ -28,13 +29,13 @@ type Schedule interface {
 
 // Parse parses a schedule in these forms:
 //
-//   - A cron line with five fields, or six with seconds first, or a word such as @daily. CRON_TZ=Zone before the line
-//     replaces loc. See below for changes of the clock.
+//   - A cron line with five fields, or with six if the first field contains seconds, or a word such as @daily. If
+//     CRON_TZ=Zone precedes the line, it replaces loc.
 //   - "every 90m": an interval in elapsed time, counted from anchor.
 //   - "at 2026-11-22 08:00": a single time. Seconds are optional.
 //
-// If daylight saving time sets the clock back, a cron line with fixed hours still runs only once. If the clock is set
-// forward over one of its times, it runs right after the change. A cron line for every hour counts elapsed hours
+// If daylight saving time sets the clock back, a cron line with fixed hours runs only once at a repeated time. If the
+// clock skips a time, the cron line runs right after the change. A cron line for every hour counts elapsed hours
 // instead.
 func Parse(line string, loc *time.Location, anchor time.Time) (Schedule, error) {
 	line = strings.TrimSpace(line)
@@ -64,8 +65,8 @@ func parseEvery(text string, anchor time.Time) (Schedule, error) {
 	return every{step, anchor.Truncate(time.Second)}, nil
 }
 
-// Next counts intervals from the anchor. So if the clock is set back, it returns the same times again. t may be before
-// the anchor, because the clock may have been wrong when the anchor was set.
+// Next counts intervals from the anchor. So if the clock is set back, Next returns the same times again. The parameter
+// t may be before the anchor, because the clock may have been wrong when the anchor was set.
 func (e every) Next(t time.Time) time.Time {
 	passed := t.Sub(e.anchor)
 	steps := passed / e.step
@@ -97,7 +98,7 @@ func (a at) Next(t time.Time) time.Time {
 // which counts elapsed hours.
 type (
 	byWall struct {
-		spec cron.Schedule // works with wall times; see wallTime
+		spec cron.Schedule // in wall times; see wallTime
 		loc  *time.Location
 	}
 	byHour struct{ spec *cron.SpecSchedule }

@@ -23,7 +23,8 @@ func (s Spec) Split() (line, zone string) {
 	return s.Line, s.Zone
 }
 
-// ErrUnclear means that ParseSentence does not understand a text, or that it is ambiguous. The error contains examples.
+// ErrUnclear means that ParseSentence does not understand a text, or that the text is ambiguous. The message contains
+// examples.
 var ErrUnclear = errors.New(`say it like "every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
 	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes", ` +
 	`or as a cron line such as "30 8 * * 1-5"`)
@@ -117,7 +118,7 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string,
 	return Spec{}, "", why
 }
 
-// Values that describe how well an error explains why a text is not a schedule, in ascending order.
+// Results of explanation, from the least to the most helpful kind of error.
 const (
 	noExplanation = iota
 	missingPart   // the error names the missing part of a schedule
@@ -140,7 +141,7 @@ func namesZone(word string) bool {
 	return word == "UTC" || strings.Contains(word, "/") && (word[0] >= 'A' && word[0] <= 'Z')
 }
 
-// wordEnds returns the offsets at which the first words of a text end, at most the given number.
+// wordEnds returns the offsets at which words end, for at most the given number of words at the start of a text.
 func wordEnds(text string, most int) (ends []int) {
 	end := 0
 	for word := range strings.FieldsSeq(text) {

@@ -14,11 +14,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// claim contains the parsed headers that prove the authenticity of a delivery. The handler parses these headers before
-// it reads the body.
+// claim contains the headers that authenticate a delivery. The handler parses them before it reads the body.
 type claim struct {
 	macs  [][]byte // signatures; at least one must match the body
-	stamp string   // time from Stripe's header (t), as text; signed together with the body
+	stamp string   // t in Stripe's header, which is signed together with the body
 	key   string   // the caller's Idempotency-Key
 }
 
@@ -57,7 +56,7 @@ func githubClaim(header string) (claim, error) {
 	return claim{macs: [][]byte{mac}}, nil
 }
 
-// maxStripeMACs limits the number of signatures in a header. A sender uses two while it changes its secret.
+// maxStripeMACs is the maximum number of signatures in a header. A sender uses two while it replaces its secret.
 const maxStripeMACs = 4
 
 func stripeClaim(header string, now time.Time) (claim, error) {
@@ -92,7 +91,7 @@ func readMAC(text string) ([]byte, bool) {
 	return mac, err == nil && len(mac) == sha256.Size
 }
 
-// verify checks the body against the claim. It returns the fields Signature and Event of Delivery.
+// verify authenticates the body. It returns the values of Delivery.Signature and Delivery.Event.
 func (h Hook) verify(c claim, body []byte) (signature, event string, err error) {
 	if h.Auth == Bearer {
 		if c.key != "" {
@@ -119,8 +118,8 @@ func (h Hook) verify(c claim, body []byte) (signature, event string, err error) 
 	return "mac " + hex.EncodeToString(want), event, nil
 }
 
-// stripeEvent returns the event ID in a body, or "". If Stripe gets no answer, it repeats the event with a new
-// signature.
+// stripeEvent returns the event ID in a body, or "". Event IDs are necessary because Stripe repeats an event with a new
+// signature if it gets no answer.
 func stripeEvent(body []byte) string {
 	var event struct{ ID string }
 	if json.Unmarshal(body, &event) != nil || event.ID == "" {

@@ -1,3 +1,3 @@
-// Package webhook receives calls of webhooks. It authenticates each call, limits their rate, and stores a run of the
-// webhook's job. Package heartbeat then runs it.
+// Package webhook receives calls of webhooks. It authenticates each call, limits the rate of calls, and stores a run of
+// the webhook's job for each call. Package heartbeat starts these runs.
 package webhook

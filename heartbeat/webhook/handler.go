@@ -26,8 +26,8 @@ type Options struct {
 	Poke   func() // makes the scheduler look for new runs; may be nil
 }
 
-// inFlight limits how many deliveries of a hook are being stored at the same time. A healthy disk never needs that
-// many.
+// inFlight is the maximum number of deliveries of a hook that the store may be storing at the same time. More than this
+// means that the disk has problems.
 const inFlight = 8
 
 // Handler serves POST /hooks/{name}. Safe for concurrent use.
@@ -41,8 +41,8 @@ type hookState struct {
 	Hook
 	prompt []part // template of the prompt
 	limit  *rate.Limiter
-	// slots limits how many deliveries are being stored; see inFlight. A delivery takes a slot only after it was read
-	// and authenticated, so slow or unauthenticated callers take none.
+	// slots contains an element for each delivery that is being stored; see inFlight. Slow or unauthenticated callers
+	// do not take a slot, because the handler reads and authenticates a delivery first.
 	slots    chan struct{}
 	stored   signatures
 	unsigned rejections
@@ -84,8 +84,8 @@ type rejections struct {
 	warned time.Time
 }
 
-// add counts a rejection. If the last warning was at least a minute ago, it returns true and the number of rejections
-// since then, and the caller logs a warning. So a flood of calls does not fill the log.
+// add counts a rejection. At most once a minute, it returns true: the caller should then log a warning with count, the
+// number of rejections since the last warning. A flood of calls therefore does not fill the log.
 func (r *rejections) add(now time.Time) (count int, warn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +151,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	// Reject a delivery before reading its body if the headers suffice for that.
+	// If the headers are sufficient to reject a delivery, do not read the body.
 	bodyMax := int64(hook.BodyMaxKB) << 10
 	if r.ContentLength > bodyMax {
 		h.respond(w, http.StatusRequestEntityTooLarge)

@@ -37,8 +37,8 @@ type Hook struct {
 	Name string
 	Caller
 	// Job runs for each delivery. Its Prompt is a template: {{payload}} stands for the body, and {{payload.a.b}} for a
-	// part of a JSON body. They are inserted between lines that tell the agent not to obey them. If the template has no
-	// placeholder, the body is added at the end.
+	// part of a JSON body. If the template has no placeholder, the body is added at the end. The inserted text is
+	// between lines that tell the agent not to obey it.
 	Job orchestrator.Job
 }
 
@@ -76,7 +76,7 @@ func (s HookSettings) Check(problem func(key, format string, args ...any)) {
 // Settings configures all webhooks. Without webhooks, ductor does not listen.
 type Settings struct {
 	Listen string                  `toml:"listen" default:"127.0.0.1:8787"`
-	Remote bool                    `toml:"remote"` // whether other machines may connect
+	Remote bool                    `toml:"remote"` // accept connections from other machines
 	Hooks  map[string]HookSettings `toml:"hooks"`
 }
 
@@ -92,7 +92,8 @@ const (
 // hookName matches valid names of hooks. They need no escaping in URLs and IDs.
 var hookName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`) })
 
-// withDefaults sets empty fields to their defaults, and the fields of the job that are the same for all hooks.
+// withDefaults sets empty fields to their defaults. It also sets the fields of the job that do not depend on the
+// settings.
 func (h Hook) withDefaults() Hook {
 	h.BodyMaxKB, h.PerMinute = cmp.Or(h.BodyMaxKB, defaultBodyMaxKB), cmp.Or(h.PerMinute, defaultPerMinute)
 	h.Job.Name, h.Job.Kind, h.Job.Schedule, h.Job.Overlap = h.Name, orchestrator.JobHook, "", orchestrator.OverlapQueue
@@ -144,8 +145,7 @@ type Delivery struct {
 	Run       orchestrator.JobRun
 }
 
-// RetentionAge is how long the store remembers signatures and events. After that, an old delivery from GitHub could be
-// sent again.
+// RetentionAge is how long the store contains signatures and events. An older delivery of GitHub could be replayed.
 const RetentionAge = 90 * 24 * time.Hour
 
 var errUnsigned = errors.New("the signature is missing or wrong")

@@ -77,7 +77,7 @@ func selectPart(body []byte, path []string) string {
 		return "(the payload is no JSON)"
 	}
 	for _, name := range path {
-		object, _ := v.(map[string]any) // nil if v is not an object
+		object, _ := v.(map[string]any) // object is nil if v is not an object
 		part, ok := object[name]
 		if !ok {
 			return "(there is none)"

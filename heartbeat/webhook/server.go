@@ -15,7 +15,7 @@ import (
 // MostConns limits the number of connections, and so the memory for their bodies.
 const MostConns = 64
 
-// Limits of a connection. Deliveries are small, so a slow caller is probably an attacker.
+// Limits of a connection. They are low, because deliveries are small and a slow caller is probably an attacker.
 const (
 	headerTimeout = 5 * time.Second
 	bodyTimeout   = 10 * time.Second
@@ -42,8 +42,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// Listen returns a listener for Serve. They are separate functions, so that ductor notices at its start if the address
-// is in use.
+// Listen returns a listener for Serve. It is a separate function, so that ductor reports at its start if the address is
+// in use.
 func Listen(ctx context.Context, s Settings) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
@@ -83,8 +83,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return err
 }
 
-// limitedListener limits the number of open connections. Beyond the limit, it closes the oldest one, because its
-// delivery should be complete by then.
+// limitedListener limits the number of open connections. For a new connection beyond the limit, it closes the oldest
+// one, whose delivery should be complete by then.
 type limitedListener struct {
 	net.Listener
 	freed  chan struct{} // capacity 1
@@ -101,7 +101,7 @@ type limitedConn struct {
 	since time.Time
 }
 
-// connGrace is how old a connection must be before it is closed to make room for a new one. The new one waits for that.
+// connGrace is the minimum age at which a connection may be closed for a new one. The new connection waits until then.
 const connGrace = time.Second
 
 func (l *limitedListener) Accept() (net.Conn, error) {
@@ -139,7 +139,7 @@ func (l *limitedListener) closeOldest() time.Duration {
 	if left := connGrace - time.Since(oldest.since); left > 0 {
 		return left
 	}
-	_ = oldest.Conn.Close() // its handler closes it, too
+	_ = oldest.Conn.Close() // ignore the error, because the handler closes the connection, too
 	l.open = l.open[1:]
 	return 0
 }

@@ -13,14 +13,14 @@ import (
 // version is the protocol version that Call uses. The tools do not depend on the version.
 const version = "2025-06-18"
 
-// Call calls a tool of ductor and returns the text of the answer. If the tool fails, that text is the error.
+// Call calls a tool of ductor and returns its text. If the tool fails, Call returns the text as an error.
 func (r *Relay) Call(ctx context.Context, tool string, args map[string]any) (string, error) {
 	toRelay, in := io.Pipe()
 	out, fromRelay := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
 		err := r.Run(ctx, toRelay, fromRelay)
-		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // request then gets this error
+		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // the call of request then returns this error
 		ended <- err
 	}()
 	defer func() {
@@ -83,7 +83,7 @@ func request(in io.Writer, answers *bufio.Scanner, id int, method string, params
 			Error  *struct{ Message string }
 		}
 		switch err := json.Unmarshal(answers.Bytes(), &got); {
-		case err != nil || got.ID != id: // a notification
+		case err != nil || got.ID != id: // not the response: a notification, for example
 		case got.Error != nil:
 			return nil, errors.New(got.Error.Message)
 		default:

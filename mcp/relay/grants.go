@@ -36,8 +36,8 @@ var (
 	ErrTooMany = fmt.Errorf("there are %d tokens, which is the limit; revoke one", mostGrants)
 )
 
-// Grant is the stored form of the token of an outside client; see the package comment. Only the client has the token
-// itself.
+// Grant describes an outside client and the token that it got; see the package comment. It contains only a hash of the
+// token.
 type Grant struct {
 	Number  int       `json:"number"` // unique, and never used again
 	Name    string    `json:"name"`
@@ -63,7 +63,7 @@ func FindGrant(dir, token string) (Grant, bool, error) {
 	if err != nil {
 		return Grant{}, false, err
 	}
-	for _, t := range f.Tokens { // this takes the same time for every token
+	for _, t := range f.Tokens { // prevent timing attacks: compare in constant time
 		if subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hashGrant(token))) == 1 {
 			return t, true, nil
 		}

@@ -25,14 +25,14 @@ const (
 	DirVar   = "DUCTOR_MCP_DIR"
 )
 
-// Hello is the first line that a relay sends. After a reconnect, it contains the parameters of the client's initialize
-// request, because the client sends that request only once.
+// Hello is the first line that a relay sends. A client sends its initialize request only once, so a Hello after a
+// reconnect contains the parameters of that request.
 type Hello struct {
 	Token      string          `json:"token"`
 	Secret     string          `json:"secret,omitempty"` // only for outside clients; see statesocket.Guard
 	Initialize json.RawMessage `json:"initialize,omitempty"`
-	// Recheck asks ductor to end all connections with tokens that were revoked, and then this one. It needs no Token,
-	// and no further lines follow.
+	// Recheck asks ductor to end all connections whose tokens were revoked. This connection needs no Token. It sends no
+	// further lines, and ductor closes it at the end.
 	Recheck bool `json:"recheck,omitempty"`
 }
 
@@ -109,16 +109,16 @@ func (r *Relay) send(ctx context.Context, line []byte) error {
 			return nil
 		}
 		if !r.expect(conn, m) {
-			continue // the connection has just ended
+			continue // reconnect, because the connection has just ended
 		}
 		if _, err := conn.Write(append(line, '\n')); err != nil {
-			_ = conn.Close() // receive then responds to pending requests
+			_ = conn.Close() // receive notices this and responds to pending requests
 		}
 		return nil
 	}
 }
 
-// expect records that a message will be sent on conn. It returns false if conn has ended.
+// expect records a message that the relay is about to send. It returns false if conn has ended.
 func (r *Relay) expect(conn net.Conn, m envelope) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

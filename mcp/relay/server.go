@@ -10,20 +10,21 @@ import (
 	"syscall"
 )
 
-// ServerVerb is the first argument of the program that an agent starts to run an MCP server of the user; see
+// ServerVerb is the first argument of the command that an agent runs to start an MCP server of the user; see
 // StartServer.
 const ServerVerb = "mcp-server"
 
-// ServerVar returns the name under which an agent gets a variable for an MCP server of the user. The prefix hides the
-// variable from the agent itself: if a server's OPENAI_API_KEY had its normal name, Codex would use another account.
-// Names of servers contain no underscore, so the result is unique.
+// ServerVar returns the name of an environment variable of an agent. The agent passes the variable to an MCP server of
+// the user, where it has its original name. The prefix hides the variable from the agent itself: with a variable
+// OPENAI_API_KEY, for example, Codex would use another account. Names of servers contain no underscore, so the result
+// is unique.
 func ServerVar(server, variable string) string {
 	return "DUCTOR_MCP_" + strings.ToUpper(server) + "_" + variable
 }
 
 // StartServer replaces this process by an MCP server of the user. args contains the server's name, its program and the
-// program's arguments. The server gets its own variables (see ServerVar), and variables that most programs need. Its
-// working directory is the root directory, because in a project, programs such as npx would prefer the project's code.
+// program's arguments. The server gets its own variables (see ServerVar) and those that most programs need. It runs in
+// the root directory: in a project's directory, programs such as npx would prefer code of the project.
 func StartServer(args []string) error {
 	if len(args) < 2 {
 		return errors.New("usage: " + ServerVerb + " NAME PROGRAM [ARGUMENTS]; agents start it")

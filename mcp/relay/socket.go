@@ -16,8 +16,8 @@ import (
 // socketFile is the name of ductor's socket for MCP clients, in its state directory.
 const socketFile = "mcp.sock"
 
-// Listen creates the socket in dir. Only this user can connect to it. Listen replaces a socket that another process has
-// left behind.
+// Listen creates the socket in dir. Only the user of this process can connect to it. Listen replaces a socket that
+// another process has left behind.
 func Listen(dir string) (*net.UnixListener, error) {
 	l, err := statesocket.Listen(dir, socketFile)
 	if err != nil {
@@ -26,8 +26,8 @@ func Listen(dir string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// EndRevoked asks the running ductor to end connections with tokens that were revoked, and waits for that. If ductor is
-// not running, EndRevoked returns nil.
+// EndRevoked asks the running ductor to end all connections whose tokens were revoked, and waits until they have ended.
+// It returns nil if ductor is not running.
 func EndRevoked(ctx context.Context, dir string) error {
 	conn, err := Dial(ctx, dir)
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {

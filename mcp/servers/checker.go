@@ -14,8 +14,8 @@ import (
 	"ductor/lang"
 )
 
-// How long the result of a check is valid, for a server that works and for a broken server. The first turn after that
-// still uses the old result, but starts another check.
+// How long the result of a check is valid: for a working server, and for a broken one. A turn that finds an expired
+// result still uses it, but starts another check.
 const (
 	usableFor = 15 * time.Minute
 	absentFor = time.Minute
@@ -34,13 +34,13 @@ type Options struct {
 // Place describes how servers run in an environment.
 type Place struct {
 	Launcher cli.Launcher
-	Program  []string // command line that starts a server; see relay.StartServer
+	Program  []string // command line prefix that starts a server; see relay.StartServer
 	Dir      string   // an existing directory in the environment
 	Env      func(extra map[string]string) []string
 	Offline  bool // servers have no network access
 }
 
-// Checker checks servers and caches the results. Safe for concurrent use.
+// Checker checks servers and stores the results in memory. Safe for concurrent use.
 type Checker struct {
 	opts Options
 	life context.Context
@@ -51,7 +51,7 @@ type Checker struct {
 	known map[place]*state
 }
 
-// place identifies a server in an environment.
+// place is a server in an environment.
 type place struct {
 	sandbox cli.Sandbox
 	server  string
@@ -65,7 +65,7 @@ type state struct {
 	at      time.Time
 }
 
-// Problem returns a text that explains why a server cannot be used. A nil Problem means that it can.
+// Problem returns a text that explains why a server cannot be used. A nil Problem means that the server works.
 type Problem func(in lang.Printer) string
 
 // New returns a Checker. It checks nothing yet.
@@ -90,9 +90,9 @@ func (c *Checker) Check(in cli.Sandbox) {
 	}
 }
 
-// For returns the servers that the agent of a request can use, of those for which wanted returns true. It also returns
-// all other servers, with a reason for the wanted ones. It waits for the first check of a server, but not for later
-// ones.
+// For returns the servers that the agent of a request gets. It also returns the absent servers: those for which wanted
+// returns false, and those with a problem, together with the reason. For waits for the first check of a server, but not
+// for later checks.
 func (c *Checker) For(ctx context.Context, req cli.Request, wanted func(name string) bool) (given []cli.ToolServer,
 	absent []cli.AbsentServer) {
 	states := map[string]*state{}
@@ -159,7 +159,8 @@ func (c *Checker) check(p place, s *state) {
 	}
 }
 
-// server returns the configuration that agents in an environment need to use a server, or the reason why they cannot.
+// server returns the configuration of a server for agents in an environment. If they cannot use the server, it returns
+// the problem.
 func (c *Checker) server(p place) (cli.ToolServer, Problem) {
 	settings := c.opts.Servers[p.server]
 	server, missing := settings.server(p.server, c.opts.Lookup)
@@ -173,7 +174,7 @@ func (c *Checker) server(p place) (cli.ToolServer, Problem) {
 		return server, func(in lang.Printer) string { return in.Text("servers.no-place") }
 	case settings.URL != "" && at.Offline:
 		return server, func(in lang.Printer) string { return in.Text("servers.offline") }
-	case settings.Loopback() && p.sandbox != "": // a loopback address leads to another machine there
+	case settings.Loopback() && p.sandbox != "": // in a sandbox, a loopback address means the sandbox itself
 		return server, func(in lang.Printer) string { return in.Text("servers.loopback") }
 	case settings.URL == "":
 		server.Path = at.Program[0]

@@ -21,7 +21,7 @@ const (
 // version is a protocol version that every agent supports.
 const version = "2025-06-18"
 
-// Problems that have no parameters.
+// Problems without parameters.
 func noStart(in lang.Printer) string     { return in.Text("servers.no-start") }
 func ended(in lang.Printer) string       { return in.Text("servers.ended") }
 func garbage(in lang.Printer) string     { return in.Text("servers.garbage") }
@@ -30,7 +30,7 @@ func unreachable(in lang.Printer) string { return in.Text("servers.unreachable")
 // connection is a connection to a server that is being checked.
 type connection struct {
 	transport sdk.Transport
-	why       func() Problem // returns the problem if a check fails for another reason than a timeout
+	why       func() Problem // returns the problem after a failed check, except for a timeout
 	release   func()         // ends everything that the check has started
 }
 
@@ -90,7 +90,7 @@ func (c *Checker) connect(ctx context.Context, in cli.Sandbox, server cli.ToolSe
 	return conn, nil
 }
 
-// output reads the output of a program, and records when it has ended.
+// output is the standard output of a server's program. It records the end of the output.
 type output struct {
 	from  io.Reader
 	ended atomic.Bool

@@ -19,14 +19,14 @@ type Settings struct {
 	Args    []string `toml:"args"`
 	URL     string   `toml:"url" check:"url" example:"https://mcp.example.org/mcp"`
 	Headers []string `toml:"headers"` // "Name: value", sent with each request; ${NAME} stands for a variable in Env
-	Env     []string `toml:"env"`     // "NAME=value", or "NAME" for a variable whose value Lookup returns
+	Env     []string `toml:"env"`     // "NAME=value", or only "NAME" to get the value from Lookup
 	// Timeout is how long a server may take to answer when ductor checks it.
 	Timeout time.Duration `toml:"timeout" default:"10s" check:"1s..2m"`
 }
 
-// CheckName returns an error if a server may not have this name. Names consist of letters and digits. The reason is
-// that each agent combines the names of a server and a tool in its own way, and the result must not equal a name of
-// ductor's own tools.
+// CheckName returns an error if a server may not have this name. Only letters and digits are allowed. Agents combine
+// the name with the names of the server's tools in different ways, and no result may equal the name of a tool of
+// ductor.
 func CheckName(name string) error {
 	switch {
 	case !serverName().MatchString(name):
@@ -112,7 +112,7 @@ func secretHeader(name string) bool {
 func (s Settings) checkURL(problem func(key, format string, args ...any)) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		return // the field's own check reports this
+		return // the check of the field itself reports this
 	}
 	secret := u.User != nil
 	for name := range u.Query() {
@@ -130,22 +130,23 @@ func (s Settings) Loopback() bool { return cli.OnThisMachine(s.URL) }
 // ductor's own environment.
 type Lookup func(server, variable string) (value string, ok bool)
 
-// minSecret is the length in bytes from which Secrets treats a value as a secret.
+// minSecret is the minimum length in bytes of a value that Secrets returns.
 const minSecret = 8
 
-// Secrets returns the secrets that the server gets from lookup. Callers remove them from texts.
+// Secrets returns the secrets in the variables of a server, so that callers can remove them from texts.
 func (s Settings) Secrets(name string, lookup Lookup) (all []string) {
 	for _, entry := range s.Env {
 		value, ok := lookup(name, entry)
-		if ok && len(value) >= minSecret && !strings.HasPrefix(value, "/") { // other values are words or paths
+		// Shorter values are words, and a "/" begins a path.
+		if ok && len(value) >= minSecret && !strings.HasPrefix(value, "/") {
 			all = append(all, value)
 		}
 	}
 	return all
 }
 
-// server returns the server's configuration for agents, but without the program that starts it. If a variable has no
-// value, missing is its name.
+// server returns the configuration of a server for agents, but without the program that starts it. If a variable has no
+// value, server returns the name of this variable.
 func (s Settings) server(name string, lookup Lookup) (server cli.ToolServer, missing string) {
 	values := map[string]string{}
 	for _, entry := range s.Env {
