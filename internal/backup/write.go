@@ -68,7 +68,7 @@ type writer struct {
 	scratch  string
 	tar      *tar.Writer
 	manifest Manifest
-	has      map[string]bool // names already in the archive
+	has      map[string]bool
 }
 
 func (w *writer) write(ctx context.Context, path string, what Contents) (m Manifest, err error) {
@@ -144,7 +144,8 @@ func (w *writer) writeDirs(ctx context.Context, names []string) error {
 	return nil
 }
 
-// writeFile adds a file. If the file grows in the meantime, the new part is missing.
+// writeFile adds a file. If another process appends to the file meanwhile, the archive does not contain the appended
+// part.
 func (w *writer) writeFile(name string, open func() (*os.File, error)) error {
 	f, err := open()
 	if err != nil {
