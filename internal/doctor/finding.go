@@ -16,7 +16,6 @@ const (
 	Failed  State = "failed"  // prevents ductor from working
 )
 
-// check is the name of a check, or the prefix of the names of similar checks.
 type check string
 
 const (
@@ -34,7 +33,7 @@ const (
 	defaultDir    check = "projects.default_dir"
 	webhooks      check = "webhooks"
 	jobs          check = "jobs"
-	forgetting    check = "forgetting" // data that retention would delete
+	forgetting    check = "forgetting" // old data, and how much of it ductor will delete next
 	agents        check = "agents"
 	agent         check = "agent"
 	tools         check = "tools"
@@ -45,7 +44,6 @@ const (
 	sandbox       check = "sandbox"
 )
 
-// named returns the name of the check for one object.
 func (c check) named(name string) check { return c + " " + check(name) }
 
 // Finding is the result of one check. Programs parse its JSON, so the names of checks must not change between
@@ -54,7 +52,7 @@ type Finding struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	Text  string `json:"text"`
-	Fix   string `json:"fix"` // how to fix the problem; may be empty only for OK
+	Fix   string `json:"fix"` // how to fix the problem; never empty for Warning and Failed
 }
 
 // line formats the finding for users.
