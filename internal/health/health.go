@@ -11,7 +11,7 @@ import (
 
 // Store is the part of the store that Health tests.
 type Store interface {
-	// TryWrite makes a small write, and returns when it is on the disk.
+	// TryWrite makes a small write. It returns once the data is on the disk.
 	TryWrite(ctx context.Context) error
 	// Disk returns the state of the disk, and a context that ends when the state changes.
 	Disk() (orchestrator.DiskState, context.Context)
@@ -27,7 +27,7 @@ type Options struct {
 // Health tracks the state of polling and the store. Safe for concurrent use.
 type Health struct {
 	opts   Options
-	polled chan struct{} // receives a value when Telegram has answered a poll; capacity 1
+	polled chan struct{} // signals that Telegram has answered a poll; capacity 1
 
 	mu    sync.Mutex
 	poll  polling
@@ -51,7 +51,8 @@ type writing struct {
 // New returns a Health for which nothing has been reported yet.
 func New(o Options) *Health { return &Health{opts: o, polled: make(chan struct{}, 1)} }
 
-// Polled records the result of a poll. wait is the pause before the next poll. Polled never blocks.
+// Polled records the result of a poll. The parameter wait is the planned pause before the next poll. Polled never
+// blocks.
 func (h *Health) Polled(err error, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +68,7 @@ func (h *Health) Polled(err error, wait time.Duration) {
 	}
 }
 
-// tryStore makes a test write. If the disk is broken, the write may block, and State then reports that.
+// tryStore makes a test write. If the disk is broken, the write may block; then State reports the store as Stuck.
 func (h *Health) tryStore(ctx context.Context) {
 	h.mu.Lock()
 	h.store.began = h.opts.Now()
@@ -89,7 +90,7 @@ const (
 	OK       Status = "ok"
 	Starting Status = "starting" // not known yet
 	Failing  Status = "failing"  // calls return errors
-	Full     Status = "full"     // the disk is full; only for the store
+	Full     Status = "full"     // the disk is full; only for State.Store
 	Stuck    Status = "stuck"    // a call does not return
 )
 
