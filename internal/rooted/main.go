@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Verb is the first command-line argument with which a program in a container or on another machine calls Main. The
-// arguments of Main follow: an action, a directory, and a path below it. For GetAction, PutAction and RealAction, a
-// number of bytes follows.
+// Verb is the first command-line argument of a program in a container or on another machine that should call Main. The
+// other arguments are passed to Main: an action, a directory, and a path below this directory. GetAction, PutAction and
+// RealAction need one more argument, a number of bytes.
 const Verb = "files"
 
 // The actions of Main:
@@ -46,7 +46,7 @@ func Main(args []string, in io.Reader, out io.Writer) int {
 	if json.NewEncoder(to).Encode(answer) != nil {
 		return 1
 	}
-	_ = to.WriteByte(0) // Flush returns its error
+	_ = to.WriteByte(0) // a write error is also returned by Flush below
 	_, _ = to.Write(content)
 	if to.Flush() != nil || err != nil {
 		return 1

@@ -24,7 +24,7 @@ const (
 	Link      Refusal = "link"      // the path is or contains a symbolic link
 	HardLink  Refusal = "hard-link" // the file has several names, perhaps outside of the directory
 	Special   Refusal = "special"   // a device, a pipe or a socket
-	Directory Refusal = "directory" // a directory instead of a file
+	Directory Refusal = "directory" // a directory, where a file is needed
 	NoFolder  Refusal = "no-folder" // not a directory
 	Empty     Refusal = "empty"
 	TooLarge  Refusal = "too-large"
@@ -66,8 +66,8 @@ type Entry struct {
 	Size int64  `json:"size,omitempty"`
 }
 
-// Read returns the content of the file at the path below in the directory dir. It returns an *Error with TooLarge if
-// the content has more than limit bytes. All errors are *Error.
+// Read returns the content of a file in the directory dir. The parameter below is the file's path, relative to dir. If
+// the content has more than limit bytes, the error has the Refusal TooLarge. All errors are *Error.
 func Read(dir, below string, limit int64) ([]byte, error) {
 	folder, name, err := openParent(dir, below)
 	if err != nil {
@@ -139,8 +139,9 @@ func checkRegular(info fs.FileInfo) error {
 // MostEntries limits how many entries of a directory List reads. If the directory has more, List reads arbitrary ones.
 const MostEntries = 900
 
-// List returns the files and directories at the path below in the directory dir, directories first. It omits symbolic
-// links, special files and hidden names. All errors are *Error.
+// List returns the files and directories in a subdirectory of dir, directories first. The parameter below is the path
+// of the subdirectory, relative to dir. List omits symbolic links, special files and hidden names. All errors are
+// *Error.
 func List(dir, below string) ([]Entry, error) {
 	folder, _, err := openParent(dir, filepath.Join(below, "x"))
 	if err != nil {
@@ -180,8 +181,8 @@ func List(dir, below string) ([]Entry, error) {
 	return all, nil
 }
 
-// Write atomically creates a file at the path below in the directory dir. It returns an *Error with Exists if the file
-// exists. All errors are *Error.
+// Write atomically creates a file in the directory dir. The parameter below is the file's path, relative to dir. If the
+// file exists, the error has the Refusal Exists. All errors are *Error.
 func Write(dir, below string, content []byte) error {
 	folder, name, err := openParent(dir, below)
 	if err != nil {
@@ -206,7 +207,7 @@ func write(folder *os.Root, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Remove(part) // the file still has its final name
+	defer folder.Remove(part) // removes only the temporary name
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
