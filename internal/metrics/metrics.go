@@ -110,7 +110,7 @@ func (o metricWriter) agents(l cli.Living) {
 			k.state = "busy"
 		}
 		sessions[k]++
-		if s.PID == 0 || !seen[s.PID] { // several sessions may share a process, so count its memory only once
+		if s.PID == 0 || !seen[s.PID] { // if sessions share a process, count its memory once
 			memory[k.agent] += s.Memory
 		}
 		seen[s.PID] = true

@@ -26,7 +26,7 @@ type Options struct {
 	Settings
 	Key     string // sent as "Authorization: Bearer KEY"
 	Version string
-	// Hide removes secrets from a text of an agent with the working directory dir.
+	// Hide removes secrets from a text. The parameter dir is the working directory of the agent that wrote the text.
 	Hide func(dir, text string) string
 	Now  func() time.Time
 	Log  *slog.Logger
@@ -74,7 +74,7 @@ func (t *Tracer) put(spans []span) {
 	t.mu.Lock()
 	room := max(mostSpans-len(t.spans), 0)
 	t.dropped += max(len(spans)-room, 0)
-	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // keep the last span, which is the turn's own
+	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // keep the last span: it is that of the turn
 	much := len(t.spans) >= batch
 	t.changed = true
 	t.mu.Unlock()

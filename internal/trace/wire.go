@@ -152,8 +152,8 @@ type metricsRequest struct {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// idOf derives the ID of a trace (16 bytes) or a span (8 bytes) from a name. A process that resumes a turn thus uses
-// the same IDs.
+// idOf returns an ID for a trace (16 bytes) or a span (8 bytes), a hash of a name. After a restart, the same turn thus
+// gets the same ID.
 func idOf(bytes int, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:bytes])
