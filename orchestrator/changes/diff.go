@@ -49,14 +49,14 @@ func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID,
 	})
 }
 
-// beginning returns the record with the older state for a diff.
+// beginning returns the record that contains the older state for DiffSince.
 func (s *Service) beginning(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
 	since orchestrator.DiffSince) (from orchestrator.TurnChanges, err error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, 10_000)
 	if err != nil {
 		return from, err
 	}
-	for _, c := range all { // the newest is first
+	for _, c := range all {
 		if c.Checkpoint || c.Session != session {
 			continue
 		}
