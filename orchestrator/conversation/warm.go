@@ -11,11 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// warmLimit limits how long warm may take to choose an agent.
+// warmLimit limits how long the method warm may take to choose an agent.
 const warmLimit = 15 * time.Second
 
-// afterAbort is the pause between an abort and the start of the next agent process. In this time the chat can show the
-// end of the turn.
+// afterAbort is the pause between an abort and the start of the next agent process. The pause leaves time to show the
+// end of the turn in the chat first.
 const afterAbort = 500 * time.Millisecond
 
 // warm starts the agent process for the next prompt in the background, while the user may still be typing. It ignores
@@ -92,11 +92,11 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	}()
 }
 
-// lateWait limits how long text that comes after the end of a turn waits until the chat shows the turn.
+// lateWait is how long extend waits until the chat shows the turn.
 const lateWait = 10 * time.Second
 
-// extend adds text to the answer of an ended turn and to its card. It returns false if the card has no space for the
-// text.
+// extend adds text to the answer of a turn that has ended, and to its card. It returns false if the card has no space
+// for the text.
 func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text string) bool {
 	ctx, cancel := context.WithTimeout(e.life, lateWait)
 	defer cancel()
