@@ -28,7 +28,8 @@ func (a *attempt) mergeLimits(ev cli.LimitsReported) cli.LimitsReported {
 	return a.withOthers(known)
 }
 
-// withOthers adds other accounts to which the user can switch before the limit is reached.
+// withOthers converts limits to an event. If a limit is almost reached, the event contains other accounts to which the
+// user can switch.
 func (a *attempt) withOthers(known cli.AccountLimits) cli.LimitsReported {
 	ev := cli.LimitsReported{AccountLimits: known}
 	if len(known.Near(a.runner.opts.Now()).Limits) > 0 {
@@ -78,7 +79,7 @@ func (t *Turn) accountActions(f *cli.Failure) (actions []orchestrator.Action) {
 	return actions
 }
 
-// accountOf returns the account with which an agent runs the turn. It is empty for any other agent.
+// accountOf returns the account of the turn, if the given agent is the turn's agent. Otherwise it returns "".
 func (t *Turn) accountOf(agent cli.Agent) cli.Account {
 	if agent != t.turn.Agent {
 		return ""

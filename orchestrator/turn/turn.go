@@ -76,7 +76,8 @@ type Conversation interface {
 	// PrepareAgain builds the request for another attempt by the agent in who. It sets the agent and the model of the
 	// turn, and returns the session to use.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
-	// RequestReady gets the request of an attempt. The Turn sets promptSent to true when the agent gets the prompt.
+	// The Turn calls RequestReady with the request of each attempt. Later it sets promptSent to true when the agent
+	// gets the prompt.
 	RequestReady(t orchestrator.Turn, req cli.Request, promptSent *atomic.Bool)
 	// The Turn calls PromptSent when the agent gets the prompt.
 	PromptSent(ctx context.Context, t orchestrator.Turn)
@@ -94,15 +95,15 @@ type Conversation interface {
 // Choice is the agent, model and effort for a turn.
 type Choice struct {
 	Agent   cli.Agent
-	Account cli.Account // empty if Agent is not the agent that the user chose; then the conversation sets it
+	Account cli.Account // empty if Agent replaces the chosen agent; then the Conversation chooses the account
 	Model   cli.ModelID
 	Effort  cli.Effort
-	// Instead is set if this agent replaces the configured one. It is the failure of the configured agent.
+	// Instead is the failure of the configured agent if Agent replaces it. Otherwise it is nil.
 	Instead *cli.Failure
 }
 
-// Last describes the turn of a session that ended last. Messages is the number of turns that the session had then. If
-// the session has another number now, another process has run turns in it.
+// Last describes the last turn of a session. Messages is the number of turns of the session after that turn. A
+// different number at the start of the next turn means that another process has run turns in the session.
 type Last struct {
 	Session  orchestrator.SessionID
 	Messages int
@@ -132,7 +133,7 @@ type Turn struct {
 
 	start  Start
 	turn   orchestrator.Turn
-	handed cli.HandedOver // history in the prompt; the card does not show it yet
+	handed cli.HandedOver // history in the prompt that the card does not mention yet
 }
 
 // New creates a Turn.
@@ -172,7 +173,7 @@ func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
 		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback,
 		Ending: orchestrator.Ending{Standing: cli.Standing{Fill: result.Fill, Limits: t.Events.Limits().Near(now)}},
-		// The second difference uses the monotonic clock, so it is right even if the wall clock was set back.
+		// now.Sub(Began) uses the monotonic clock, so it is right even if the wall clock was set back.
 		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),
 	}
 	switch {
