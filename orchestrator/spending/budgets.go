@@ -37,7 +37,7 @@ type Budgets struct{ opts Options }
 // New creates Budgets.
 func New(o Options) *Budgets { return &Budgets{o} }
 
-// WarnAt is the used percentage of a budget at which ductor warns users or the owner.
+// WarnAt is how much of a budget, in percent, must be used before ductor warns users or the owner.
 const WarnAt = 80
 
 // Spender identifies the user and the job whose budgets apply to a turn.
@@ -46,7 +46,7 @@ type Spender struct {
 	Job    orchestrator.JobID    // empty means none
 }
 
-// account is one limit for one period of time.
+// account is a limit for the costs in one day or month.
 type account struct {
 	of     Spender // the user or job that is limited; zero for the limit of all costs
 	period string  // a day as 2006-01-02, or a month as 2006-01
@@ -90,7 +90,7 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 	return list
 }
 
-// today returns the current day as SpendingStore.LiftBudgets expects it.
+// today returns the current day in the format of SpendingStore.LiftBudgets.
 func (b *Budgets) today() string { return b.opts.Now().Local().Format(time.DateOnly) }
 
 // Left returns how many US dollars a turn may cost. 0 means no limit. If a budget is used up, it returns a *cli.Failure
@@ -168,7 +168,7 @@ func (b *Budgets) Lift(ctx context.Context, by orchestrator.PersonID) error {
 	return b.opts.Store.LiftBudgets(ctx, b.today(), by, b.opts.Now())
 }
 
-// Count adds the usage of something other than a turn.
+// Count adds tokens and cost that do not belong to a turn.
 func (b *Budgets) Count(ctx context.Context, s orchestrator.Spent) {
 	if s.Usage == (cli.Usage{}) && s.CostUSD == 0 {
 		return

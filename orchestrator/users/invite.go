@@ -13,11 +13,12 @@ import (
 // mostOpen is the maximum number of open invitations.
 const mostOpen = 5
 
-// invitations contains the open invitations. Only one process may create invitations.
+// invitations contains the open invitations. It is not updated from the store, so only one process may create
+// invitations.
 type invitations struct {
 	sync.Mutex
 	all   []orchestrator.Invitation
-	wrong int // number of wrong codes; Invite resets it if it finds no open invitation
+	wrong int // number of wrong codes so far; reset when an invitation is created while no other is open
 }
 
 // Invite creates an invitation for one user and returns its code. The code itself is not stored. Invite may return
@@ -51,8 +52,8 @@ func (d *Directory) expire() {
 	d.open.all = slices.DeleteFunc(d.open.all, func(i orchestrator.Invitation) bool { return !now.Before(i.Expires) })
 }
 
-// Join implements updates.Joins. It does nothing without an open invitation, or if the text does not look like a code.
-// After paircode.MostWrong wrong codes it closes all invitations.
+// Join implements updates.Joins. It does nothing if there is no open invitation, or if the text does not look like a
+// code. After paircode.MostWrong wrong codes, it closes all invitations.
 func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
 	if !paircode.Shaped(code) {
 		return false
