@@ -56,7 +56,6 @@ func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside 
 	return m, aside, nil
 }
 
-// extractDrafts extracts the archive into draftsDir and verifies all files.
 func extractDrafts(ctx context.Context, root *os.Root, archive string, to Target) (m Manifest, err error) {
 	if err := errors.Join(root.RemoveAll(draftsDir), root.Mkdir(draftsDir, 0o700)); err != nil {
 		return m, err

@@ -39,7 +39,6 @@ func (d *doctor) checkHostAgents(ctx context.Context, cfg config.Config, with fu
 	d.checkAccounts(ctx, cfg)
 }
 
-// checkAccounts checks the additional accounts of the agents on this machine.
 func (d *doctor) checkAccounts(ctx context.Context, cfg config.Config) {
 	if !slices.ContainsFunc(cfg.Agents.Names(), func(name string) bool { return len(cfg.Agents.Accounts(name)) > 0 }) {
 		return
@@ -96,7 +95,6 @@ func (d *doctor) checkModels(ctx context.Context, cfg config.Config, providers [
 	}
 }
 
-// remedy returns what the user can do if an agent cannot be used.
 func remedy(auth cli.Auth) string {
 	switch {
 	case auth.Problem != nil:

@@ -80,7 +80,6 @@ func Unreadable(path string, err error) Findings {
 	return d.found
 }
 
-// doctor runs the checks and collects their findings.
 type doctor struct {
 	scrub     *tgapi.Scrubber
 	found     Findings

@@ -55,7 +55,6 @@ type Finding struct {
 	Fix   string `json:"fix"` // how to fix the problem; never empty for Warning and Failed
 }
 
-// line formats the finding for users.
 func (f Finding) line() string {
 	mark := map[State]string{OK: "ok  ", Warning: "warn", Failed: "FAIL"}[f.State]
 	line := mark + " " + f.Name

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// part is the JSON for one part of ductor.
 type part struct {
 	Status Status `json:"status"`
 	Last   string `json:"last,omitempty"` // end of the last successful poll, or of the last test write

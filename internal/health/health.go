@@ -34,14 +34,12 @@ type Health struct {
 	store writing
 }
 
-// polling is the state of polling Telegram for updates.
 type polling struct {
 	answered time.Time // time of Telegram's last answer; zero before the first
 	failed   bool      // whether the last poll failed
 	due      time.Time // deadline for the end of the next poll; zero before the first
 }
 
-// writing is the state of the test writes.
 type writing struct {
 	began time.Time // start of the current write; zero for none
 	ended time.Time // end of the last write; zero before the first

@@ -166,7 +166,6 @@ func readKeyFile(root *os.Root, name string, from Place) (string, error) {
 	return readKey(f)
 }
 
-// readKey reads a key from r and removes white space around it.
 func readKey(r io.Reader) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxKey+1))
 	if err != nil {

@@ -40,14 +40,12 @@ func Handler(s Sources) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: scrapeTimeout, MaxRequestsInFlight: 4})
 }
 
-// collector is a prometheus.Collector that calls Sources.
 type collector struct{ Sources }
 
 // Describe implements prometheus.Collector. It describes no metrics, because the labels of some are not known in
 // advance.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
-// metricWriter receives the metrics of one scrape.
 type metricWriter chan<- prometheus.Metric
 
 // gauge writes the current value of something. labels are pairs of a key and a value.

@@ -90,7 +90,6 @@ func runAction(args []string, in io.Reader) (a Answer, content []byte, err error
 	return a, nil, fmt.Errorf("there is no action %q", args[0])
 }
 
-// readExactly reads exactly size bytes.
 func readExactly(in io.Reader, size int64) ([]byte, error) {
 	taken, err := io.ReadAll(io.LimitReader(in, size))
 	if err == nil && int64(len(taken)) != size {

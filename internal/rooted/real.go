@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// maxLinks limits how many symbolic links RealPath follows.
 const maxLinks = 40
 
 // RealPath resolves the symbolic links in an absolute path, as far as the path exists. It also follows a link whose

@@ -43,7 +43,6 @@ func (e *Error) Error() string {
 	return strings.TrimSpace(string(e.Refusal) + " " + e.Detail)
 }
 
-// toError converts any error to an *Error.
 func toError(err error) *Error {
 	var own *Error
 	switch {
@@ -123,7 +122,6 @@ func read(folder *os.Root, name string, limit int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// checkRegular returns an error unless info describes a regular file.
 func checkRegular(info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():

@@ -20,7 +20,6 @@ const (
 	maxSubdirs = 64
 )
 
-// fileNames returns the names of files in which projects store secrets.
 func fileNames() []string {
 	return []string{".env", ".env.local", ".env.development", ".env.development.local", ".env.production",
 		".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".envrc"}

@@ -163,7 +163,6 @@ func (s *Set) String(text string) string {
 	return b.String()
 }
 
-// searchAfter returns the index of the first word in sorted that is greater than text.
 func (s *Set) searchAfter(text string) int {
 	from, to := s.firstAt[text[0]], s.firstAt[int(text[0])+1]
 	return from + sort.Search(to-from, func(i int) bool { return s.sorted[from+i] > text })

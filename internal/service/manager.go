@@ -50,7 +50,6 @@ func (m Manager) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkRunning returns ErrNoSystemd if systemd does not run in this scope.
 func (m Manager) checkRunning(ctx context.Context) error {
 	if _, err := exec.LookPath("systemctl"); err != nil {
 		return fmt.Errorf("%w; start ductor run in another way", ErrNoSystemd)
@@ -66,7 +65,6 @@ func (m Manager) checkRunning(ctx context.Context) error {
 	return nil
 }
 
-// noSystemdError returns ErrNoSystemd with advice on how to get a systemd.
 func (m Manager) noSystemdError() error {
 	if info, err := os.Stat("/run/systemd/system"); m.Scope == User && err == nil && info.IsDir() {
 		return fmt.Errorf("%w for this user: log in to the machine as that user itself (su and sudo are no log-in), or use ductor service install --system", ErrNoSystemd)

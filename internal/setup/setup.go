@@ -153,7 +153,6 @@ func (s *setup) pair(ctx context.Context) (Paired, error) {
 	}
 }
 
-// askProject asks for the agents' working directory.
 func (s *setup) askProject(ctx context.Context) error {
 	had := s.cfg.Projects
 	dir, err := s.givenOrAsk(ctx, s.given.Project, "The directory that agents work in", had.DefaultDir)
@@ -183,7 +182,6 @@ func (s *setup) askProject(ctx context.Context) error {
 	return nil
 }
 
-// makeDir creates the agents' working directory.
 func (s *setup) makeDir() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory that agents work in: %w", err)

@@ -73,7 +73,6 @@ func (p *part) start() (err error) {
 	return err
 }
 
-// ended prints the output of a part, and returns its exit code.
 func (p *part) ended(status syscall.WaitStatus) int {
 	if p.out != nil {
 		size, err := p.out.Seek(0, io.SeekEnd)

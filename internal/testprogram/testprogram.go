@@ -16,7 +16,6 @@ import (
 	"ductor/internal/proctree"
 )
 
-// longVar is the environment variable that scripts/test --long sets.
 const longVar = "DUCTOR_TEST_LONG"
 
 // Long reports whether to run the long tests, which take more than an hour in total. Only scripts/test --long runs

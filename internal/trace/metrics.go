@@ -67,7 +67,6 @@ func (t *Tracer) measure(common attributes, agent string, r cli.Result, took tim
 	t.observeLocked(turns, ended, 1)
 }
 
-// described returns all metrics, without values.
 func described() []metric {
 	return []metric{
 		{Name: tokenUsage, Description: "Tokens of a turn", Unit: "{token}", Histogram: &series{Temporality: 2}},
@@ -142,7 +141,6 @@ func (t *Tracer) observeLocked(name string, a attributes, v float64) {
 	c.buckets[at]++
 }
 
-// metricsLocked returns the metrics with their current values.
 func (t *Tracer) metricsLocked(now time.Time) (all []metric) {
 	for _, m := range described() {
 		for _, c := range t.series {

@@ -134,7 +134,6 @@ func (t *Tracer) flush(ctx context.Context) {
 	}
 }
 
-// send posts a message to the collector.
 func (t *Tracer) send(ctx context.Context, path string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {

@@ -23,7 +23,6 @@ func (t *Tracer) Begin(agent cli.Agent, req cli.Request) orchestrator.TurnTrace 
 	return &turn{tracer: t, agent: agent, req: req, began: t.opts.Now(), open: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// mostTools limits the tool spans of one turn.
 const mostTools = 1000
 
 // Observe implements orchestrator.TurnTrace.
@@ -128,7 +127,6 @@ func (r *turn) End(result cli.Result) {
 	r.tracer.measure(r.common(model), string(r.agent), result, ended.Sub(r.began))
 }
 
-// common returns the attributes that the span of a turn and its metrics share.
 func (r *turn) common(model cli.ModelID) (a attributes) {
 	a.text("gen_ai.operation.name", "invoke_agent")
 	a.text("gen_ai.provider.name", provider(r.agent))

@@ -34,7 +34,6 @@ func (a *attributes) text(key, s string) {
 	}
 }
 
-// get returns the text of an attribute, or "" if it is missing.
 func (a attributes) get(key string) string {
 	for _, one := range a {
 		if one.Key == key && one.Value.String != nil {

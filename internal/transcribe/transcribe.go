@@ -127,7 +127,6 @@ func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, erro
 	return said.kept, nil
 }
 
-// withoutPath removes the path of a program or file from an error.
 func withoutPath(err error) error {
 	var of *exec.Error
 	if errors.As(err, &of) {
@@ -140,7 +139,6 @@ func withoutPath(err error) error {
 	return err
 }
 
-// lastLine returns the last line of a program's standard error.
 func lastLine(b []byte) string {
 	lines := strings.Split(strings.TrimSpace(printable(string(b))), "\n")
 	return lines[len(lines)-1]
@@ -166,7 +164,6 @@ func (l *limitedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// callEndpoint sends the file to the endpoint.
 func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, error) {
 	audio, err := os.Open(file)
 	if err != nil {
@@ -242,7 +239,6 @@ func clean(said []byte) (string, error) {
 	return text, nil
 }
 
-// printable removes unprintable characters except line breaks.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) {

@@ -28,7 +28,6 @@ func (r *Requests) rearm() {
 	}
 }
 
-// open returns the open approvals of the turn.
 func (r *Requests) open() []orchestrator.Approval {
 	all, err := r.s.opts.Store.OpenApprovals(r.recordContext())
 	if err != nil {

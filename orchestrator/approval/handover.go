@@ -9,7 +9,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// acceptWait limits how long an agent may take to accept a decision.
 const acceptWait = 10 * time.Second
 
 // deliver passes a decision to the agent. An approval may stand for several identical requests; each of them gets the

@@ -14,7 +14,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// inspectWait limits how long ductor inspects files in an agent's environment.
 const inspectWait = 20 * time.Second
 
 // pathBytes limits the length of a path in a request. A longer text is not a path.
@@ -37,7 +36,6 @@ func (machine) RealPaths(_ context.Context, paths []string) ([]string, error) {
 	return rooted.RealPaths(paths), nil
 }
 
-// files gives access to the files in the turn's environment.
 func (r *Requests) files() (Files, error) {
 	if in := r.turn.Turn.Sandbox; in != "" {
 		return r.s.opts.Files(in)
@@ -122,7 +120,6 @@ func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	return now.Request.Missing != asked.Request.Missing || !slices.Equal(now.Links, asked.Links)
 }
 
-// onlyAdds reports whether a diff only adds lines.
 func onlyAdds(diff string) bool {
 	for line := range strings.Lines(diff) {
 		if !strings.ContainsAny(line[:1], `@+\`) {

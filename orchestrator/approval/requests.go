@@ -282,7 +282,6 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 	return now
 }
 
-// record stores a request and returns its approval.
 func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	approval, ofOwn := r.compose(ev)
 	var rule string
@@ -348,7 +347,6 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	return approval, ofOwn
 }
 
-// hiddenPart is part of a sentence about a request from which ductor has removed secrets.
 const hiddenPart = "it without a text that ductor takes for a secret"
 
 // hide removes secrets from an approval before it is stored and shown. If the text of a rule contains a secret, hide

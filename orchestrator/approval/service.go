@@ -203,7 +203,6 @@ func (s *Service) approvers(p orchestrator.Prompt) []orchestrator.PersonID {
 	return []orchestrator.PersonID{p.Person}
 }
 
-// random returns n random bytes as text.
 func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails

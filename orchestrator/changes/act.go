@@ -82,7 +82,6 @@ func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
 
-// plan lists the repositories and the files to restore.
 type plan []planned
 
 type planned struct {

@@ -93,7 +93,6 @@ func inRepository(dir string) bool {
 	}
 }
 
-// mostRepos limits how many nested repositories a snapshot includes.
 const mostRepos = 20
 
 // treesOf returns the Git trees of the repository that contains a directory, and of the repositories nested in it.

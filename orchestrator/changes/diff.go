@@ -89,7 +89,6 @@ func (s *Service) sinceCommit(ctx context.Context, at git.Place, path string) (s
 	})
 }
 
-// diff joins the diffs of several repositories and removes secrets.
 func (s *Service) diff(ctx context.Context, c orchestrator.TurnChanges, path string,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (from, to string, err error)) (string, error) {
 	var all strings.Builder

@@ -37,7 +37,6 @@ type watch struct {
 	shared *orchestrator.ConversationID
 }
 
-// before is the snapshot of the files before a turn.
 type before struct {
 	stop  context.CancelFunc
 	ready chan struct{} // closed when the snapshot is complete or has failed
@@ -46,7 +45,6 @@ type before struct {
 	why   orchestrator.NoUndo // why a user cannot undo the turn; empty if undo is possible
 }
 
-// isReady reports whether the snapshot is complete or has failed.
 func (b *before) isReady() bool {
 	select {
 	case <-b.ready:

@@ -28,7 +28,6 @@ func newWrites() writes {
 	}
 }
 
-// possible reports whether the turn may have written something.
 func (w *writes) possible() bool {
 	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
 }

@@ -87,7 +87,6 @@ func pauseAfter(further int) time.Duration {
 	return pause
 }
 
-// verdict selects how the end of a turn changes the state of the agent.
 type verdict int
 
 const (

@@ -143,7 +143,6 @@ type asking struct {
 	steps   steps.Recorder
 }
 
-// record records an event of the agent, without secrets.
 func (r *asking) record(ev cli.Event) {
 	if ended, is := ev.(cli.ToolEnded); is { // remove terminal color codes first, because they could split a secret
 		ended.Output, ended.Err = cli.WithoutCodes(ended.Output), cli.WithoutCodes(ended.Err)

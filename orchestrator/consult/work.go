@@ -66,7 +66,6 @@ func lent(w orchestrator.Work) cli.Request {
 	return at
 }
 
-// work runs the agent once, without a retry.
 func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result,
 	error) {
 	at.Turn = cli.TurnID(e.opts.Side.NewID())

@@ -12,7 +12,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// accountsWait limits how long ductor checks whether the accounts of an agent are logged in.
 const accountsWait = 2 * time.Second
 
 // Accounts implements menu.Service.
@@ -59,7 +58,6 @@ func (e *Engine) setAccount(ctx context.Context, id orchestrator.ConversationID,
 	})
 }
 
-// hasAccount reports whether the configuration contains an account of an agent.
 func (e *Engine) hasAccount(ctx context.Context, agent cli.Agent, account cli.Account) bool {
 	return account == "" || contains(e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", agent), account)
 }

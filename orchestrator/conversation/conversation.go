@@ -91,7 +91,6 @@ func (c *conversation) do(f func()) {
 	})
 }
 
-// startNext starts the first turn of the queue if no turn is running.
 func (c *conversation) startNext() {
 	if c.running.Load() != nil || len(c.queue) == 0 || c.start.later || c.aborts.Load() > 0 || !c.e.open() {
 		return
@@ -141,7 +140,6 @@ func (c *conversation) RequestReady(t orchestrator.Turn, req cli.Request, prompt
 	})
 }
 
-// ahead returns the number of turns that run before a new turn.
 func (c *conversation) ahead() int {
 	n := len(c.queue)
 	if c.running.Load() != nil {

@@ -245,7 +245,6 @@ func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error
 	}
 }
 
-// longestPause is the longest pause between two tries.
 const longestPause = 5 * time.Minute
 
 // ending returns a function that stores the end of a turn. The function may be called several times.
@@ -279,7 +278,6 @@ func (e *Engine) diskState() (orchestrator.DiskState, <-chan struct{}) {
 	return state, changed.Done()
 }
 
-// diskFull returns an error if the disk is full.
 func (e *Engine) diskFull() error {
 	if state, _ := e.diskState(); state == orchestrator.DiskFull {
 		return orchestrator.ErrDiskFull

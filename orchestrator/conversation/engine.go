@@ -132,7 +132,6 @@ func (s Sessions) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// turns returns the current TurnOptions.
 func (e *Engine) turns() TurnOptions {
 	p := e.opts.TurnOptions
 	if e.opts.Live != nil {
@@ -147,7 +146,6 @@ func (e *Engine) turns() TurnOptions {
 	return p
 }
 
-// turnSettings returns the settings for a turn that starts now.
 func (e *Engine) turnSettings() turn.Settings {
 	now := e.turns()
 	return turn.Settings{Agents: now.Agents, HandoffTokens: now.HandoffTokens, Recovery: now.Recovery}

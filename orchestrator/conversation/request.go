@@ -77,7 +77,6 @@ func (e *Engine) attemptRequest(
 	return req, err
 }
 
-// prepareLeft is prepare for a turn that began before a restart of ductor.
 func (r *runningTurn) prepareLeft(conv orchestrator.Conversation) (p preparation, err error) {
 	if r.session, err = r.e.opts.Store.Session(r.record, r.turn.Session); err != nil {
 		return preparation{}, fmt.Errorf("load session: %w", err)

@@ -73,7 +73,6 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// canContinue reports whether the turn can start or, after a restart, continue.
 func (w waiting) canContinue() bool {
 	return w.turn.State == orchestrator.TurnQueued || w.remains == cli.RemainsRun
 }

@@ -304,7 +304,6 @@ func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.Too
 	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
 }
 
-// boundsOf returns the Bounds of a conversation's turns in a directory.
 func (e *Engine) boundsOf(conv orchestrator.Conversation, dir string) orchestrator.Bounds {
 	role, _ := e.role(e.roleOf(conv))
 	return role.Bounds.With(e.projectOf(dir).Bounds)

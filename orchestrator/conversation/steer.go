@@ -12,7 +12,6 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// steerWait limits how long an agent may take to accept a message.
 const steerWait = 15 * time.Second
 
 // Steer implements bot.Desk. It adds the prompt of a waiting turn to the running turn.
@@ -96,7 +95,6 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	return h, nil
 }
 
-// steered records that the agent has got the prompt of the waiting turn.
 func (e *Engine) steered(ctx context.Context, h handover) error {
 	err := e.opts.Store.MarkDelivered(ctx, h.waiting.turn.ID)
 	e.unqueued(h.waiting)

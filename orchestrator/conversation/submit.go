@@ -128,7 +128,6 @@ func (c *conversation) append(ctx context.Context, t *orchestrator.Turn,
 	return receipt, err
 }
 
-// full reports whether the queue is full.
 func (c *conversation) full() bool { return len(c.queue) >= c.e.turns().QueueMax }
 
 // store completes a new turn and stores it as queued.

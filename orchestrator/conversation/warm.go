@@ -22,7 +22,6 @@ const afterAbort = 500 * time.Millisecond
 // errors, because the turn will report them.
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
 
-// warmLater calls warm after a pause.
 func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, pause time.Duration) {
 	if !e.open() {
 		return
@@ -120,7 +119,6 @@ func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text st
 	return err == nil && t.Outcome.Short == ""
 }
 
-// withoutSecrets removes the secrets of a conversation's project from a text.
 func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) string {
 	var dir string
 	conv, err := e.opts.Store.Conversation(e.life, id)

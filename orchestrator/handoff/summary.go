@@ -77,7 +77,6 @@ func newest(turns []orchestrator.Turn, budget int) (n int) {
 	return n
 }
 
-// summarize asks the model to add more turns to the former summary.
 func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former string, turns []orchestrator.Turn,
 	budget int) (string, error) {
 	var b strings.Builder

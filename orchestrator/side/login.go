@@ -198,7 +198,6 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orc
 	return nil
 }
 
-// try checks the token that an agent currently uses, with a short prompt.
 func (d *LoginDesk) try(at cli.Request, agent cli.Agent, person orchestrator.PersonID) error {
 	_, err := d.o.Client.Ask(d.o.Life, at, Question{
 		Model: orchestrator.ModelChoice{Agent: agent}, Prompt: "OK?", Wait: tokenWait, Person: person,

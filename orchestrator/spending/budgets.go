@@ -66,7 +66,6 @@ func (a account) scope() orchestrator.BudgetScope {
 	return "all"
 }
 
-// accounts returns all limits that apply to the turns of a spender.
 func (b *Budgets) accounts(who Spender) (list []account) {
 	now := b.opts.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -90,7 +89,6 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 	return list
 }
 
-// today returns the current day in the format of SpendingStore.LiftBudgets.
 func (b *Budgets) today() string { return b.opts.Now().Local().Format(time.DateOnly) }
 
 // Left returns how many US dollars a turn may cost. 0 means no limit. If a budget is used up, it returns a *cli.Failure
@@ -119,7 +117,6 @@ func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left f
 	return left, nil
 }
 
-// describe formats the name of a budget and how much of it is used.
 func describe(p lang.Printer, a account, spent float64) string {
 	cost, limit := p.Cost(spent), p.Cost(a.limit)
 	switch {

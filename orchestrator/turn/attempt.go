@@ -175,7 +175,6 @@ func (a *attempt) ask() cli.Result {
 	return a.runAgent(gateway.Run, a.event)
 }
 
-// gatewayRun is one of the methods Run and Resume of orchestrator.Gateway.
 type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result
 
 func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {

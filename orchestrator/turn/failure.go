@@ -80,7 +80,6 @@ func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []c
 	return Choice{Agent: other, Model: own.Model, Effort: own.Effort}, true
 }
 
-// accounts returns the accounts of the turn's agent and of the agents that could replace it.
 func (r *Runner) accounts(ctx context.Context, t orchestrator.Turn) cli.Accounts {
 	conv, err := r.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
@@ -124,7 +123,6 @@ func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	return orchestrator.AutomaticNothing
 }
 
-// pauseStep is how often a card updates the time that remains until a retry.
 const pauseStep = 5 * time.Second
 
 // pause waits before a retry. Meanwhile the card shows the remaining time. If the user stops the retries or aborts the

@@ -8,7 +8,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// loadLimits passes the stored limits of the agent's account to the Fanout.
 func (a *attempt) loadLimits() {
 	all, err := a.runner.opts.Store.PlanLimits(a.record)
 	if err != nil {
@@ -63,7 +62,6 @@ func (t *Turn) otherAccounts(ctx context.Context) (others []cli.Account) {
 	return others
 }
 
-// loginWait limits how long ductor checks whether other accounts are logged in.
 const loginWait = 5 * time.Second
 
 // accountActions returns one action for each other account with which the prompt could run after a limit was reached.

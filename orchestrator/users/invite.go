@@ -10,7 +10,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostOpen is the maximum number of open invitations.
 const mostOpen = 5
 
 // invitations contains the open invitations. It is not updated from the store, so only one process may create
