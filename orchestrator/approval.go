@@ -42,13 +42,13 @@ type ApprovalRequest struct {
 	Session      SessionID
 	Conversation ConversationID
 	Agent        cli.Agent
-	AgentIDs     []cli.ApprovalID // the agent's own IDs for the request, in order of arrival
+	AgentIDs     []cli.ApprovalID // the agent's own IDs of the identical requests, in order of arrival
 	Dir          string           // the working directory of the turn
 	Sandbox      cli.Sandbox      // the sandbox in which the turn runs; empty means this host
 	Asked        time.Time
 
 	Request   *cli.ApprovalAsked
-	Links     []Link // paths of Request that are symbolic links or lie below one, in the agent's environment
+	Links     []Link // paths of Request that lead through a symbolic link in the agent's environment
 	Questions []cli.Question
 }
 
@@ -78,7 +78,7 @@ type Decision struct {
 	State  ApprovalState
 	By     PersonID // the user who decided; 0 if no user did, for example if a rule decided
 	Ruled  string   // the rule that decided, or that the decision created; may be empty
-	Reason string   // one sentence; may be empty
+	Reason string   // one sentence for the agent or the user; may be empty
 	// Answers contains one list for each question: the labels that the user chose, or the user's own text. If a
 	// question has Secret set, the store does not contain the answers.
 	Answers [][]string
@@ -162,7 +162,7 @@ type Verdict struct {
 	Choice  Choice
 	Reason  string
 	Answers [][]string
-	Files   []Attachment // files that the user attached; Reason or Answers mention them
+	Files   []Attachment // files that the user attached; Reason or Answers contain their names
 }
 
 // ApprovalScreen shows approvals to users. Package bot implements it.

@@ -38,7 +38,7 @@ const AuditElsewhere = "elsewhere"
 
 // AuditEntry is one event in the audit log. Fields that do not apply are empty.
 type AuditEntry struct {
-	ID           int64 // ascends in the order of events
+	ID           int64 // later events have higher IDs
 	At           time.Time
 	What         AuditKind
 	Conversation ConversationID
@@ -50,7 +50,7 @@ type AuditEntry struct {
 	// Title is one line that describes the event. It contains the command, the path, the first question, the mode, the
 	// directory or the job.
 	Title  string
-	Choice Choice // the user's choice
+	Choice Choice
 	By     PersonID
 	// Rule is the rule that decided the request, or that a user created or revoked. For AuditAccepted and AuditRan it
 	// is the permission mode instead.

@@ -99,7 +99,7 @@ var (
 	ErrNoChanges   = errors.New("these changes are not stored")
 	ErrUndone      = errors.New("these changes are already undone")
 	ErrNotUndone   = errors.New("these changes are not undone")
-	ErrTurnRuns    = errors.New("a turn changes these files now") // matches a TurnWrites
+	ErrTurnRuns    = errors.New("a turn changes these files now") // returned as a *TurnWrites
 	ErrCommitted   = errors.New("these changes are already committed")
 	ErrNoIdentity  = errors.New("Git does not know the name of its user")
 	ErrMerging     = errors.New("a merge or a rebase is under way")

@@ -38,7 +38,7 @@ type ConsultQuestion struct {
 // only their names.
 type ContextFiles struct {
 	Files    []Attachment
-	Contents string // text to put before the question; it ends in an empty line; empty without files
+	Contents string // text to put before the question; empty if there are no files
 }
 
 // ConsultAnswer is a model's answer.
@@ -85,7 +85,7 @@ const (
 
 // GroupStep is the answer of one model to a GroupQuestion, or the error of that model.
 type GroupStep struct {
-	Round  int // from 1
+	Round  int // number of the round, from 1
 	Model  ModelChoice
 	Answer ConsultAnswer
 	Err    error
@@ -102,7 +102,7 @@ type Estimate struct {
 	Questions int
 	Tokens    int64
 	CostUSD   float64
-	Unpriced  int // questions to models without a known price
+	Unpriced  int // number of questions to models without a known price
 }
 
 // Consults asks models questions outside of the turns of conversations. Package orchestrator/consult implements it.

@@ -140,7 +140,7 @@ type NotifyMode string
 // NotifyMode values.
 const (
 	NotifyAlways NotifyMode = "always"
-	NotifyLong   NotifyMode = "long" // only turns that took long
+	NotifyLong   NotifyMode = "long" // only turns that took longer than LongTurn
 	NotifyNever  NotifyMode = "never"
 )
 

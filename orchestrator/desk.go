@@ -111,7 +111,7 @@ type Status struct {
 type Load struct {
 	Queued, Running  int // number of turns
 	Approvals        int // open approvals and questions to users
-	Jobs, JobsPaused int // including the jobs of webhooks
+	Jobs, JobsPaused int // number of jobs, including those of webhooks
 	JobRuns          int // runs of jobs that have not ended
 }
 
@@ -186,7 +186,7 @@ type AccountChoice struct {
 	Agent   cli.Agent
 	Account cli.Account         // the current choice
 	All     []cli.MenuEntry     // all accounts, the default one first
-	Limits  []cli.AccountLimits // of all agents
+	Limits  []cli.AccountLimits // limits of all agents
 }
 
 // AgentDefaults are settings of an agent. The choices of a conversation or of its role take precedence.

@@ -18,7 +18,7 @@ type JobKind string
 
 // JobKind values. The store contains these strings, so they must not change.
 const (
-	JobScheduled JobKind = "schedule" // the job's schedule
+	JobScheduled JobKind = "schedule" // the schedule in Job.Schedule
 	// JobHeartbeat is a schedule of the configured heartbeat prompt. Such a job never runs while a turn uses its
 	// session.
 	JobHeartbeat JobKind = "pulse"
@@ -35,7 +35,7 @@ func ConfiguredJob(kind JobKind, name string) JobID {
 
 // Values of Job.Session.
 const (
-	OwnSession    = "own"    // the job's own session, which continues from run to run
+	OwnSession    = "own"    // a session of the job itself, which continues from run to run
 	SharedSession = "shared" // the current session of the conversation
 )
 
@@ -44,7 +44,7 @@ const (
 const (
 	MissedSkip = "skip" // skips all missed runs
 	MissedOnce = "once" // runs once instead of all missed runs
-	MissedAll  = "all"  // makes up for each missed run, one after the other
+	MissedAll  = "all"  // runs once for each missed run, one after the other
 )
 
 // Values of Job.Overlap. They select what happens to a run that is due while another run of the same job is still
@@ -135,7 +135,7 @@ type JobTurn struct {
 	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0 means the agent's default
 	Rights  Rights        `toml:",inline"`                             // of the kind RightsOfJob or RightsOfPress
 	Retries int           `toml:"retries" check:"0..10"`               // how often ductor retries a failed run
-	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry, later doubled
+	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry; it doubles with each retry
 	OKWord  string        // the chat does not show an answer that consists of this word only
 }
 
@@ -191,7 +191,7 @@ type JobCause string
 // JobCause values.
 const (
 	CauseSchedule JobCause = "schedule"
-	CauseMissed   JobCause = "missed" // runs were due while ductor was not running; this run replaces them
+	CauseMissed   JobCause = "missed" // ductor was not running when runs were due; this run replaces them
 	CauseManual   JobCause = "hand"   // a user pressed the button Run now
 	CauseHook     JobCause = "hook"
 )
@@ -202,7 +202,7 @@ type JobRunState string
 
 // JobRunState values.
 const (
-	RunWaiting JobRunState = "waiting" // the run is stored, but its turn is not submitted
+	RunWaiting JobRunState = "waiting" // the store contains the run, but ductor has not submitted its turn
 	RunAsked   JobRunState = "asked"   // ductor has submitted the turn
 	RunDone    JobRunState = "done"
 	RunFailed  JobRunState = "failed"
@@ -220,11 +220,11 @@ type JobRun struct {
 	Cause     JobCause
 	Due       time.Time
 	StandsFor int    // number of due times that this run makes up for; 1 unless ductor was not running
-	Prompt    string // the prompt; it does not change once the run is stored
+	Prompt    string // does not change once the run is stored
 	Attempt   int    // number of the attempt, from 1
 	NotBefore time.Time
 	State     JobRunState
-	Asked     time.Time // when the turn was submitted; zero before
+	Asked     time.Time // when ductor submitted the turn; zero before
 	Ended     time.Time // zero while the run is open
 	Result    JobRunResult
 }
@@ -234,7 +234,7 @@ type JobRunResult struct {
 	Text     string  // the answer as the chat shows it
 	Reason   string  // a sentence that explains why the run failed or was skipped
 	Changed  bool    // the answer differs from the previous one
-	Notified bool    // the chat shows the result, or has no need to show it
+	Notified bool    // the chat shows the result, or need not show it
 	CostUSD  float64 // cost of all attempts
 }
 

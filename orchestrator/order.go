@@ -19,8 +19,8 @@ var (
 
 // Order requests a turn that no chat message started, for example for a schedule or an external program.
 type Order struct {
-	Turn   cli.TurnID // chosen by the caller; an order that is submitted twice runs once
-	Prompt Prompt     // Message and Updates are empty
+	Turn   cli.TurnID // ID of the turn; a second order with the same ID does nothing
+	Prompt Prompt     // without Message and Updates, which only prompts in a chat have
 	Wants  Wants
 }
 

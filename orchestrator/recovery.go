@@ -44,7 +44,7 @@ type Recovery struct {
 	Offer []Action        `json:"offers,omitempty"` // offered actions, in the order of the buttons
 	At    time.Time       `json:"-"`                // when ActionLater runs the prompt
 	Other cli.Agent       `json:"other,omitempty"`  // the agent for ActionHandOff
-	Who   LogInID         `json:"who,omitempty"`    // the log-in for ActionLogIn
+	Who   LogInID         `json:"who,omitempty"`    // the account to which ActionLogIn logs in
 	Raw   string          `json:"raw,omitempty"`    // the agent's output, shortened, if ductor could not parse it
 }
 
@@ -62,7 +62,7 @@ const (
 	// pause.
 	AutomaticRetries    Automatic = "retries"
 	AutomaticSubstitute Automatic = "substitute" // runs the turn with another agent, which the configuration names
-	AutomaticConfigured Automatic = "configured" // reacts as LimitPolicy selects
+	AutomaticConfigured Automatic = "configured" // depends on the configured LimitPolicy
 )
 
 // LimitPolicy selects how ductor handles a prompt if the agent has reached a usage limit.

@@ -13,10 +13,10 @@ type RightsOf string
 
 // RightsOf values. Only RightsOfChat and RightsOfPress use the permission mode and the rules of the chat.
 const (
-	RightsOfChat RightsOf = "" // from the permission mode and rules of the conversation
+	RightsOfChat RightsOf = "" // the permission mode and the rules of the conversation apply
 	// RightsOfMember is for a group member who is not a user of ductor. The mode is at most ask, and no rules apply.
 	RightsOfMember RightsOf = "member"
-	RightsOfJob    RightsOf = "job" // only from the configuration of the job; no user can be asked for more
+	RightsOfJob    RightsOf = "job" // only the permissions in the configuration of the job; no user can be asked for more
 	// RightsOfPress is for a turn that a user scheduled by pressing a button. The mode and rules of the conversation
 	// apply, but the mode is at most Rights.Mode.
 	RightsOfPress RightsOf = "press"

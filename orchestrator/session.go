@@ -37,9 +37,9 @@ type Session struct {
 // AgentSession is the record of an agent session: the session in which an agent itself stores its messages. It belongs
 // to a session of ductor. It also records which entries of ductor's session the agent has seen.
 type AgentSession struct {
-	ID   cli.AgentSessionID // ID of the agent's own session
-	Told cli.TurnID         // last entry that this agent ran and whose prompt it accepted; empty for none
-	UpTo int64              // number of the last entry in the prompts that the agent accepted
+	ID   cli.AgentSessionID
+	Told cli.TurnID // last entry that this agent ran and whose prompt it accepted; empty for none
+	UpTo int64      // number of the last entry in the prompts that the agent accepted
 	// Offered is the number of the last entry in a prompt that was sent, but that the agent has not accepted yet.
 	Offered int64
 	// Terminal is true if a user began the agent session in a terminal. The other agents have not seen what happened

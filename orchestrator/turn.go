@@ -18,7 +18,7 @@ const (
 	TurnRunning     TurnState = "running"
 	TurnDone        TurnState = "done"        // the agent ended the turn without an error
 	TurnFailed      TurnState = "failed"      // the agent ended the turn with an error
-	TurnAborted     TurnState = "aborted"     // a user aborted it
+	TurnAborted     TurnState = "aborted"     // a user aborted the turn
 	TurnCancelled   TurnState = "cancelled"   // a user removed the turn from the queue
 	TurnSteered     TurnState = "steered"     // ductor added the prompt to the running turn Entry.Into
 	TurnInterrupted TurnState = "interrupted" // ductor crashed while the turn ran; only a user can run the prompt again
@@ -97,7 +97,7 @@ type Turn struct {
 	Session SessionID  // empty until the turn starts, if the conversation had no session yet
 	Again   cli.TurnID // an earlier turn whose prompt this turn repeats; empty for none
 	Prompt  Prompt
-	Wants   Wants // settings of an Order, which replace the conversation's
+	Wants   Wants // settings of an Order; they replace those of the conversation
 	State   TurnState
 	Agent   cli.Agent
 	Model   cli.ModelID

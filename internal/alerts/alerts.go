@@ -40,7 +40,7 @@ type Options struct {
 	Checks []Check
 	// Compose creates a notice to the owner. If logIn is not empty, the notice has a button for that log-in.
 	Compose func(text string, logIn orchestrator.LogInID) *orchestrator.Message
-	Wake    func()                   // makes the bot send stored notices
+	Wake    func()                   // called after notices were stored, so that the bot sends them
 	Since   func(t time.Time) string // formats a time for the owner
 	Now     func() time.Time
 	Log     *slog.Logger

@@ -54,6 +54,6 @@ const format = 1
 
 const (
 	manifestName = "manifest.json" // the last file of an archive
-	statePrefix  = "state/"        // prefix for files of the state directory
-	otherPrefix  = "other/"        // prefix for other files
+	statePrefix  = "state/"
+	otherPrefix  = "other/" // prefix for other files
 )

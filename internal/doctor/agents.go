@@ -123,7 +123,7 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 	}
 	for i, p := range providers {
 		state, what := states[i], prefix+agent.named(string(p.Agent()))
-		if prefix != "" && state.Auth.State == cli.NotFound { // Fix is for this machine
+		if prefix != "" && state.Auth.State == cli.NotFound {
 			state.Auth.Fix = ""
 		}
 		if state.Auth.Broken() {

@@ -83,7 +83,7 @@ func Unreadable(path string, err error) Findings {
 type doctor struct {
 	scrub     *tgapi.Scrubber
 	found     Findings
-	loggedOut []cli.Agent // agents of this machine that are not logged in
+	loggedOut []cli.Agent
 }
 
 func (d *doctor) ok(of check, text string) {

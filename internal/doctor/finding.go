@@ -20,7 +20,7 @@ type check string
 
 const (
 	configuration check = "configuration"
-	key           check = "key" // key of an agent
+	key           check = "key"
 	proxy         check = "telegram.proxy"
 	telegram      check = "Telegram"
 	allowlist     check = "allowlist"
@@ -33,7 +33,7 @@ const (
 	defaultDir    check = "projects.default_dir"
 	webhooks      check = "webhooks"
 	jobs          check = "jobs"
-	forgetting    check = "forgetting" // old data, and how much of it ductor will delete next
+	forgetting    check = "forgetting" // amount of old data that ductor will delete next
 	agents        check = "agents"
 	agent         check = "agent"
 	tools         check = "tools"

@@ -36,7 +36,7 @@ type Health struct {
 
 type polling struct {
 	answered time.Time // time of Telegram's last answer; zero before the first
-	failed   bool      // whether the last poll failed
+	failed   bool
 	due      time.Time // deadline for the end of the next poll; zero before the first
 }
 

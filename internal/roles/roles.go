@@ -46,7 +46,7 @@ type Set struct {
 	mu         sync.Mutex
 	configured map[string]orchestrator.Role
 	lastCheck  time.Time
-	stamp      string // result of folderStamp when the files were last read
+	stamp      string
 	all        map[string]orchestrator.Role
 }
 

@@ -59,7 +59,7 @@ func OfEnvironment(environ []string) (all []string) {
 func OfProject(dir string) (all []string) {
 	entries, err := os.ReadDir(dir)
 	dirs := projectDirs(dir)
-	if err == nil && !slices.ContainsFunc(entries, isSecretFile) { // dir itself contains no such files
+	if err == nil && !slices.ContainsFunc(entries, isSecretFile) { // only the parents can contain such files
 		dirs = dirs[1:]
 	}
 	for _, d := range append(dirs, subdirs(dir, entries)...) {

@@ -8,7 +8,7 @@ import (
 // Stream removes secrets from a text that grows, and may shrink, at its end. It holds back the end of the text while
 // that may be the beginning of a secret. Not safe for concurrent use.
 type Stream struct {
-	raw  []byte // input
+	raw  []byte
 	out  []byte
 	done int // length of the part of raw that later input cannot change
 	sent int // length of the output for raw[:done]

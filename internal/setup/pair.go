@@ -125,7 +125,7 @@ func (p *pairing) handleError(ctx context.Context, err error) error {
 type verdict string
 
 const (
-	other verdict = "other" // does not look like a code
+	other verdict = "other"
 	wrong verdict = "wrong"
 	right verdict = "right"
 )

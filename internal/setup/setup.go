@@ -24,7 +24,7 @@ type Given struct {
 	Token                            secrets.Value
 	Owner                            int64
 	Project, Sandbox, Model, APIBase string
-	Unattended                       bool // use every preset answer, because no user is at the console
+	Unattended                       bool // use the preset of every question, because no user is at the console
 }
 
 // Console interacts with the owner.
@@ -74,11 +74,11 @@ type setup struct {
 	world   World
 	given   Given
 	path    string
-	before  []byte        // previous content of the file
-	cfg     config.Config // the configuration with the answers so far
+	before  []byte
+	cfg     config.Config
 	changes []config.Change
 	api     API
-	bot     string // username of the bot
+	bot     string
 	dir     string // working directory of agents; created after the owner has agreed
 }
 

@@ -43,7 +43,7 @@ func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context,
 	defer stop()
 	all.Go(func() {
 		<-ctx.Done()
-		_ = l.Close() // nothing else closes the listener
+		_ = l.Close()
 	})
 	for {
 		conn, err := l.AcceptUnix()

@@ -44,7 +44,7 @@ type Tracer struct {
 	spans   []span
 	dropped int
 	series  map[string]*counted
-	changed bool // whether the metrics have changed since they were sent
+	changed bool
 }
 
 // Limits of the data in memory and of sending it.
@@ -74,7 +74,7 @@ func (t *Tracer) put(spans []span) {
 	t.mu.Lock()
 	room := max(mostSpans-len(t.spans), 0)
 	t.dropped += max(len(spans)-room, 0)
-	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // keep the last span: it is that of the turn
+	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // keep the last span, which describes the turn itself
 	much := len(t.spans) >= batch
 	t.changed = true
 	t.mu.Unlock()

@@ -123,7 +123,7 @@ type point struct {
 
 type series struct {
 	Points      []point `json:"dataPoints"`
-	Temporality int     `json:"aggregationTemporality"` // 2: cumulative since the start
+	Temporality int     `json:"aggregationTemporality"` // always 2, which means that values are counted from the start
 	Monotonic   bool    `json:"isMonotonic,omitempty"`
 }
 

@@ -27,7 +27,7 @@ import (
 
 // Limits of the output of the program or endpoint.
 const (
-	maxText   = 64 << 10 // maximum bytes of a transcript
+	maxText   = 64 << 10 // bytes
 	maxStderr = 2 << 10
 	pipeWait  = time.Second // how long to read the output after the program has exited
 )

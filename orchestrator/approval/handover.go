@@ -27,7 +27,7 @@ func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error
 		case errors.Is(err, cli.ErrNotAsked):
 			missed++
 			r.delivered[request] = true
-		case errors.Is(err, cli.ErrNoTurn): // the turn ended before the decision reached it
+		case errors.Is(err, cli.ErrNoTurn):
 			r.delivered[request] = true
 		case err != nil:
 			errs = append(errs, err)

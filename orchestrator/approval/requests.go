@@ -95,7 +95,7 @@ func (r *Requests) recordContext() context.Context { return context.WithoutCance
 // HandleEvent handles an event of the turn. The goroutine that reads the agent's output calls it.
 func (r *Requests) HandleEvent(ev cli.Event) {
 	switch ev.(type) {
-	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // wait, because the audit log must be complete
+	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // not dropped, for a complete audit log
 		r.events <- ev
 		return
 	case cli.ApprovalAsked, cli.QuestionAsked, cli.ApprovalWithdrawn, cli.CaughtUp:
@@ -337,7 +337,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // no rule applies to the other turns
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // rules do not apply to other turns
 		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool

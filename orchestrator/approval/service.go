@@ -53,7 +53,7 @@ type Service struct {
 	log  *slog.Logger
 
 	mu    sync.Mutex
-	turns map[cli.TurnID]*Requests // running turns
+	turns map[cli.TurnID]*Requests
 }
 
 // New creates a Service.

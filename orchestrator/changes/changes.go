@@ -42,7 +42,7 @@ type Service struct {
 	opts   Options
 	engine Engine
 	git    *git.Git
-	life   context.Context // for work in the background
+	life   context.Context
 	end    context.CancelFunc
 	wg     sync.WaitGroup
 	work   sync.Mutex // held while an undo, a redo or a return changes files

@@ -25,8 +25,8 @@ type watch struct {
 	s       *Service
 	turn    orchestrator.Turn
 	began   time.Time
-	at      git.Place // the turn's directory and environment
-	resumed bool      // the turn began before a restart of ductor
+	at      git.Place
+	resumed bool // the turn began before a restart of ductor
 
 	mu     sync.Mutex
 	before before
@@ -126,7 +126,7 @@ func (w *watch) Observe(ev cli.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.writes.observe(ev)
-	default: // without a lock, because most events are of no interest here
+	default: // ignore all other events, without the lock
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *Service) AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.App
 	case <-late.C:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.writes.tooEarly() // the write that the decision allows may come before the snapshot
+		w.writes.tooEarly() // the request is allowed before the snapshot is complete
 	}
 }
 

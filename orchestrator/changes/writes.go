@@ -12,7 +12,7 @@ import (
 type writes struct {
 	wrote bool
 	tools map[cli.ToolID]bool     // running tools that may write; the value is false while a tool waits for permission
-	asks  map[cli.ApprovalID]bool // requests for permission; true if the tool of the request may write
+	asks  map[cli.ApprovalID]bool // permission requests; true if the tool may write
 	// early lists tools that may have written before the snapshot was complete, because they did not ask for
 	// permission. If such a tool is unknown, the list contains unknownTool.
 	early        map[cli.ToolID]bool
@@ -81,7 +81,7 @@ func (w *writes) observe(ev cli.Event) {
 // onlyReads reports whether a tool surely does not change files.
 func onlyReads(tool string) bool {
 	if own := cli.OwnTool(tool); own != "" {
-		return own != "work_with" // only work_with lets an agent write files
+		return own != "work_with" // the only tool of ductor with which another agent can write files
 	}
 	switch strings.ToLower(tool) {
 	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file",

@@ -30,7 +30,7 @@ type Breakers struct {
 }
 
 type agent struct {
-	in      string // the name of the sandbox
+	in      string // sandbox
 	name    cli.Agent
 	account cli.Account
 }
@@ -39,9 +39,9 @@ type agent struct {
 type state struct {
 	limit *cli.Failure // the usage limit that the agent has reached; nil for none
 
-	failed int          // number of failed turns in a row
-	last   *cli.Failure // the last failure
-	paused time.Time    // when the pause ends
+	failed int // number of failed turns in a row
+	last   *cli.Failure
+	paused time.Time // when the pause ends
 }
 
 // New creates Breakers that let an agent pause after this number of failures in a row. If failures is 0, an agent

@@ -57,7 +57,7 @@ type Engine struct {
 // is zero before the first agent starts and between two agents. Several agents answer a group question.
 type question struct {
 	running int
-	lanes   map[lane]bool // lanes that the agents of the question use
+	lanes   map[lane]bool
 	cancel  context.CancelCauseFunc
 }
 
@@ -123,7 +123,7 @@ func both(first, second func(cli.Event)) func(cli.Event) {
 type approach struct {
 	kind         orchestrator.EntryKind
 	role         string // name of the agent's role, or empty
-	instructions string // system prompt
+	instructions string
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
 	fresh        bool         // start a new agent session, which later questions do not continue
 	until        int64        // the agent gets only entries up to this number as history

@@ -14,7 +14,7 @@ type trail struct {
 	of   orchestrator.AuditEntry // template for the entries; Call is the ID of the agent's turn
 	hide func(text string) string
 
-	tools map[cli.ToolID]cli.ToolStarted // running tools
+	tools map[cli.ToolID]cli.ToolStarted
 }
 
 func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *trail {

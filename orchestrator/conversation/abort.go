@@ -76,7 +76,7 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 		switch r := c.running.Load(); {
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
-		case c.start.redelivered != nil: // the chat does not show its outcome yet
+		case c.start.redelivered != nil: // the turn ended during the restart, but the chat does not show that yet
 			s = &orchestrator.Stopping{Over: c.start.redelivered,
 				Alive: func(context.Context) []cli.ProcessName { return nil }}
 		}
@@ -91,7 +91,7 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
 	report := orchestrator.AbortReport{Stopping: first}
-	now := c.running.Load() // Stop aborted another turn if this one started in between
+	now := c.running.Load() // not the turn that Stop aborted if the next one has started
 	if s := c.abortTurn(now, by); s != nil {
 		report.Stopping, ending = s, now.turn.ID
 	}

@@ -50,7 +50,7 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	if turn != "" {
 		c.leaveBypass(ctx, turn)
 	}
-	if ended { // false if a user had ended the bypass before
+	if ended {
 		e.notice(ctx, id, "turn.bypass-over")
 	}
 }
@@ -125,7 +125,7 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		switch {
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
-			turns[i].Bypass = e.now() // marks the turn for CaughtUp
+			turns[i].Bypass = e.now() // tells CaughtUp to switch the agent
 			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool {
 				return id == t.Prompt.Conversation
 			})

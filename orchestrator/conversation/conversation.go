@@ -31,7 +31,7 @@ type conversation struct {
 	aborts  atomic.Int32 // aborts that are not committed yet; until then no queued turn starts
 	queue   []waiting
 	start   start
-	cleared int // number of aborts that emptied the queue
+	cleared int
 	// showing contains the outcomes that the chat does not show yet. Calling a function in it makes ductor give up
 	// showing that outcome.
 	showing map[cli.TurnID]context.CancelCauseFunc
@@ -122,7 +122,7 @@ func (c *conversation) startNext() {
 func (c *conversation) turnEnded() {
 	over, shown := c.running.Swap(nil).over, c.shown
 	c.e.wg.Go(func() {
-		<-shown // closed after the first try to show the outcome, even if that failed
+		<-shown // closed after one try to show the outcome, even a failed one
 		close(over)
 	})
 }

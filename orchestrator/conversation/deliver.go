@@ -98,7 +98,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		}
 		if wanted && rest == nil {
 			mark()
-		} else { // later; if ductor ends before that, the next process shows the outcome
+		} else {
 			e.wg.Go(func() {
 				if (rest == nil || <-rest) && (wanted || e.withdraw(keep, d)) {
 					mark()
@@ -123,7 +123,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 // removed them.
 func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	o, log := d.turn.Outcome, e.log.With("turn", d.turn.ID)
-	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // amend may have changed the stored outcome
+	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil {
 		o = t.Outcome
 	}
 	o.Announce = orchestrator.Unwanted

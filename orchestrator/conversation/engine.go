@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Store     orchestrator.Store
 	Gateway   orchestrator.Gateway
-	Tokens    side.Tokens         // for users who log in an agent with a token
+	Tokens    side.Tokens         // stores the tokens with which users log in agents
 	Tracer    orchestrator.Tracer // nil means that turns are not traced
 	Chat      orchestrator.Chat
 	Viewers   *orchestrator.Viewers   // nil means none
@@ -99,7 +99,7 @@ type TurnOptions struct {
 	Agents   map[cli.Agent]orchestrator.AgentDefaults
 	Projects []orchestrator.ProjectPolicy
 	Settings orchestrator.Settings // defaults for the settings of conversations
-	LongTurn time.Duration         // a turn that takes longer ends with a notification; 0 means a minute
+	LongTurn time.Duration         // a turn that takes longer than this notifies the user; 0 means a minute
 	QueueMax int                   // maximum number of waiting turns in a conversation
 }
 

@@ -51,7 +51,7 @@ func (r *runningTurn) prepare() (preparation, error) {
 	if err != nil {
 		return preparation{}, err
 	}
-	if conv.Agent == "" { // use the agent that the user chose, even if it is not available
+	if conv.Agent == "" { // an agent that a user chose is never replaced
 		who = e.runner.Available(r.record, *t, who)
 	}
 	ended := e.endElsewhere(r.record, &conv, *t)

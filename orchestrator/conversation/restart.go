@@ -86,7 +86,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		switch {
 		case !w.canContinue():
 			ended = append(ended, w.turn)
-		case w.remains != "": // run it before all queued turns
+		case w.remains != "":
 			ran = append(ran, w)
 		default:
 			wait = append(wait, w)
@@ -98,7 +98,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	redelivered := make(chan struct{})
 	c.do(func() {
 		c.start = start{later: true, redelivered: redelivered}
-		if len(ran) > 0 { // queue the turn now, so that an abort finds it: the chat shows its card
+		if len(ran) > 0 { // queue it now, so that an abort finds it
 			c.start.later, ran[0].after = false, redelivered
 		}
 		for i := range wait { // only the first turn can have had a card before the restart

@@ -22,7 +22,7 @@ type runningTurn struct {
 	turn       orchestrator.Turn
 	session    orchestrator.Session
 	running    *turn.Turn // nil before the turn is prepared
-	promptSent bool       // an agent has the prompt
+	promptSent bool
 }
 
 func (r *runningTurn) log() *slog.Logger {
@@ -74,7 +74,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	if r.turn.Wants.Purpose.Job != "" {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
-	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // the abort killed the agent's process
+	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // the abort killed the process
 		r.e.warmLater(r.record, r.turn.Prompt.Conversation, afterAbort)
 	}
 	changed := r.running.Events.EndFiles()
@@ -148,7 +148,7 @@ func (r *runningTurn) openCard() {
 		}
 		card := r.e.opts.Chat.Reopen(r.record, t)
 		if r.waiting.remains != cli.RemainsRun {
-			card.Show(cli.CaughtUp{}) // a new turn has no earlier events to catch up with
+			card.Show(cli.CaughtUp{})
 		}
 		return card
 	})
@@ -159,7 +159,7 @@ func (r *runningTurn) openCard() {
 	default:
 	}
 	r.e.wg.Go(func() {
-		<-shown // closed after the first try to show the outcome, even if that failed
+		<-shown // closed after one try to show the outcome, even a failed one
 		r.running.Events.Card()
 	})
 }

@@ -30,7 +30,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	if id != "" {
 		s, err := e.opts.Store.Session(ctx, id)
 		switch {
-		case err == nil && !e.expired(s) && s.Conversation == conv.ID: // the session may have been moved
+		case err == nil && !e.expired(s) && s.Conversation == conv.ID:
 			return s, nil
 		case err != nil && !errors.Is(err, orchestrator.ErrNoSession):
 			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
@@ -254,7 +254,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 			return
 		}
 		if was, err = e.opts.Store.Conversation(ctx, s.Conversation); err == nil {
-			err = e.opts.Store.MoveSession(ctx, s.ID, to) // a queued turn checks later whether its session was moved
+			err = e.opts.Store.MoveSession(ctx, s.ID, to)
 		}
 	})
 	if err != nil || was.Session != s.ID {

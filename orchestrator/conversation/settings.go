@@ -320,7 +320,7 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	if r.OfChat() {
 		req.AllowedTools = slices.Concat(e.turns().AllowedTools, bounds.AllowedTools)
 	}
-	if req.Permission == cli.Plan { // allow only tools that read
+	if req.Permission == cli.Plan {
 		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
 	// A bypass with a time limit may end while the turn runs. Then the agent must be able to ask a user.

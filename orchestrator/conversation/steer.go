@@ -41,7 +41,7 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 		return err
 	}
 	e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
-	if e.open() { // otherwise the next process reports the error
+	if e.open() {
 		defer e.wg.Done()
 		c.redeliver(ctx, h.waiting.turn)
 	}

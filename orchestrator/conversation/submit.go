@@ -184,7 +184,7 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 			err = orchestrator.ErrNotAllowed
 			return
 		}
-		if err = e.drop(ctx, c.queue[i]); err == nil { // only if it succeeds; otherwise the turn still waits
+		if err = e.drop(ctx, c.queue[i]); err == nil {
 			c.remove(i)
 			cancelled = true
 		}

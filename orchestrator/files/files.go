@@ -57,7 +57,7 @@ func (s *Service) OfTurn(ctx context.Context, t orchestrator.Turn) (orchestrator
 	session, err := orchestrator.Session{}, error(nil)
 	if t.Session != "" {
 		session, err = s.opts.Session(ctx, t.Session)
-	} else { // a turn of an Outsider, which has no session
+	} else { // an Outsider's turn has no session
 		session.Dir, err = s.opts.Dir(ctx, t.Prompt.Conversation)
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ type AgentSessions interface {
 //
 // Sending and Learn may run concurrently. All other methods must be called by one goroutine, before or after them.
 type Knowledge struct {
-	store AgentSessions // nil means that nothing is stored
+	store AgentSessions
 	entry orchestrator.Turn
 	own   orchestrator.AgentSession
 	upTo  int64 // number of the newest entry that the prompt contains, or that the agent has seen before

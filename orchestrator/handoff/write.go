@@ -52,7 +52,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	var newestFirst []string
 	for _, t := range slices.Backward(turns) {
 		text := wholeTurn(t)
-		n := Tokens(text) + 1 // plus one, because Tokens rounds
+		n := Tokens(text) + 1
 		if n > room {
 			if len(newestFirst) > 0 && room < worthTelling {
 				break

@@ -27,11 +27,11 @@ type Recorder struct {
 	Now func() time.Time
 
 	asks  map[cli.ApprovalID]cli.ToolID // the tool of each permission request
-	since map[cli.ToolID]time.Time      // start of tools that needed permission; zero while they wait for it
+	since map[cli.ToolID]time.Time      // when a tool got permission; zero while it waits
 	steps []orchestrator.Step
 	open  map[cli.ToolID]int // indexes in steps of running tools
 	size  int
-	said  int // bytes of the answer so far
+	said  int // length of the answer so far, in bytes
 	first int // index of the first step that still has its output
 }
 

@@ -18,8 +18,8 @@ import (
 type attempt struct {
 	*Turn
 	req        cli.Request
-	resumes    bool        // the attempt began before a restart of ductor
-	promptSent atomic.Bool // the store has recorded the start, so the agent gets the prompt
+	resumes    bool // the attempt began before a restart of ductor
+	promptSent atomic.Bool
 	known      *handoff.Knowledge
 	requests   *approval.Requests
 }
@@ -70,7 +70,7 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		a.showHanded() // show it even if no event of the agent has done so
+		a.showHanded() // also if no event of the agent has made the card show it
 	}
 	a.requests.Drain()
 	if !result.Detached {
@@ -192,7 +192,7 @@ func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
 // attempt must not send the prompt, but end with this result.
 func (a *attempt) prepareHistory() (result cli.Result) {
 	switch {
-	case a.resumes: // the agent already has the prompt with the history
+	case a.resumes:
 	case a.req.Task == cli.TaskCommand: // a prompt that begins with history would not be recognized as a command
 	case a.req.Task == cli.TaskCompact:
 		if a.req.Resume == "" {

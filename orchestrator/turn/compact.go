@@ -35,7 +35,7 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 		return a.compactAfresh()
 	case result.Err != nil || result.Aborted || result.Detached:
 		return result
-	case !shortened: // the agent has explained in its text why it did not compact
+	case !shortened: // the agent's text explains why it did not compact
 		result.Err = cli.Failf(cli.Refused, a.turn.Agent, "%s", cli.ShortLine(result.Text))
 		return result
 	}

@@ -21,11 +21,11 @@ import (
 //
 // A mutex makes sure that the observers get one event at a time. Fanout is safe for concurrent use.
 type Fanout struct {
-	redactor *Redactor // Redactor of the running attempt
+	redactor *Redactor
 
 	mu       sync.Mutex
 	files    orchestrator.TurnWatch // nil before the prompt is sent, or if nothing watches files
-	trace    orchestrator.TurnTrace // trace of the running attempt; nil without tracing
+	trace    orchestrator.TurnTrace
 	steps    steps.Recorder
 	progress progress
 	viewers  func(cli.Event)          // shows events in terminals; nil for none

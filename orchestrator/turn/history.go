@@ -46,7 +46,7 @@ func (a *attempt) handOff() error {
 		told = a.summarize(s, turns, told, waits)
 	}
 	a.req.Prompt = told.Text + a.req.Prompt
-	if told.Turns+told.LeftOut > 0 { // else keep the numbers of an earlier attempt
+	if told.Turns+told.LeftOut > 0 { // otherwise keep what an earlier attempt has set
 		a.handed = cli.HandedOver{
 			To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
 			LeftOut: told.Whole(), Shortened: told.Shortened,

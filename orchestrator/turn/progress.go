@@ -13,7 +13,7 @@ type progress struct {
 	tools    map[cli.ToolID]bool           // tools that have started; the value is true once the tool runs
 	asks     map[cli.ApprovalID]cli.ToolID // the tool of each permission request that no user has allowed yet
 	replaced []cli.Agent                   // agents that failed, so that another agent took over
-	limits   cli.AccountLimits             // limits of the agent's account
+	limits   cli.AccountLimits
 }
 
 func newProgress() progress {

@@ -59,7 +59,7 @@ type Options struct {
 	Project  func(dir string) orchestrator.ProjectPolicy
 
 	Life  context.Context // parent of the contexts of all turns
-	Spawn func(func())    // starts a goroutine for which the shutdown of the conversations waits
+	Spawn func(func())    // starts a goroutine; the conversations do not shut down before it ends
 	Lang  *lang.Choices
 	Now   func() time.Time
 	Log   *slog.Logger
