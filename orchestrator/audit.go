@@ -32,8 +32,8 @@ const (
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
-// AuditElsewhere is the Reason of an AuditMode entry if ductor reset the permission mode of a conversation. It does so
-// if a turn runs in another environment than the one for which the user chose the mode.
+// AuditElsewhere is the Reason of an AuditMode entry if ductor reset the permission mode of a conversation because a
+// turn ran in a different environment. A user chooses a permission mode only for one environment.
 const AuditElsewhere = "elsewhere"
 
 // AuditEntry is one event in the audit log. Fields that do not apply are empty.

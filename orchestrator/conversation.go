@@ -21,7 +21,8 @@ func (id ConversationID) Key() cli.Conversation {
 	return cli.Conversation(strconv.FormatInt(id.Chat, 10) + "/" + strconv.Itoa(id.Topic))
 }
 
-// Group reports whether the chat is a group, so that other users can read it. Telegram gives groups negative ids.
+// Group reports whether the chat is a group, which means that several users can read it. Telegram gives groups negative
+// IDs.
 func (id ConversationID) Group() bool { return id.Chat < 0 }
 
 // Shown returns the conversation in which ductor shows the activity of this conversation. Usually this is the
@@ -90,7 +91,7 @@ const (
 	SettingDisplay Setting = "display"
 )
 
-// Words lists the values that users can choose for a setting, as words.
+// Words lists the values of a setting from which users can choose.
 func (s Setting) Words() []string {
 	switch s {
 	case SettingBusy:

@@ -135,7 +135,7 @@ type JobTurn struct {
 	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0 means the agent's default
 	Rights  Rights        `toml:",inline"`                             // of the kind RightsOfJob or RightsOfPress
 	Retries int           `toml:"retries" check:"0..10"`               // how often ductor retries a failed run
-	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry; it doubles with each retry
+	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // first pause; it doubles with each retry
 	OKWord  string        // the chat does not show an answer that consists of this word only
 }
 

@@ -52,8 +52,8 @@ type Jobs interface {
 	PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
 	// ResumeJob continues a paused job. The next run is at the job's next due time.
 	ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
-	// RunJob runs a job now. key identifies the request: RunJob returns ErrRepeated if the key was used before. It
-	// returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called.
+	// RunJob runs a job now. The parameter key identifies the request: if it was used before, RunJob returns
+	// ErrRepeated. RunJob returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called.
 	RunJob(ctx context.Context, id JobID, by Press, key string) (JobStatus, error)
 	// DeleteJob deletes a job and its runs, but does not stop a running turn. It returns ErrJobConfigured for a job of
 	// the configuration.

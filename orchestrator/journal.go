@@ -22,8 +22,7 @@ type Update struct {
 const MostCrashes = 2
 
 // Handled contains updates that need no more handling, and the bot's messages about them. A method with a parameter of
-// this type marks the updates as handled and queues the messages. It does so in the transaction that stores its own
-// effect.
+// this type marks the updates as handled and queues the messages, in the same transaction as its other writes.
 type Handled struct {
 	Updates []int64
 	Notices []Message

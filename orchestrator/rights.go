@@ -16,7 +16,7 @@ const (
 	RightsOfChat RightsOf = "" // the permission mode and the rules of the conversation apply
 	// RightsOfMember is for a group member who is not a user of ductor. The mode is at most ask, and no rules apply.
 	RightsOfMember RightsOf = "member"
-	RightsOfJob    RightsOf = "job" // only the permissions in the configuration of the job; no user can be asked for more
+	RightsOfJob    RightsOf = "job" // the configuration of the job applies; no user can be asked for more
 	// RightsOfPress is for a turn that a user scheduled by pressing a button. The mode and rules of the conversation
 	// apply, but the mode is at most Rights.Mode.
 	RightsOfPress RightsOf = "press"

@@ -173,8 +173,8 @@ type SessionQuery struct {
 // SessionStore stores sessions for users. internal/store implements it.
 type SessionStore interface {
 	SessionNames
-	// FindSessions lists sessions: first pinned ones, then the most recently used. more is true if the list reached the
-	// limit.
+	// FindSessions lists sessions: first pinned ones, then the most recently used. If the list reached the limit, more
+	// is true.
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error

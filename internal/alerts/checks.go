@@ -90,8 +90,8 @@ func Room(dir string) (free, size uint64, err error) {
 // longer.
 const usedWithin = 30 * 24 * time.Hour
 
-// LogIns checks whether the accounts with recent turns are logged in. accounts returns the accounts of all agents on
-// this machine.
+// LogIns checks whether the accounts with recent turns are logged in. The function accounts returns the accounts of all
+// agents on this machine.
 func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 	usage func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error), now func() time.Time,
 ) Check {

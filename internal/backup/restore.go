@@ -140,8 +140,7 @@ func syncTree(root *os.Root, dir string) error {
 	})
 }
 
-// splitExisting returns those of the given files that exist: full contains the files with content, and empty the
-// others.
+// splitExisting returns the files that exist, separately for files with content and for empty files.
 func splitExisting(root *os.Root, all []string) (full, empty []string, err error) {
 	for _, name := range all {
 		info, err := root.Lstat(name)

@@ -90,7 +90,7 @@ func agentOf(variable string) string {
 	return ""
 }
 
-// isReserved reports whether a variable influences which programs run or where. It cannot be the name of a key.
+// isReserved reports whether a variable influences which programs run, such as PATH. A key must not have such a name.
 func isReserved(variable string) bool {
 	return slices.Contains([]string{"PATH", "HOME", "SHELL", "TMPDIR", "ENV", "BASH_ENV", "NODE_OPTIONS"}, variable) ||
 		strings.HasPrefix(variable, "LD_")

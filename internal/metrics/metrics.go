@@ -48,7 +48,7 @@ func (*collector) Describe(chan<- *prometheus.Desc) {}
 
 type metricWriter chan<- prometheus.Metric
 
-// gauge writes the current value of something. labels are pairs of a key and a value.
+// gauge writes the current value of something. The parameter labels contains pairs of a key and a value.
 func (o metricWriter) gauge(name, help string, v float64, labels ...string) {
 	o.value(prometheus.GaugeValue, name, help, v, labels...)
 }

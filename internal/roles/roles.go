@@ -50,8 +50,8 @@ type Set struct {
 	all        map[string]orchestrator.Role
 }
 
-// Open returns the Set of ductor's roles, the roles in the folder dir, and the configured roles. dir may be missing or
-// "".
+// Open returns the Set of ductor's roles, the roles in a folder, and the configured roles. The folder may be missing,
+// and dir may be "".
 func Open(dir string, configured map[string]orchestrator.Role, now func() time.Time, log *slog.Logger) *Set {
 	return &Set{dir: dir, configured: configured, now: now, log: log}
 }

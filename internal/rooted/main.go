@@ -27,8 +27,8 @@ const (
 	RealAction = "real"
 )
 
-// Answer is the first line of Main's output, in JSON. A zero byte and Size bytes of content follow. The zero byte
-// distinguishes content from messages that a container engine may add.
+// Answer is the first line of Main's output, in JSON. It is followed by a zero byte and by Size bytes of content. The
+// zero byte separates the content from messages that a container engine may add.
 type Answer struct {
 	Error   *Error  `json:"error,omitempty"`
 	Entries []Entry `json:"entries,omitempty"`

@@ -88,7 +88,7 @@ func read(folder *os.Root, name string, limit int64) ([]byte, error) {
 	if err := checkRegular(named); err != nil {
 		return nil, err
 	}
-	// Do not open a large file: it may be ductor's own database, and closing it would release SQLite's locks.
+	// Do not open a large file. It may be ductor's own database, and closing the file would release SQLite's locks.
 	if named.Size() > limit {
 		return nil, &Error{Refusal: TooLarge, Size: named.Size()}
 	}

@@ -108,8 +108,8 @@ func secretsInDir(dir string) (all []string) {
 	return all
 }
 
-// secretsInFile returns the secrets in a file. An agent may have created the file, so it ignores symbolic links that
-// lead out of the directory, pipes and devices.
+// secretsInFile returns the secrets in a file. It ignores pipes, devices, and symbolic links that lead out of the
+// directory, because an agent may have created the file.
 func secretsInFile(root *os.Root, name string) []string {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

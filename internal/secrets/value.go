@@ -139,7 +139,7 @@ func (s *Set) classify(text string) Hidden {
 	return HiddenWord
 }
 
-// isWord reports whether a shell would treat text as a plain word, and it is not a path, URL or option.
+// isWord reports whether text is one plain word for a shell. Paths, URLs and options do not count as words.
 func isWord(text string) bool {
 	for i, r := range text {
 		switch {

@@ -130,8 +130,8 @@ const (
 	right verdict = "right"
 )
 
-// classify decides whether a message is the right code, a wrong code, or something else. A message that does not look
-// like a code is not a wrong code. So other messages of strangers cannot end the pairing.
+// classify decides whether a message is the right code, a wrong code, or not a code. Too many wrong codes end the pairing,
+// but other messages of strangers must not do that.
 func (p *pairing) classify(u update) verdict {
 	m := u.Message
 	if m == nil || m.From == nil || m.From.IsBot || m.Chat.Type != "private" || m.Chat.ID != m.From.ID {

@@ -94,8 +94,8 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// handleOwn handles a request that ductor makes on behalf of an agent. The event shown is the same request as users see
-// it. handleOwn returns false if the turn has already ended.
+// handleOwn handles a request that ductor makes on behalf of an agent. The parameter shown is the same request as users
+// see it. handleOwn returns false if the turn has already ended.
 func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

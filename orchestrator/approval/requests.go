@@ -70,8 +70,8 @@ type lock chan struct{}
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open starts to handle the requests of a turn. life must last as long as the turn. When the turn has ended, the caller
-// must call Drain and then Close.
+// Open starts to handle the requests of a turn. The context life must not end before the turn. When the turn has ended,
+// the caller must call Drain and then Close.
 func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),

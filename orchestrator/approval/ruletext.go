@@ -33,8 +33,8 @@ func plainRune(r rune) bool {
 
 // plainWords reports whether a plain command may have certain arguments without asking a user. It gets the first words
 // of the command as head, and the arguments as rest. An argument must not be an option, a path out of the working
-// directory, the name of a host, or a hidden or secret file. If an argument is a symbolic link, the same applies to its
-// target.
+// directory, the name of a host, or a hidden or secret file. The target of a symbolic link must fulfil the same
+// conditions.
 func plainWords(head, rest string, links []orchestrator.Link) bool {
 	// After "run", a word with a colon is the name of a script, such as "test:unit". After other commands it may be a
 	// path on a host, or source:target for git.

@@ -131,7 +131,7 @@ type approach struct {
 	quotes       string       // answers of other models; sent after the question, but not stored with it
 }
 
-// asking is a question for one agent, with the data for the entry that is stored.
+// asking contains a question for one agent, and the entry in which the question will be stored.
 type asking struct {
 	orchestrator.ConsultQuestion
 	by      approach

@@ -122,8 +122,8 @@ func (h *helper) observe(ev cli.Event) {
 // undecided is the reason that the agent gets if its request could not be shown to a user.
 const undecided = "No user can be asked any more, so it was denied."
 
-// ask asks the users of the turn to decide a request. It does not wait for the decision, because the agent's output
-// must be read in the meantime.
+// ask asks the users of the turn to decide a request. It does not wait for the decision, because the caller must
+// continue to read the agent's output.
 func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 	ctx, giveUp := context.WithCancel(h.life)
 	h.asking[id] = giveUp

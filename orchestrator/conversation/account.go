@@ -117,8 +117,8 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 		}); err != nil {
 			return
 		}
-		// Append the turn after changing the account, because append marks the press as handled. In the opposite order,
-		// a crash in between would lose the change of the account.
+		// Append the turn after changing the account. Because append marks the press as handled, a crash between append
+		// and a later change would lose the change.
 		if receipt, err = c.append(ctx, &again); err != nil {
 			err = errors.Join(err, e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
 				c.Settings.Accounts = before

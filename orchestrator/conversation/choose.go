@@ -156,8 +156,8 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	c.do(func() { receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by) })
 	created := err == nil
 	if errors.Is(err, orchestrator.ErrRepeated) {
-		// If the job exists already, the turn must still be stopped: there was another press, or ductor crashed during
-		// this one. If no job exists, another turn already repeats the prompt.
+		// If the job exists already, the turn must still be stopped: the user pressed the button before, or ductor
+		// crashed while it handled this press. If no job exists, another turn already repeats the prompt.
 		if _, err = e.waitingJob(ctx, id, by.Conversation); errors.Is(err, orchestrator.ErrNoJob) {
 			err = orchestrator.ErrRepeated
 		}

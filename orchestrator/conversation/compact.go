@@ -140,7 +140,7 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orc
 	return e.repeat(ctx, t, wants, by)
 }
 
-// warnOfBudgets warns a chat when most of a budget is used up. It does so once in each period of the budget.
+// warnOfBudgets warns a chat when most of a budget is used up, once in each period of the budget.
 func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
 	if e.opts.Budgets == nil {
 		return

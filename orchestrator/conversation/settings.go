@@ -123,7 +123,7 @@ func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (o
 	return cmp.Or(main.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// displayOf is like Display, for a conversation that is already loaded.
+// displayOf is like Display, for a conversation that the caller has already loaded.
 func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (orchestrator.DisplayMode, error) {
 	if c.ID.Topic != 0 {
 		return e.Display(ctx, c.ID)
@@ -141,7 +141,7 @@ func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID,
 		func(c *orchestrator.Conversation) { c.Settings.Display = mode })
 }
 
-// settingsOf returns the settings of a conversation. It fills in the configured defaults.
+// settingsOf returns the settings of a conversation, with the configured defaults in place of empty ones.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
 	return orchestrator.Settings{Accounts: c.Settings.Accounts, Busy: e.busyOf(c),
 		Notify: cmp.Or(c.Settings.Notify, e.turns().Settings.Notify),
@@ -345,7 +345,7 @@ func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce s
 		return a, nil
 	}
 	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
-		// Do not overwrite a mode that a user has chosen in the meantime.
+		// Do not overwrite a mode that a user has chosen since the request.
 		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) {
 			c.Permission, c.GrantedIn, c.BypassUntil = mode, a.Sandbox, time.Time{}
 		}

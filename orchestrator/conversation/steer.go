@@ -17,8 +17,8 @@ const steerWait = 15 * time.Second
 // Steer implements bot.Desk. It adds the prompt of a waiting turn to the running turn.
 //
 // First it stores the state TurnSteered. Then it sends the prompt to the agent, and marks the turn as delivered. If
-// ductor dies in between, the next process does not send the prompt again. Instead, the chat shows that the prompt may
-// not have reached the agent.
+// ductor crashes before the last step, the next process does not send the prompt again. Instead, the chat shows that
+// the prompt may not have reached the agent.
 func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -104,7 +104,8 @@ func (e *Engine) steered(ctx context.Context, h handover) error {
 	return nil
 }
 
-// requeue moves a turn back to the front of the queue, unless an abort has emptied the queue in the meantime.
+// requeue moves a turn back to the front of the queue. It does not do that if an abort has emptied the queue since the
+// start of the handover.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
 	// An abort has emptied the queue. Do not store the turn as queued: after a crash the next process would run it.

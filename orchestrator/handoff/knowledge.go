@@ -97,7 +97,7 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 	return missed
 }
 
-// IsCompaction reports whether a turn only compacts the agent's context, so that it contains nothing for another agent.
+// IsCompaction reports whether a turn only compacts an agent's context. Such a turn is of no interest to other agents.
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
 // knownWithoutPrompt reports whether a turn is of a kind whose prompt is never accepted, although the agent has seen

@@ -16,8 +16,8 @@ type followUps struct {
 	retries     int  // number of further tries by the same agent, each after a pause
 }
 
-// followUp decides whether the turn makes another attempt after a failure. It does so only if the agent has not done
-// anything yet. followUp waits until the next attempt may start, and returns the agent for it.
+// followUp decides whether the turn makes another attempt after a failure. Another attempt is possible only if the
+// agent has not done anything yet. followUp waits until the next attempt may start, and returns the agent for it.
 func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (who Choice, ok bool) {
 	breakers, in, account, f := t.runner.opts.Breakers, t.turn.Sandbox, t.turn.Entry.Account, result.Err
 	ran, _ := t.Events.Ran()

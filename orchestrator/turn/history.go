@@ -55,7 +55,7 @@ func (a *attempt) handOff() error {
 	return nil
 }
 
-// showHanded makes the card show how much history the agent has got. It does so only once.
+// showHanded makes the card show, once, how much history the agent has got.
 func (a *attempt) showHanded() {
 	if a.handed.Turns+a.handed.LeftOut > 0 && a.handed.To == a.turn.Agent {
 		a.Events.Show(a.handed)

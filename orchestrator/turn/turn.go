@@ -34,7 +34,7 @@ type Settings struct {
 // Recovery configures the reaction to a turn that failed before its agent ran anything.
 type Recovery struct {
 	Limits  orchestrator.LimitPolicy `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
-	Retries int                      `toml:"retries" default:"3" check:"0..10"` // if the model is overloaded
+	Retries int                      `toml:"retries" default:"3" check:"0..10"` // number of retries
 	// RetryAfter is the pause before the first retry. It doubles with each retry.
 	RetryAfter time.Duration `toml:"retry_after" default:"15s" check:"1s..10m"`
 	// Failures is the number of failed turns in a row after which ductor does not use an agent for a while. 0 means
@@ -154,7 +154,7 @@ func (t *Turn) log() *slog.Logger {
 	return t.runner.opts.Log.With("turn", t.turn.ID, "chat", in.Chat, "topic", in.Topic)
 }
 
-// Finish stores the steps of the turn and returns the outcome. result is the result of the last attempt.
+// Finish stores the steps of the turn and returns the outcome. The parameter result is the result of the last attempt.
 func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 	steps := t.Events.Steps()
 	if len(steps) > 0 {

@@ -105,7 +105,7 @@ func (d *Directory) match(ctx context.Context, code string) (found orchestrator.
 	return found, false
 }
 
-// Greet returns a user who has accepted an invitation and has not got the welcome message yet. It returns false for any
+// Greet returns a user who joined, but to whom ductor has not sent the welcome message yet. It returns false for any
 // other user.
 func (d *Directory) Greet(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
 	u, there, err := d.opts.Store.JoinedUser(ctx, id)
