@@ -14,12 +14,12 @@ type ApprovalStore interface {
 	// AgentIDs. OpenApproval returns the stored approval that contains this ID.
 	//   - If the store already has a request of this turn with this ID, OpenApproval changes nothing.
 	//   - If a is open and the turn has an open approval with the same digest, the requests are identical. OpenApproval
-	//     then only adds the ID to the stored approval.
+	//     then adds the ID to the stored approval, and does nothing else.
 	//
-	// If a is already decided, OpenApproval also writes an audit entry: AuditAccepted if a.Ruled is RuledByMode,
+	// If a is not open, OpenApproval also writes an audit entry: AuditAccepted if a.Ruled is RuledByMode,
 	// otherwise AuditRuled.
 	//
-	// A decided approval survives a power failure. An open approval may be lost, but then the agent that waits for the
+	// A decided approval survives a power failure. An open approval may be lost, but then the agent that needs the
 	// decision has died, too.
 	OpenApproval(ctx context.Context, a Approval, digest string) (Approval, error)
 	// FindApproval returns an approval, or ErrNoApproval for an unknown ID.

@@ -122,7 +122,8 @@ func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 // Limits checks whether a limit of an agent's plan is almost reached. Each time window of a limit is a separate
 // problem, which ends without a notice.
 func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error), now func() time.Time) Check {
-	return Check{"limit", func(ctx context.Context, existed func(string) bool) (found []Trouble, known bool, err error) {
+	return Check{"limit", func(ctx context.Context, existed func(string) bool) (found []Trouble, known bool,
+		err error) {
 		at := now()
 		all, err := limits(ctx)
 		for _, a := range all {

@@ -15,8 +15,8 @@ func Of(word string, candidates []string) (string, bool) {
 		if len(c) >= 3 && strings.HasPrefix(word, c) || len(word) >= 3 && strings.HasPrefix(c, word) {
 			d = min(d, 2) // word is an abbreviation of c, or the other way round
 		}
-		// Of two equally similar candidates, prefer the one with the length of the word, because users often swap
-		// letters.
+		// If two candidates are equally similar, prefer the candidate with the length of the word, because users often
+		// swap letters.
 		if d < least || d == least && best != "" && len(c) == len(word) && len(best) != len(word) {
 			if d < len(c) {
 				best, least = c, d

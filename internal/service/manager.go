@@ -38,8 +38,8 @@ func Dir(scope Scope, config string) string {
 // Path returns the path of the unit file.
 func (m Manager) Path() string { return filepath.Join(m.Dir, Name+".service") }
 
-// Check returns an error if Install cannot write the unit file. It returns ErrOwn if there is a unit file that Install
-// did not write, and ErrNoSystemd if systemd does not run in this scope.
+// Check returns an error if Install cannot write the unit file. It returns ErrOwn for a unit file from another source
+// than Install, and ErrNoSystemd if systemd does not run in this scope.
 func (m Manager) Check(ctx context.Context) error {
 	if err := m.checkRunning(ctx); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (m Manager) noSystemdError() error {
 	return fmt.Errorf("%w, as in most containers; start ductor run in another way", ErrNoSystemd)
 }
 
-// checkWritten returns ErrNone if there is no unit file, and ErrOwn if there is one that Install did not write.
+// checkWritten returns ErrNone if the unit file is missing, and ErrOwn if Install did not write it.
 func (m Manager) checkWritten() error {
 	text, err := os.ReadFile(m.Path())
 	switch {

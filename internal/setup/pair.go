@@ -130,8 +130,8 @@ const (
 	right verdict = "right"
 )
 
-// classify decides whether a message is the right code, a wrong code, or not a code. Too many wrong codes end the pairing,
-// but other messages of strangers must not do that.
+// classify decides whether a message is the right code, a wrong code, or not a code. Too many wrong codes end the
+// pairing, but other messages of strangers must not do that.
 func (p *pairing) classify(u update) verdict {
 	m := u.Message
 	if m == nil || m.From == nil || m.From.IsBot || m.Chat.Type != "private" || m.Chat.ID != m.From.ID {

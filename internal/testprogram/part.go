@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// part is one of the processes among which a test program divides its tests.
+// part is a process that runs a part of the tests.
 type part struct {
 	args []string
 	pid  int
-	out  *os.File // buffer for the output; nil if there is only one part
+	out  *os.File // buffer for the output; nil if a single part runs all tests
 }
 
 // partsOf divides the tests among several parts. It returns a single part if the flags in args select or measure tests.

@@ -42,7 +42,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 		return approval, err
 	}
 	// Copy the user's files into the agent's environment before storing the decision. After a crash, ductor repeats
-	// only what follows the decision.
+	// only the steps after the decision.
 	if len(v.Files) > 0 {
 		if err := s.opts.Agents.Bring(ctx, approval.Sandbox, orchestrator.Paths(v.Files)); err != nil {
 			s.log.Warn("bring the files of an answer", "approval", id, "err", err)

@@ -38,7 +38,7 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 
 // allowedTool checks the request against the list of allowed tools in the configuration. It returns the matching entry,
 // or "". An entry such as "Tool(command)" allows only matching requests. An entry such as "Tool" allows all uses of the
-// tool, but not all changes of files: only those that the mode accept-edits allows.
+// tool, but changes of files only as far as the mode accept-edits allows them.
 //
 // Some agents support such a list themselves, and do not ask ductor about these tools.
 func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {

@@ -21,7 +21,7 @@ const pathBytes = 4096
 
 // Files reads files in the environment of an agent.
 type Files interface {
-	// ReadFile is like rooted.Read, and RealPaths is like rooted.RealPaths.
+	// Both methods behave like functions with similar names in package rooted.
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }

@@ -350,7 +350,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 const hiddenPart = "it without a text that ductor takes for a secret"
 
 // hide removes secrets from an approval before it is stored and shown. If the text of a rule contains a secret, hide
-// removes the rule: the user would not see what the rule allows. If a secret is part of a command, users cannot allow
+// removes the rule, because the user would not see its full text. If a secret is part of a command, users cannot allow
 // the request at all.
 func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 	a.Questions, _ = secrets.Clean(set, a.Questions)

@@ -30,8 +30,8 @@ func readsBelow(a orchestrator.ApprovalRequest) bool {
 	return ok && readable(words, a)
 }
 
-// readable reports whether the agent may read these files without asking. The conditions for the names are those of
-// plainWords.
+// readable reports whether the agent may read these files without asking. The names must fulfil the same conditions as
+// in plainWords.
 func readable(paths []string, a orchestrator.ApprovalRequest) bool {
 	unseen := func(path string) bool {
 		return len(path) > pathBytes || strings.ContainsAny(path, "\n\x00") ||

@@ -138,8 +138,8 @@ type (
 	digestOption struct{ Label, Description string }
 )
 
-// each returns f(x) for each element x. It returns nil if the slice is nil: the hash of nil differs from that of an
-// empty slice.
+// each returns f(x) for each element x. It returns nil if the slice is nil, because nil and an empty slice have
+// different hashes.
 func each[A, B any](all []A, f func(A) B) []B {
 	if all == nil {
 		return nil

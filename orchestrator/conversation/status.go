@@ -167,8 +167,8 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 
 var _ orchestrator.ActiveTurns = (*Engine)(nil)
 
-// ActiveTurn implements orchestrator.ActiveTurns. If the agent has not got the prompt of its turn yet, ActiveTurn
-// returns ErrNoTurn.
+// ActiveTurn implements orchestrator.ActiveTurns. A turn without its prompt does not count: the agent must have got the
+// prompt.
 func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
 	e.mu.Lock()
 	c := e.conversations[in]

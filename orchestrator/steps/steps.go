@@ -103,7 +103,7 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 }
 
 // storeOutput stores the end of an output. If the arguments and outputs of all steps are too long together, it drops
-// those of the oldest steps.
+// the oldest ones.
 func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	s.Output, s.Lost = cli.Tail(output, mostOutput)
 	s.Size = len(s.Output)
