@@ -20,11 +20,12 @@ const (
 	ApprovalAllowed   ApprovalState = "allowed"
 	ApprovalDenied    ApprovalState = "denied"
 	ApprovalAnswered  ApprovalState = "answered"  // a question was answered
-	ApprovalWithdrawn ApprovalState = "withdrawn" // the agent no longer needs a decision: it gave up, or its turn ended
+	ApprovalWithdrawn ApprovalState = "withdrawn" // the agent stopped waiting, or its turn ended
 	ApprovalExpired   ApprovalState = "expired"   // no user decided in time, so the request was denied
 )
 
-// Approval is an agent's request to use a tool, or its questions to users, together with the decision.
+// Approval contains a request of an agent and the decision about it. The request is to use a tool, or to answer
+// questions.
 //
 // If a turn makes identical requests at the same time, they share one approval and get the same decision.
 type Approval struct {
@@ -41,20 +42,20 @@ type ApprovalRequest struct {
 	Session      SessionID
 	Conversation ConversationID
 	Agent        cli.Agent
-	AgentIDs     []cli.ApprovalID // the agent's own IDs for the request, in order of arrival
+	AgentIDs     []cli.ApprovalID // the agent's own IDs of the identical requests, in order of arrival
 	Dir          string           // the working directory of the turn
 	Sandbox      cli.Sandbox      // the sandbox in which the turn runs; empty means this host
 	Asked        time.Time
 
 	Request   *cli.ApprovalAsked
-	Links     []Link // paths of Request that are symbolic links or lie below one, in the agent's environment
+	Links     []Link // paths of Request that lead through a symbolic link in the agent's environment
 	Questions []cli.Question
 }
 
 // Link is a path that is a symbolic link, or that contains one in its parent directories.
 type Link struct {
 	Path    string `json:"path"`              // the path as the request contains it
-	Real    string `json:"real"`              // the target; relative if it is in the working directory
+	Real    string `json:"real"`              // target; relative to the working directory if it is inside
 	Outside bool   `json:"outside,omitempty"` // the target is outside of the working directory
 }
 
@@ -63,7 +64,7 @@ type ApprovalTerms struct {
 	Approvers []PersonID // the only users who may decide
 	Expires   time.Time
 
-	// SessionRule and Rule describe, for users, the rules that AllowSession and AllowPattern would create. An empty
+	// SessionRule and Rule are texts that tell users which rules AllowSession and AllowPattern would create. An empty
 	// text means that ductor does not offer the choice.
 	SessionRule string
 	Rule        string
@@ -71,13 +72,13 @@ type ApprovalTerms struct {
 	Edits bool
 }
 
-// Decision is the state of an approval and how it was decided. The state changes once, from ApprovalOpen to another
-// state.
+// Decision contains the state of an approval, and who or what decided it. The state changes once, from ApprovalOpen to
+// another state.
 type Decision struct {
 	State  ApprovalState
 	By     PersonID // the user who decided; 0 if no user did, for example if a rule decided
 	Ruled  string   // the rule that decided, or that the decision created; may be empty
-	Reason string   // one sentence; may be empty
+	Reason string   // one sentence for the agent or the user; may be empty
 	// Answers contains one list for each question: the labels that the user chose, or the user's own text. If a
 	// question has Secret set, the store does not contain the answers.
 	Answers [][]string
@@ -91,11 +92,11 @@ const TerminalTurn = "terminal-"
 // OfTerminal reports whether the request comes from an agent that a user runs in a terminal.
 func (a ApprovalRequest) OfTerminal() bool { return strings.HasPrefix(string(a.Turn), TerminalTurn) }
 
-// Same returns the number of identical requests that the approval stands for.
+// Same returns the number of identical requests that share the approval.
 func (a ApprovalRequest) Same() int { return len(a.AgentIDs) }
 
-// Offers returns the choices that users have. A message that is too short to show the whole approval must leave out the
-// choices that allow the request.
+// Offers returns the choices that users have. A caller that cannot show the whole approval must not show the choices
+// that allow the request.
 func (a Approval) Offers() []Choice {
 	switch {
 	case a.Request == nil:
@@ -104,7 +105,7 @@ func (a Approval) Offers() []Choice {
 		return []Choice{Deny}
 	}
 	var all []Choice
-	// Users allow the agent settings of a project until the settings change, or they deny them.
+	// Users cannot allow project settings once. They allow the settings until the settings change.
 	settings := a.Request.Tool == cli.ProjectTool
 	if !settings {
 		all = append(all, AllowOnce)
@@ -121,7 +122,8 @@ func (a Approval) Offers() []Choice {
 	return append(all, Deny)
 }
 
-// WhyClosed returns nil if users can still decide the approval. Otherwise it returns the error that explains why not.
+// WhyClosed returns nil if users can still decide the approval. Otherwise it returns ErrApprovalWithdrawn,
+// ErrApprovalExpired or ErrApprovalDecided.
 func (a Approval) WhyClosed(now time.Time) error {
 	switch {
 	case a.State == ApprovalWithdrawn:
@@ -160,7 +162,7 @@ type Verdict struct {
 	Choice  Choice
 	Reason  string
 	Answers [][]string
-	Files   []Attachment // files that the user attached; Reason or Answers mention them
+	Files   []Attachment // files that the user attached; Reason or Answers contain their names
 }
 
 // ApprovalScreen shows approvals to users. Package bot implements it.
@@ -168,17 +170,17 @@ type ApprovalScreen interface {
 	// ShowApproval shows the current state of an approval in its Conversation. It does not wait for the network. Calls
 	// for one approval are serial. The caller calls it:
 	//   - if the approval is new
-	//   - if another identical request joined it
-	//   - if it is open again after a restart
+	//   - if an identical request now shares the approval
+	//   - if the approval is open again after a restart
 	//   - after the decision
 	ShowApproval(approval Approval)
 }
 
 // Approvals lets users decide approvals and revoke rules. *approval.Service implements it.
 type Approvals interface {
-	// Decide stores a user's decision and passes it to the agent. An approval can be decided only once. nonce is
-	// Approval.Nonce. Decide returns the approval's new state. One transaction stores the decision and marks by.Updates
-	// as handled.
+	// Decide stores a user's decision and passes it to the agent. An approval can be decided only once. The parameter
+	// nonce must be equal to Approval.Nonce. Decide returns the approval's new state. In the transaction that stores
+	// the decision, Decide also marks the Updates of the parameter by as handled.
 	//
 	// Decide checks for errors in this order. The first three return a zero approval.
 	//   - ErrNoApproval: the ID is unknown or forged

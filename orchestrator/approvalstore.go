@@ -10,18 +10,17 @@ import (
 // ApprovalStore stores approvals, decisions, rules and the audit. It is a part of Store, whose comment has the contract
 // for all methods.
 type ApprovalStore interface {
-	// OpenApproval stores an agent's request for approval. a contains one request ID of the agent. OpenApproval returns
-	// the approval that now contains that ID.
-	//   - If the store already has a request of this turn with this ID, OpenApproval changes nothing and returns the
-	//     stored approval.
+	// OpenApproval stores an agent's request for approval. The approval a must contain one ID of the agent, in
+	// AgentIDs. OpenApproval returns the stored approval that contains this ID.
+	//   - If the store already has a request of this turn with this ID, OpenApproval changes nothing.
 	//   - If a is open and the turn has an open approval with the same digest, the requests are identical. OpenApproval
-	//     then adds the ID to the stored approval.
+	//     then adds the ID to the stored approval, and does nothing else.
 	//
-	// If a is already decided, OpenApproval also writes an audit entry: AuditAccepted if a.Ruled is RuledByMode,
+	// If a is not open, OpenApproval also writes an audit entry: AuditAccepted if a.Ruled is RuledByMode,
 	// otherwise AuditRuled.
 	//
-	// A decided approval survives a power failure. An open approval may be lost, but then the agent that waits for it
-	// is gone, too.
+	// A decided approval survives a power failure. An open approval may be lost, but then the agent that needs the
+	// decision has died, too.
 	OpenApproval(ctx context.Context, a Approval, digest string) (Approval, error)
 	// FindApproval returns an approval, or ErrNoApproval for an unknown ID.
 	FindApproval(ctx context.Context, id ApprovalID) (Approval, error)
@@ -32,8 +31,8 @@ type ApprovalStore interface {
 	// ApprovalsShownOpen lists approvals that are closed, although the chat still shows them as open. The oldest is
 	// first.
 	ApprovalsShownOpen(ctx context.Context) ([]Approval, error)
-	// DecideApproval closes an open approval and returns its new state. One transaction stores the decision and its
-	// rule, writes an audit entry, and marks the updates as handled.
+	// DecideApproval closes an open approval and returns its new state. In one transaction, it stores the decision and
+	// the new rule, writes an audit entry, and marks the updates as handled.
 	//
 	// DecideApproval returns false and stores nothing in these cases:
 	//   - The approval is not open.
@@ -42,9 +41,9 @@ type ApprovalStore interface {
 	//
 	// If d.Secret is set, DecideApproval also erases the answer from all files of the store.
 	DecideApproval(ctx context.Context, d ApprovalDecision) (Approval, bool, error)
-	// WithdrawRequest removes one request from an open approval. If it was the only request, it closes the approval.
-	// The audit entry has the kind what: AuditWithdrawn or AuditChanged. With AuditChanged, WithdrawRequest also closes
-	// an approval that a user has already allowed. It returns false if nothing changed.
+	// WithdrawRequest removes one request from an open approval. If no request is left, it closes the approval. It
+	// writes an audit entry of the given kind, AuditWithdrawn or AuditChanged. If the kind is AuditChanged, it also
+	// closes an approval that a user has already allowed. It returns false if nothing changed.
 	WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.ApprovalID, what AuditKind,
 		at time.Time) (Approval, bool, error)
 	// WithdrawApproval closes an approval whose agent no longer waits for it. It also closes an approval that was
@@ -61,15 +60,15 @@ type ApprovalStore interface {
 	// RecordAudit stores audit entries. It skips an entry with a Call if the turn already has an entry or an approval
 	// request for that tool call.
 	//
-	// The entries survive if the process is killed. A power failure may lose them, until the next method that changes
-	// the store has returned.
+	// The entries survive if the process is killed. They survive a power failure only after another method has changed
+	// the store.
 	RecordAudit(ctx context.Context, entries ...AuditEntry) error
 	// AuditSince lists the audit entries since a time, newest first.
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 }
 
-// ApprovalDecision holds everything that one transaction stores when it closes an open approval: the decision, a new
-// rule, and the Telegram updates that this handles.
+// ApprovalDecision contains the data for DecideApproval: the decision, the new rule, and the Telegram updates that are
+// then handled.
 type ApprovalDecision struct {
 	Approval ApprovalID
 	Decision
@@ -84,9 +83,10 @@ type QueueStore interface {
 	// PromoteTurn moves a queued turn to the front of its conversation's queue. It returns false if the turn is no
 	// longer queued.
 	PromoteTurn(ctx context.Context, id cli.TurnID) (bool, error)
-	// SteerTurn changes a queued turn to the state TurnSteered: its prompt goes to the running turn with the ID into.
-	// The queued turn takes over the session, agent and model of that turn. It stays in OpenTurns until MarkDelivered.
-	// SteerTurn returns false if id is no longer queued or if into is not running.
+	// SteerTurn changes a queued turn to the state TurnSteered, because its prompt is sent to a running turn. The
+	// parameter into is the ID of the running turn. SteerTurn sets the queued turn's session, agent and model to those
+	// of the running turn. OpenTurns lists the queued turn until MarkDelivered. SteerTurn returns false if id is no
+	// longer queued or if into is not running.
 	SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (bool, error)
 	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
 	// in another state.

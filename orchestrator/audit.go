@@ -17,7 +17,8 @@ const (
 	AuditAnswered  AuditKind = "answered"
 	AuditExpired   AuditKind = "expired"
 	AuditWithdrawn AuditKind = "withdrawn"
-	// AuditChanged: the agent changed a tool call after a user had allowed it, so ductor sent no permission.
+	// AuditChanged: a user allowed a tool call, but the agent then changed the tool call. So ductor did not pass the
+	// permission to the agent.
 	AuditChanged   AuditKind = "changed"
 	AuditRuled     AuditKind = "ruled"     // a rule allowed a request without asking a user
 	AuditAccepted  AuditKind = "accepted"  // the permission mode allowed an edit without asking a user
@@ -31,13 +32,13 @@ const (
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
-// AuditElsewhere is the Reason of an AuditMode entry if ductor reset the permission mode, because a turn ran in another
-// environment than the one for which the user chose the mode.
+// AuditElsewhere is the Reason of an AuditMode entry if ductor reset the permission mode of a conversation because a
+// turn ran in a different environment. A user chooses a permission mode only for one environment.
 const AuditElsewhere = "elsewhere"
 
 // AuditEntry is one event in the audit log. Fields that do not apply are empty.
 type AuditEntry struct {
-	ID           int64 // ascends in the order of events
+	ID           int64 // later events have higher IDs
 	At           time.Time
 	What         AuditKind
 	Conversation ConversationID
@@ -46,15 +47,16 @@ type AuditEntry struct {
 	Call         cli.ToolID // the tool call, for AuditRan; the store contains only one entry for each tool call
 	Agent        cli.Agent
 	Tool         string // empty for questions
-	// Title is one line: the command, the path, the first question, the mode, the directory or the job.
+	// Title is one line that describes the event. It contains the command, the path, the first question, the mode, the
+	// directory or the job.
 	Title  string
-	Choice Choice // the user's choice
+	Choice Choice
 	By     PersonID
-	// Rule is the rule that made the decision, or that a user created or revoked. For AuditAccepted and AuditRan it is
-	// the permission mode.
+	// Rule is the rule that decided the request, or that a user created or revoked. For AuditAccepted and AuditRan it
+	// is the permission mode instead.
 	Rule   string
 	Reason string
-	Same   int // number of identical requests that got this decision
+	Same   int // number of identical requests that were decided together
 }
 
 // Spent is the tokens and the cost of one turn, or of one question to a model outside of turns.
@@ -71,7 +73,7 @@ type Spent struct {
 	Took         time.Duration
 }
 
-// UsageGroup selects the groups of a usage summary: days, agents, users and so on.
+// UsageGroup selects how a usage summary is grouped: by day, by agent, by user and so on.
 type UsageGroup string
 
 // UsageGroup values.
@@ -107,7 +109,7 @@ type UsageQuery struct {
 	In    ConversationID // zero for all conversations
 }
 
-// BudgetScope names the scope of a budget: "all", "user 7" or "job backup".
+// BudgetScope selects what a budget limits: "all" costs, the costs of "user 7", or those of "job backup".
 type BudgetScope string
 
 // LimitStore stores the plan limits that agents report. internal/store implements it.

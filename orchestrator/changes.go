@@ -9,15 +9,14 @@ import (
 	"ductor/cli"
 )
 
-// Changed summarizes how a turn changed the files of its repository. The zero value means that nothing is known about
-// changes.
+// Changed summarizes how a turn changed the files of its repository. The zero value means that ductor does not know.
 type Changed struct {
 	Files   int    `json:"files"`
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	NoUndo  NoUndo `json:"no_undo,omitempty"` // why a user cannot undo the changes; empty if undo is possible
 	Ignored bool   `json:"ignored,omitempty"` // the repository contains ignored files, which an undo does not restore
-	// With is set if NoUndo is NoUndoShared. It is the conversation of the other turn.
+	// With is the conversation of the other turn if NoUndo is NoUndoShared.
 	With ConversationID `json:"with,omitzero"`
 }
 
@@ -39,8 +38,9 @@ type Snapshots interface {
 	// the turn began before a restart of ductor, and Watch loads the snapshot that the previous process took. The
 	// caller must call End or Leave on the result.
 	Watch(t Turn, dir string, resumed bool) TurnWatch
-	// AwaitSnapshot waits until the snapshot of a turn is complete, so that the agent's first write comes later. It
-	// gives up after a time limit. The caller then allows the request with this id.
+	// AwaitSnapshot waits until the snapshot of a turn is complete. The caller calls it before it allows a request, so
+	// that the agent's first write comes after the snapshot. The parameter id is the ID of that request. AwaitSnapshot
+	// waits only for a limited time.
 	AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
 	// SnapshotTaken reports whether AwaitSnapshot would return immediately.
 	SnapshotTaken(turn cli.TurnID) bool
@@ -99,7 +99,7 @@ var (
 	ErrNoChanges   = errors.New("these changes are not stored")
 	ErrUndone      = errors.New("these changes are already undone")
 	ErrNotUndone   = errors.New("these changes are not undone")
-	ErrTurnRuns    = errors.New("a turn changes these files now") // matches a TurnWrites
+	ErrTurnRuns    = errors.New("a turn changes these files now") // returned as a *TurnWrites
 	ErrCommitted   = errors.New("these changes are already committed")
 	ErrNoIdentity  = errors.New("Git does not know the name of its user")
 	ErrMerging     = errors.New("a merge or a rebase is under way")
@@ -108,22 +108,22 @@ var (
 	ErrDiffTooLong = errors.New("the diff is too long")
 )
 
-// TurnWrites is the error if a turn that is still running may change the same files. In is the conversation of that
-// turn.
+// TurnWrites is the error if a turn that is still running may change the same files. The field In is the conversation
+// of that turn.
 type TurnWrites struct{ In ConversationID }
 
 func (e *TurnWrites) Error() string { return ErrTurnRuns.Error() }
 func (e *TurnWrites) Unwrap() error { return ErrTurnRuns }
 
-// ChangedSince is the error if files have changed after a turn. They match neither their state before the turn nor
-// their state after it.
+// ChangedSince is the error if files have changed after a turn. The current state of these files is neither the state
+// before the turn nor the state after it.
 type ChangedSince struct{ Paths []string }
 
 func (e *ChangedSince) Error() string {
 	return fmt.Errorf("%d files changed since", len(e.Paths)).Error()
 }
 
-// DiffSince selects the older state of a diff. The newer state is the current one.
+// DiffSince selects the older state for a diff with the current state.
 type DiffSince string
 
 // DiffSince values.
@@ -133,7 +133,7 @@ const (
 	SinceCommit  DiffSince = "commit"
 )
 
-// ReturnTo selects the state before a turn or the state after it. For a checkpoint both are the same.
+// ReturnTo selects one of two states: before a turn, or after it. For a checkpoint both are the same.
 type ReturnTo string
 
 // ReturnTo values.
@@ -170,6 +170,7 @@ type FileChanges interface {
 	// session. The newest is first.
 	SessionChanges(ctx context.Context, in ConversationID, session SessionID) ([]TurnChanges, error)
 	// Return restores all files to the state before or after a turn, or to a checkpoint. First it stores the current
-	// state as a new checkpoint. It returns the restored record as to, and the new checkpoint as before.
+	// state as a new checkpoint. The result to is the record that was restored, and the result before is the new
+	// checkpoint.
 	Return(ctx context.Context, by Press, id string, side ReturnTo) (to, before TurnChanges, err error)
 }

@@ -19,14 +19,14 @@ type ModelChoice struct {
 // String returns the choice as users write it after /model, for example "codex/gpt-5".
 func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+string(m.Model), "/") }
 
-// ConsultQuestion is a question that a user or an agent asks a model, beside the turns of the session. The model's
-// agent may only read files, unless the question is part of a Work.
+// ConsultQuestion is a question to a model, outside of the turns of the session. A user or an agent asks it. The agent
+// that answers may only read files, unless the question is part of a Work.
 type ConsultQuestion struct {
 	Conversation ConversationID
 	Person       PersonID   // the user who asks, or for whose turn an agent asks
 	Asks         cli.TurnID // the turn whose agent asks; empty if a user asks
-	// Session is the ID or the name of a session. If it is empty, the question belongs to the session of the turn in
-	// Asks, or else to the current session of the conversation.
+	// Session is the ID or the name of a session. If it is empty, the question belongs to the session of the turn whose
+	// agent asks. If a user asks, it belongs to the current session of the conversation.
 	Session string
 	Model   ModelChoice // the zero value means the model that was asked last in the session
 	Text    string
@@ -38,17 +38,17 @@ type ConsultQuestion struct {
 // only their names.
 type ContextFiles struct {
 	Files    []Attachment
-	Contents string // text to put before the question; it ends in an empty line; empty without files
+	Contents string // text to put before the question; empty if there are no files
 }
 
 // ConsultAnswer is a model's answer.
 type ConsultAnswer struct {
 	Session  SessionID // session that contains the question and the answer as an entry
 	Entry    cli.TurnID
-	Model    ModelChoice // as the agent reported it, or else as in the question
+	Model    ModelChoice // the model that answered, or the model in the question if the agent does not report it
 	Text     string      // the answer; a long answer is shortened
 	Whole    string      // the whole answer if Text is shortened; otherwise empty
-	LeftOut  int         // number of entries of the session that the model saw shortened or not at all
+	LeftOut  int         // number of entries of the session that the model did not get in full
 	Usage    cli.Usage
 	CostUSD  float64 // 0 if the agent does not report it
 	Duration time.Duration
@@ -60,7 +60,7 @@ func (a ConsultAnswer) All() string { return cmp.Or(a.Whole, a.Text) }
 // GroupQuestion is a question to several models. In each round after the first, the models see each other's answers
 // from the round before. At the end, the first model that answered writes the conclusion.
 type GroupQuestion struct {
-	ConsultQuestion               // without Model, because Panel names the models
+	ConsultQuestion               // the field Model is not used
 	Panel           []ModelChoice // GroupLeast to GroupMost models
 	Rounds          int           // 1 to GroupRounds
 }
@@ -68,7 +68,8 @@ type GroupQuestion struct {
 // Work is a task that the agent of a running turn delegates to another agent.
 type Work struct {
 	ConsultQuestion // the task, in the conversation of the running turn
-	// For is the running turn. The work has the rights and the directory of that turn, and ends with it.
+	// For is the running turn. The other agent has the rights and the directory of that turn. It must stop when the
+	// turn ends.
 	For          ActiveTurn
 	Role         string         // the name of the configured role that the agent gets; empty for none
 	Instructions string         // text for the agent's system prompt, for example the text of Role
@@ -77,14 +78,14 @@ type Work struct {
 
 // Limits of a GroupQuestion.
 const (
-	GroupLeast  = 2 // models
+	GroupLeast  = 2 // number of models
 	GroupMost   = 4
 	GroupRounds = 3
 )
 
 // GroupStep is the answer of one model to a GroupQuestion, or the error of that model.
 type GroupStep struct {
-	Round  int // from 1
+	Round  int // number of the round, from 1
 	Model  ModelChoice
 	Answer ConsultAnswer
 	Err    error
@@ -101,18 +102,17 @@ type Estimate struct {
 	Questions int
 	Tokens    int64
 	CostUSD   float64
-	Unpriced  int // questions to models without a known price
+	Unpriced  int // number of questions to models without a known price
 }
 
 // Consults asks models questions outside of the turns of conversations. Package orchestrator/consult implements it.
 type Consults interface {
-	// Begin registers a question before the caller asks it, so that Asking counts the question from now on. Pass the
-	// returned context to Ask or Group. Abort cancels it, and so does end. The caller must call end; calling it twice
-	// is safe. A question that was not registered counts only while Ask or Group runs.
+	// Begin registers a question before the caller asks it, so that Asking counts the question from now on. The caller
+	// must pass the returned context to Ask or Group, and must call end afterwards. Calling end twice is safe. Both
+	// Abort and end cancel the context. A question that was not registered counts only while Ask or Group runs.
 	Begin(ctx context.Context, in ConversationID) (_ context.Context, end func())
-	// Ask asks a model and waits for its answer. It finds the session of the question with FindSession, and creates a
-	// session if none has the name. It stores question and answer as an entry of the session. If the question fails, it
-	// stores nothing.
+	// Ask asks a model and waits for its answer. It stores question and answer as an entry of the session. If the
+	// question fails, it stores nothing. It creates the session if FindSession does not find it.
 	//
 	// Ask stops when ctx is done and when Abort or Close is called. It returns one of these errors:
 	//   - ErrNoConsult: the question names no model, and no model was asked in the session before
@@ -125,8 +125,8 @@ type Consults interface {
 	Group(ctx context.Context, q GroupQuestion, step func(GroupStep)) (GroupAnswer, error)
 	// Estimate predicts the cost of a group question from the prices of its models, as far as the prices are known.
 	Estimate(q GroupQuestion, models []cli.MenuEntry) Estimate
-	// Last returns the model that was asked last in a session. If idOrName is empty, it searches all sessions of the
-	// conversation. It returns ErrNoConsult if no model was asked.
+	// Last returns the model of the newest question in a session. If idOrName is empty, it searches all sessions of the
+	// conversation. It returns ErrNoConsult if there was no question.
 	Last(ctx context.Context, in ConversationID, idOrName string) (ModelChoice, error)
 	// Asking returns how many questions of a conversation are not answered yet. It does not block.
 	Asking(in ConversationID) int
@@ -140,9 +140,10 @@ type ConsultStore interface {
 	// to the totals of the session.
 	AddEntry(ctx context.Context, t Turn, steps []Step) error
 	// LastAside returns the newest entry of this kind in a session. If id is empty, it searches all sessions of the
-	// conversation. If no entry has this kind, it returns the newest entry of any kind except a turn, or ErrNoConsult.
+	// conversation. If no entry has this kind, it returns the newest entry that is not a turn. If there is none, it
+	// returns ErrNoConsult.
 	LastAside(ctx context.Context, in ConversationID, id SessionID, kind EntryKind) (Turn, error)
-	// SetAgentSession and EntriesAfter are methods of Store; see there.
+	// SetAgentSession and EntriesAfter have their contracts in the interface Store.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
 }

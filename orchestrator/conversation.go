@@ -16,17 +16,18 @@ type ConversationID struct {
 	Topic int   `toml:"topic"` // Telegram's message_thread_id; 0 outside of topics
 }
 
-// Key returns the same ID in the form that package cli uses.
+// Key returns the ID in the form that package cli uses.
 func (id ConversationID) Key() cli.Conversation {
 	return cli.Conversation(strconv.FormatInt(id.Chat, 10) + "/" + strconv.Itoa(id.Topic))
 }
 
-// Group reports whether the chat is a group, so that other users can read it. Telegram gives groups negative ids.
+// Group reports whether the chat is a group, which means that several users can read it. Telegram gives groups negative
+// IDs.
 func (id ConversationID) Group() bool { return id.Chat < 0 }
 
-// Shown returns the conversation in which ductor shows the activity of this conversation. The two differ only for an
-// Outsider: its conversation has a negative topic, which does not exist in Telegram. ductor shows it in the chat's main
-// topic.
+// Shown returns the conversation in which ductor shows the activity of this conversation. Usually this is the
+// conversation itself. The conversation of an Outsider has a negative topic, which does not exist in Telegram, so
+// ductor shows it in the chat's main topic.
 func (id ConversationID) Shown() ConversationID {
 	return ConversationID{Chat: id.Chat, Topic: max(id.Topic, 0)}
 }
@@ -57,10 +58,10 @@ type Conversation struct {
 	Model      cli.ModelID
 	Effort     cli.Effort
 	Permission cli.PermissionMode // empty means the configured default
-	// GrantedIn is the environment for which a user chose the Permission, if it allows more than the mode ask. The
-	// Permission applies only in this environment. Empty means this host.
+	// GrantedIn is the environment for which a user chose the Permission; empty means this host. A Permission that
+	// allows more than the mode ask applies only in this environment.
 	GrantedIn cli.Sandbox
-	// BypassUntil is when cli.Bypass ends, if that is the Permission.
+	// BypassUntil is the end of the bypass if Permission is cli.Bypass.
 	BypassUntil time.Time
 	Dir         string // empty means the configured default
 	Role        string // name of a role; NoRole for none; empty means the configured default
@@ -74,7 +75,8 @@ type Settings struct {
 	Busy     BusyMode     // for prompts that arrive while a turn runs; empty means BusyQueue
 	Notify   NotifyMode
 	Think    ThinkMode
-	// Display applies to the whole chat. ductor reads it only from the chat's main topic.
+	// Display applies to the whole chat. ductor uses the value of the chat's main topic and ignores those of other
+	// topics.
 	Display DisplayMode
 }
 
@@ -89,7 +91,7 @@ const (
 	SettingDisplay Setting = "display"
 )
 
-// Words lists the values that users can choose for a setting.
+// Words lists the values of a setting from which users can choose.
 func (s Setting) Words() []string {
 	switch s {
 	case SettingBusy:
@@ -104,7 +106,7 @@ func (s Setting) Words() []string {
 	return nil
 }
 
-// Word returns the value of a setting as one of its Words.
+// Word returns the current value of a setting, as one of the words that Setting.Words lists.
 func (s Settings) Word(of Setting) string {
 	switch {
 	case of == SettingBusy:
@@ -119,7 +121,7 @@ func (s Settings) Word(of Setting) string {
 	return string(DisplayPlain)
 }
 
-// Set changes a setting. word is one of its Words.
+// Set changes a setting to one of the words that Setting.Words lists.
 func (s *Settings) Set(of Setting, word string) {
 	switch of {
 	case SettingBusy:
@@ -139,7 +141,7 @@ type NotifyMode string
 // NotifyMode values.
 const (
 	NotifyAlways NotifyMode = "always"
-	NotifyLong   NotifyMode = "long" // only turns that took long
+	NotifyLong   NotifyMode = "long" // only turns that took longer than LongTurn
 	NotifyNever  NotifyMode = "never"
 )
 
@@ -164,10 +166,11 @@ const (
 	DisplayAsked DisplayMode = "asked" // ductor asked, but no user has answered yet; works like DisplayPlain
 )
 
-// NoRole is the value of Conversation.Role if a user wants no role, although the configuration has a default role.
+// NoRole is the value of Conversation.Role if a user has chosen to use no role. An empty Role means the configured
+// default role.
 const NoRole = "(none)"
 
-// How long a bypass can last that a user chooses in a chat.
+// Default and maximum time of a bypass that a user starts in a chat.
 const (
 	DefaultBypass = time.Hour
 	MostBypass    = 24 * time.Hour
@@ -190,7 +193,7 @@ type Project struct{ Name, Dir string }
 type Worktree struct {
 	Dir    string
 	Branch string // empty for none
-	Main   bool   // the project's first worktree, which ductor never removes
+	Main   bool   // the project's main worktree, which ductor never removes
 	Merged bool   // all commits of the branch are also in the branch of the main worktree
 	Gone   bool   // the directory no longer exists
 }
@@ -208,8 +211,8 @@ type Projects interface {
 	Worktrees(ctx context.Context, in ConversationID) ([]Worktree, error)
 	// OpenWorktree makes one of the Worktrees the working directory of the conversation, or returns ErrNoProject.
 	OpenWorktree(ctx context.Context, by Press, dir string) error
-	// RemoveWorktree removes one of the Worktrees. The branch remains. If the conversation works in the worktree, it
-	// moves to the main worktree. RemoveWorktree returns one of these errors:
+	// RemoveWorktree removes one of the Worktrees, but not its branch. If the conversation works in this worktree,
+	// RemoveWorktree makes the main worktree the conversation's directory. It returns one of these errors:
 	//   - ErrDirtyWorktree: the worktree has uncommitted changes, and changes is KeepChanges
 	//   - ErrStillOpen: a turn of the conversation runs in the worktree
 	//   - ErrNoProject: the worktree does not exist

@@ -8,18 +8,18 @@ import (
 	"ductor/cli"
 )
 
-// Press describes a user's press of a button, or a message that ductor treats like one. One transaction stores the
-// effect of the press and marks Updates, its Telegram updates, as handled. So an update that arrives twice has one
-// effect.
+// Press describes a user action: a button that the user pressed, or a message that does the same as a button, such as
+// /abort. Updates contains the IDs of the action's Telegram updates. The transaction that stores the effect of the
+// action also marks these updates as handled. So an update that arrives twice has only one effect.
 type Press struct {
 	Conversation ConversationID
 	Person       PersonID
 	Role         UserRole
 	Updates      []int64
-	Arrived      time.Time // when the message arrived that ductor treats like a press; zero for a button
+	Arrived      time.Time // when the message arrived; zero for a button
 }
 
-// May reports whether the user who pressed has a right.
+// May reports whether the user's role includes a right.
 func (p Press) May(do Right) bool { return p.Role.May(do) }
 
 // MayEnd reports whether the user who pressed may abort a turn or remove it from the queue.
@@ -28,8 +28,8 @@ func (p Press) MayEnd(t Turn) bool {
 	return p.May(EndAny) || own && p.May(EndOwn)
 }
 
-// Precedes reports whether the prompt of a turn was sent after the press. It compares update IDs, which usually ascend,
-// and arrival times, because Telegram may choose a random next ID after a week without updates.
+// Precedes reports whether the prompt of a turn was sent after the press. It compares update IDs, which usually ascend.
+// It also compares arrival times, because Telegram may continue with a random ID after a week without updates.
 func (p Press) Precedes(t Turn) bool {
 	of := t.Prompt.Updates
 	return len(p.Updates) > 0 && len(of) > 0 && of[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
@@ -37,9 +37,9 @@ func (p Press) Precedes(t Turn) bool {
 
 // Receipt reports how ductor handled a new prompt.
 type Receipt struct {
-	Turn  cli.TurnID // the new turn; for ActionDrop, the turn from whose card ductor removes the button
+	Turn  cli.TurnID // the new turn; for ActionDrop, the old turn, whose card loses its buttons
 	Ahead int        // number of turns before the new one, including the running turn; 0 means that it runs now
-	// Did is set if another turn was running. ductor queued the prompt, added it to that turn, or aborted that turn.
+	// Did is what ductor did with the prompt because another turn was running. It is empty if none was running.
 	Did  BusyMode
 	Full bool      // the queue was full: nothing was stored, and Turn is empty
 	At   time.Time // when the prompt will run, if a job runs it later; otherwise zero
@@ -51,7 +51,8 @@ type AbortReport struct {
 	Dropped int  // number of turns removed from the queue
 	// Questions is the number of cancelled questions to models outside of turns.
 	Questions int
-	// Unshown is a turn that had ended, while the chat showed only a part of its answer; empty for none.
+	// Unshown is a turn that has ended, but whose answer the chat does not show completely. The abort stops the rest of
+	// the answer from being shown. Empty means none.
 	Unshown cli.TurnID
 	// Stopping is the turn that was running, or nil.
 	Stopping *Stopping
@@ -59,13 +60,14 @@ type AbortReport struct {
 
 // Stopping is a turn that is being aborted.
 type Stopping struct {
-	// Over is closed once the chat shows that the turn has ended, and its processes are dead or could not be killed.
+	// Over is closed when two things are true: the chat shows that the turn has ended, and the turn's processes are
+	// dead or ductor has failed to kill them.
 	Over <-chan struct{}
 	// Alive lists the processes of the turn that are still running.
 	Alive func(ctx context.Context) []cli.ProcessName
 }
 
-// RunningTurn is the running turn of a conversation.
+// RunningTurn describes the running turn of a conversation.
 type RunningTurn struct {
 	Turn      cli.TurnID
 	Title     string // first words of the prompt
@@ -76,12 +78,12 @@ type RunningTurn struct {
 	Rights    Rights
 }
 
-// Subject describes the message of the bot to which a user replies. The zero value means that the message shows no
-// turn.
+// Subject describes the bot's message to which a user replies. The zero value means that this message does not belong
+// to a turn.
 type Subject struct {
 	Said   bool   // the message is part of a turn's answer
-	Here   bool   // the message belongs to the session in which the reply will run
-	Newest bool   // the message is the newest answer of that session
+	Here   bool   // the message belongs to the current session, in which the reply would run
+	Newest bool   // the message is the newest answer of the current session
 	Job    JobID  // the job whose result the message shows; empty for none
 	Title  string // title of the job
 	Text   string // the whole answer
@@ -94,7 +96,7 @@ type Status struct {
 	Model        cli.ModelID
 	Effort       cli.Effort
 	Permission   cli.PermissionMode
-	BypassUntil  time.Time // when a bypass that a user chose here ends; zero for none
+	BypassUntil  time.Time // end of a bypass that a user started in this conversation; zero for none
 	Dir          string
 	Sandbox      cli.Sandbox // the sandbox of the next turn; empty means this host
 	Role         string
@@ -109,7 +111,7 @@ type Status struct {
 type Load struct {
 	Queued, Running  int // number of turns
 	Approvals        int // open approvals and questions to users
-	Jobs, JobsPaused int // including the jobs of webhooks
+	Jobs, JobsPaused int // number of jobs, including those of webhooks
 	JobRuns          int // runs of jobs that have not ended
 }
 
@@ -117,7 +119,7 @@ type Load struct {
 type Alert struct {
 	Kind, Key string
 	Since     time.Time
-	Over      string // the message to the owner when the problem has ended
+	Over      string // text of the message to the owner when the problem ends
 }
 
 // Role is a named system prompt. It may also set an agent and a model for conversations that have not chosen any.
@@ -130,8 +132,8 @@ type Role struct {
 	Bounds Bounds       `toml:",inline" yaml:",inline"`
 }
 
-// Bounds are settings for turns with a role or in a project, from the owner's configuration. MaxTurns is a limit. The
-// other settings grant something.
+// Bounds are the owner's settings for turns with a role, or for turns in a project. MaxTurns is a limit. The other
+// fields give agents access to something.
 type Bounds struct {
 	AllowedTools []string `toml:"allowed_tools" yaml:"allowed_tools"` // tools that agents may use without asking
 	// MaxTurns limits how often the model answers in one turn. 0 means no limit.
@@ -144,7 +146,7 @@ type Bounds struct {
 // NoServers as the value of Bounds.MCP means that turns use none of the owner's MCP servers.
 const NoServers = "none"
 
-// With combines two Bounds that both apply to a turn.
+// With returns Bounds for a turn to which both b and other apply.
 func (b Bounds) With(other Bounds) Bounds {
 	both := Bounds{
 		AllowedTools: slices.Concat(b.AllowedTools, other.AllowedTools), MaxTurns: b.MaxTurns,
@@ -184,7 +186,7 @@ type AccountChoice struct {
 	Agent   cli.Agent
 	Account cli.Account         // the current choice
 	All     []cli.MenuEntry     // all accounts, the default one first
-	Limits  []cli.AccountLimits // of all agents
+	Limits  []cli.AccountLimits // limits of all agents
 }
 
 // AgentDefaults are settings of an agent. The choices of a conversation or of its role take precedence.

@@ -43,8 +43,8 @@ var (
 	ErrShutdown          = errors.New("ductor is shutting down")
 )
 
-// ForeignRepository is the error if Git refuses to work in a repository because another user of the machine owns it. It
-// matches ErrNoRepository, because ductor cannot use the repository.
+// ForeignRepository is the error if a repository belongs to another user of the machine. Git does not work in such a
+// repository, so the error matches ErrNoRepository.
 type ForeignRepository struct{ Dir string }
 
 func (e *ForeignRepository) Error() string { return ErrNoRepository.Error() + ": " + e.Dir }

@@ -9,8 +9,8 @@ import (
 	"ductor/lang"
 )
 
-// FilePlace defines where the paths of files are resolved: in which environment, relative to which directory, and below
-// which roots all files must lie.
+// FilePlace defines which files a path can refer to: the environment, the directory to which a relative path is
+// relative, and the roots below which all files must be.
 type FilePlace struct {
 	Sandbox cli.Sandbox
 	Dir     string
@@ -48,11 +48,12 @@ const (
 // must lie. Files follows no symbolic links. It returns a *FileError for hidden files, files with secrets, ductor's own
 // files, everything that is not a regular file, and for other problems with a file. It is safe for concurrent use.
 type Files interface {
-	// OfTurn returns the place in which a turn's agent may use files. If the turn has the rights of its chat, the roots
-	// are the roots of all projects. Otherwise the only root is the working directory.
+	// OfTurn returns the place in which a turn's agent may use files. If the turn has the rights of its chat, the agent
+	// may use files below the roots of all projects. Otherwise it may use only files in its working directory.
 	OfTurn(ctx context.Context, t Turn) (FilePlace, error)
-	// OfChat returns the place in which a user may use the file at path. A relative path starts in the working
-	// directory of the chat's next turn. The environment is the sandbox that contains path, or this host.
+	// OfChat returns the place in which a user may use the file at path. A path can be relative to the working
+	// directory of the chat's next turn. If the file is in the directory of a sandboxed project, the environment is
+	// that sandbox. Otherwise it is this host.
 	OfChat(ctx context.Context, id ConversationID, path string) (FilePlace, error)
 	// Read reads a file. A binary file that contains a secret is an error.
 	Read(ctx context.Context, at FilePlace, path string) (ProjectFile, error)
@@ -79,7 +80,7 @@ const (
 	FileEmpty     FileRefusal = "empty"
 	FileTooLarge  FileRefusal = "too-large"
 	FileExists    FileRefusal = "exists"
-	// FileSecret: files with this name usually contain secrets, or the file belongs to ductor.
+	// FileSecret means that files with this name usually contain secrets, or that the file belongs to ductor.
 	FileSecret      FileRefusal = "secret"
 	FileHasSecret   FileRefusal = "has-secret"  // the file contains a known secret
 	FileUnreachable FileRefusal = "unreachable" // the environment cannot be reached; Err is the cause
@@ -125,11 +126,10 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // FileSender sends files of projects into chats. Package bot implements it.
 type FileSender interface {
-	// SendFiles reads files of a place and queues them for a chat. It does not wait for Telegram. It returns the files
-	// that it refused. Images become pictures, and several images in a row become an album.
+	// SendFiles reads files and queues them for a chat. It returns one error for each file that cannot be sent. It does
+	// not wait for Telegram. Images become pictures, and several images in a row become an album.
 	//
-	// Queued files survive a crash and are sent once. key identifies the request: a second call with the same key does
-	// nothing.
+	// Queued files survive a crash and are sent once. If key is the same as in an earlier call, SendFiles does nothing.
 	SendFiles(ctx context.Context, to ConversationID, at FilePlace, key string,
 		files []OutFile) (refused []*FileError, err error)
 }

@@ -13,13 +13,14 @@ import (
 // JobID identifies a job and never changes.
 type JobID string
 
-// JobKind is the trigger of a job's runs.
+// JobKind is what starts the runs of a job: a schedule or a webhook.
 type JobKind string
 
 // JobKind values. The store contains these strings, so they must not change.
 const (
-	JobScheduled JobKind = "schedule" // the job's schedule
-	// JobHeartbeat is a schedule of the proactive prompt. It never runs while a turn uses the job's session.
+	JobScheduled JobKind = "schedule" // the schedule in Job.Schedule
+	// JobHeartbeat is a schedule of the configured heartbeat prompt. Such a job never runs while a turn uses its
+	// session.
 	JobHeartbeat JobKind = "pulse"
 	JobHook      JobKind = "hook" // a webhook; the job has no schedule
 )
@@ -34,7 +35,7 @@ func ConfiguredJob(kind JobKind, name string) JobID {
 
 // Values of Job.Session.
 const (
-	OwnSession    = "own"    // the job's own session, which continues from run to run
+	OwnSession    = "own"    // a session of the job itself, which continues from run to run
 	SharedSession = "shared" // the current session of the conversation
 )
 
@@ -42,12 +43,12 @@ const (
 // default.
 const (
 	MissedSkip = "skip" // skips all missed runs
-	MissedOnce = "once" // one run replaces all missed runs
-	MissedAll  = "all"  // makes up for each missed run, one after the other
+	MissedOnce = "once" // runs once instead of all missed runs
+	MissedAll  = "all"  // runs once for each missed run, one after the other
 )
 
-// Values of Job.Overlap. They select how to handle a run that is due while an earlier run of the same job has not
-// ended. OverlapSkip is the default.
+// Values of Job.Overlap. They select what happens to a run that is due while another run of the same job is still
+// waiting or running. OverlapSkip is the default.
 const (
 	OverlapSkip  = "skip"
 	OverlapQueue = "queue" // the run waits; if MostQueuedRuns already wait, the run is skipped
@@ -80,7 +81,7 @@ type Job struct {
 // JobTiming defines when a job runs.
 type JobTiming struct {
 	Schedule string `toml:"schedule"` // in the syntax of heartbeat/schedule
-	When     string // Schedule and Zone described for users; Jobs fills it in, and the store does not contain it
+	When     string // Schedule and Zone in words, for users; not stored, set by the methods of Jobs
 	Missed   string `toml:"missed" default:"once" check:"once|skip|all"`
 	Overlap  string `toml:"overlap" default:"skip" check:"skip|queue"`
 	QuietHours
@@ -100,8 +101,8 @@ func (q QuietHours) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// Hours is a period of each day, from a time such as "22:00" to another. If QuietTo is earlier than QuietFrom, the
-// period ends on the next day. Either both times are empty or neither.
+// Hours is a period that repeats each day. QuietFrom and QuietTo are times such as "22:00". If QuietTo is earlier than
+// QuietFrom, the period ends on the next day. Both fields must be set, or neither.
 type Hours struct {
 	QuietFrom string `toml:"quiet_from"`
 	QuietTo   string `toml:"quiet_to"`
@@ -123,7 +124,7 @@ func (h Hours) Check(problem func(key, format string, args ...any)) {
 // Quiet reports whether quiet hours are set.
 func (h Hours) Quiet() bool { return h.QuietFrom != "" || h.QuietTo != "" }
 
-// JobTurn configures the turns of a job. For an empty field, the choices of the conversation apply.
+// JobTurn configures the turns of a job. If a field is empty, the choice of the conversation applies.
 type JobTurn struct {
 	Session string        `toml:"session" default:"own" check:"own|shared"`
 	Agent   cli.Agent     `toml:"agent"`
@@ -132,9 +133,9 @@ type JobTurn struct {
 	Dir     string        `toml:"dir" check:"path"`                    // absolute path
 	Sandbox string        `toml:"sandbox" check:"off|docker"`          // empty means the policy of the project
 	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0 means the agent's default
-	Rights  Rights        `toml:",inline"`                             // RightsOfJob or RightsOfPress
+	Rights  Rights        `toml:",inline"`                             // of the kind RightsOfJob or RightsOfPress
 	Retries int           `toml:"retries" check:"0..10"`               // how often ductor retries a failed run
-	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // pause before the first retry, later doubled
+	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // first pause; it doubles with each retry
 	OKWord  string        // the chat does not show an answer that consists of this word only
 }
 
@@ -163,16 +164,16 @@ type JobStatus struct {
 	Open    int     // number of waiting and running runs
 }
 
-// JobResult is the latest answer of a job that the chat shows. It is the zero value if the chat shows no answer of the
-// job, or a failure.
+// JobResult is the latest answer of a job that the chat shows. It is zero if the chat shows no answer, or if the latest
+// run failed.
 type JobResult struct {
 	Digest string     // hash of the answer; see Digest
 	Shown  cli.TurnID // the turn whose card shows the answer
 	Same   int        // number of later runs that had the same answer
 }
 
-// JobRunID identifies one run of a job. It is derived from the cause of the run. If ductor handles the same cause
-// twice, for example after a crash, the ID is the same each time.
+// JobRunID identifies one run of a job. It is derived from the event that starts the run, for example a due time. So
+// the ID is the same if ductor handles the event twice because of a crash.
 type JobRunID string
 
 // DueRun returns the ID of the run that is due at this time.
@@ -180,7 +181,8 @@ func DueRun(job JobID, due time.Time) JobRunID {
 	return JobRunID(fmt.Sprintf("%s@%s", job, due.UTC().Format(time.RFC3339)))
 }
 
-// KeyedRun returns the ID of a run that a user or a webhook delivery starts. key identifies the request.
+// KeyedRun returns the ID of a run that a user or a webhook starts. The parameter key identifies the press of the
+// button, or the call of the webhook.
 func KeyedRun(job JobID, key string) JobRunID { return JobRunID(fmt.Sprintf("%s!%s", job, key)) }
 
 // JobCause is the reason why a run was started.
@@ -189,18 +191,18 @@ type JobCause string
 // JobCause values.
 const (
 	CauseSchedule JobCause = "schedule"
-	CauseMissed   JobCause = "missed" // runs were due while ductor was not running; this run replaces them
+	CauseMissed   JobCause = "missed" // ductor was not running when runs were due; this run replaces them
 	CauseManual   JobCause = "hand"   // a user pressed the button Run now
 	CauseHook     JobCause = "hook"
 )
 
-// JobRunState is the state of a run. States change in the order of the constants. The only exception is a retry, which
-// changes RunAsked back to RunWaiting.
+// JobRunState is the state of a run. A run changes from a state to a later one in the list below. Only a retry changes
+// RunAsked back to RunWaiting.
 type JobRunState string
 
 // JobRunState values.
 const (
-	RunWaiting JobRunState = "waiting" // the run is stored, but its turn is not submitted
+	RunWaiting JobRunState = "waiting" // the store contains the run, but ductor has not submitted its turn
 	RunAsked   JobRunState = "asked"   // ductor has submitted the turn
 	RunDone    JobRunState = "done"
 	RunFailed  JobRunState = "failed"
@@ -217,12 +219,12 @@ type JobRun struct {
 	Job       JobID
 	Cause     JobCause
 	Due       time.Time
-	StandsFor int    // number of due times for which the run was started; 1 unless ductor missed some
-	Prompt    string // the prompt; it does not change once the run is stored
+	StandsFor int    // number of due times that this run makes up for; 1 unless ductor was not running
+	Prompt    string // does not change once the run is stored
 	Attempt   int    // number of the attempt, from 1
 	NotBefore time.Time
 	State     JobRunState
-	Asked     time.Time // when the turn was submitted; zero before
+	Asked     time.Time // when ductor submitted the turn; zero before
 	Ended     time.Time // zero while the run is open
 	Result    JobRunResult
 }
@@ -232,7 +234,7 @@ type JobRunResult struct {
 	Text     string  // the answer as the chat shows it
 	Reason   string  // a sentence that explains why the run failed or was skipped
 	Changed  bool    // the answer differs from the previous one
-	Notified bool    // the chat shows the result, or has no need to show it
+	Notified bool    // the chat shows the result, or need not show it
 	CostUSD  float64 // cost of all attempts
 }
 

@@ -14,15 +14,15 @@ type Update struct {
 	Raw []byte // JSON from Telegram; nil if the update needs no handling, so that the store contains only its ID
 	// Received is when the update was first stored, to the millisecond. It is zero for an update that is not stored.
 	Received time.Time
-	// Crashes counts how often ductor crashed while it handled the update.
+	// Crashes is the number of times that ductor crashed while handling the update.
 	Crashes int
 }
 
 // MostCrashes limits how often ductor tries to handle an update or a turn during which it crashes.
 const MostCrashes = 2
 
-// Handled lists updates that are now handled, and the messages that answer them. A method with a Handled parameter
-// marks these updates and queues these messages in the same transaction that stores the method's effect.
+// Handled contains updates that need no more handling, and the bot's messages about them. A method with a parameter of
+// this type marks the updates as handled and queues the messages, in the same transaction as its other writes.
 type Handled struct {
 	Updates []int64
 	Notices []Message
@@ -43,9 +43,9 @@ type Journal interface {
 type Inbox interface {
 	Disk
 
-	// AppendUpdates stores updates before ductor acknowledges them to Telegram. It returns the updates that are new.
-	// Updates with a known ID are skipped, unless Telegram may have restarted its numbering in the meantime. Stored
-	// updates survive if the process is killed. A power failure may lose them until Flush has returned.
+	// AppendUpdates stores updates before ductor acknowledges them to Telegram, and returns those that are new. An
+	// update with a known ID is not new, except if Telegram may have started to count IDs from another number. Stored
+	// updates survive if the process is killed. They survive a power failure once Flush has returned.
 	AppendUpdates(ctx context.Context, updates []Update) (fresh []Update, err error)
 	// Flush returns once the data stored before the call will survive a power failure.
 	Flush(ctx context.Context) error
@@ -59,9 +59,10 @@ type Inbox interface {
 	ForgetUpdates(ctx context.Context, ids []int64, notices ...Message) error
 }
 
-// CardStore stores the contents of messages. The key is the ID of a turn, or another name for a message with buttons.
+// CardStore stores the contents of messages. The contents of a turn's card are stored under the ID of the turn. Other
+// messages with buttons have names of their own.
 type CardStore interface {
-	// SaveCard stores the content that the message of a turn shows after the turn has ended.
+	// SaveCard stores what a message shows. For the card of a turn, this is the content after the end of the turn.
 	SaveCard(ctx context.Context, turn string, content []byte) error
 	// LoadCard returns the content that SaveCard stored, or nil.
 	LoadCard(ctx context.Context, turn string) (content []byte, err error)
@@ -70,7 +71,7 @@ type CardStore interface {
 // MessageStore stores the bot's outgoing messages and their states.
 type MessageStore interface {
 	// SaveMessage stores a message and replaces the message with the same key. The message survives if the process is
-	// killed. A power failure may lose it only if it has the state Sending and no Content.
+	// killed. It survives a power failure, unless its state is Sending and its Content is nil.
 	SaveMessage(ctx context.Context, m Message) error
 	// FindMessage returns the message with a key. For an unknown key, the State of the result is empty.
 	FindMessage(ctx context.Context, key string) (Message, error)
@@ -78,7 +79,7 @@ type MessageStore interface {
 	MessageAt(ctx context.Context, in ConversationID, id int) (Message, error)
 	// MessagesOf lists the messages of a turn, in the order in which they were created.
 	MessagesOf(ctx context.Context, turn cli.TurnID) ([]Message, error)
-	// OwedMessages lists the messages that have Content to be sent, in the order in which they were created.
+	// OwedMessages lists the messages whose Content the bot must still send. They are in the order of their creation.
 	OwedMessages(ctx context.Context) ([]Message, error)
 }
 
@@ -91,27 +92,27 @@ type RateStore interface {
 
 // TopicStore stores which topics ductor created in chats.
 type TopicStore interface {
-	// Topics returns the topics that ductor created. The value is the text for which the topic's icon was chosen.
+	// Topics returns the topics that ductor created. Each value is the text from which ductor chose the topic's icon.
 	Topics(ctx context.Context) (map[ConversationID]string, error)
 	// SaveTopic stores the text for which a topic's icon was chosen. Topics are never deleted from the store.
 	SaveTopic(ctx context.Context, in ConversationID, shows string) error
 }
 
-// SendRate limits how often ductor calls Telegram for a chat. ductor derives it from Telegram's rate limit errors. The
-// rate of chat 0 limits all calls of the bot.
+// SendRate is the maximum rate of ductor's calls to Telegram for a chat. ductor computes it from Telegram's rate limit
+// errors. The rate of chat 0 applies to all calls of the bot together.
 type SendRate struct {
 	Chat  int64
 	Every time.Duration // average time from one call to the next
 	Burst int           // number of calls that may follow each other without a pause
 	Until time.Time     // Telegram rejects calls before this time
-	Told  time.Time     // when Telegram reported the time Until
+	Told  time.Time     // when Telegram sent the rate limit error with the time Until
 }
 
 // SendState is the state of an outgoing message.
 type SendState string
 
-// SendState values. Before ductor sends a message in the state Unknown again, it checks whether the chat already shows
-// it.
+// SendState values. A message in the state Unknown may be in the chat already. Before sending it again, ductor checks
+// that.
 const (
 	Pending SendState = "pending" // not sent yet
 	Sending SendState = "sending" // being sent; it is not known yet whether Telegram received it
@@ -121,8 +122,8 @@ const (
 	Removed SendState = "removed" // deleted from the chat
 )
 
-// EndShown is the Mark of a message whose final text the chat shows. The store no longer lists such a message as
-// waiting.
+// EndShown is the value of Message.Mark if the chat shows the final text of a message. The store no longer lists the
+// message as waiting.
 const EndShown = -1
 
 // Message is the stored state of one of the bot's messages.
@@ -132,17 +133,18 @@ type Message struct {
 	Conversation ConversationID
 	State        SendState
 	ID           int   // Telegram's message ID; 0 before it is known
-	Mark         int64 // EndShown, or a number that identifies the content
-	// Content is the final content, encoded by package bot. It is nil if the chat already shows it, and if package bot
-	// can compute it again.
+	Mark         int64 // identifies the content that the chat shows; EndShown for the final content
+	// Content is the final content, encoded by package bot. It is nil if the chat shows the final content and package
+	// bot can compute it again.
 	Content []byte
 }
 
 // DiskState is the state of the disk that holds the store.
 type DiskState string
 
-// DiskState values. While the disk is full, the store rejects writes until RetryDisk finds free space. After another
-// disk error it rejects all writes until a restart, because it is unknown which data was written.
+// DiskState values. While the disk is full, the store rejects writes. Disk.RetryDisk ends this when there is free
+// space. After any other disk error, the store rejects all writes until a restart, because nobody knows which data was
+// written.
 const (
 	DiskWorks  DiskState = "works"
 	DiskFull   DiskState = "full"

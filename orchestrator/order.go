@@ -19,12 +19,12 @@ var (
 
 // Order requests a turn that no chat message started, for example for a schedule or an external program.
 type Order struct {
-	Turn   cli.TurnID // chosen by the caller; an order that is submitted twice runs once
-	Prompt Prompt     // Message and Updates are empty
+	Turn   cli.TurnID // ID of the turn; a second order with the same ID does nothing
+	Prompt Prompt     // without Message and Updates, which only prompts in a chat have
 	Wants  Wants
 }
 
-// Wants contains settings of an order. They replace the choices of the conversation, unless a field is empty.
+// Wants contains settings of an order. A setting that is not empty replaces the choice of the conversation.
 type Wants struct {
 	// Own is the name of a session that only orders with this name use. The current session of the conversation stays
 	// the same.
@@ -34,16 +34,16 @@ type Wants struct {
 	Effort cli.Effort  `json:"effort,omitempty"`
 	// Dir is an absolute path inside the roots. It requires Own, because all turns of a session use one directory.
 	Dir string `json:"dir,omitempty"`
-	// Sandbox can be stricter than the policy of the project. SandboxDocker runs the turn in a sandbox even if the
-	// policy requires none. SandboxOff makes the turn fail if the policy requires a sandbox. Empty means that only the
-	// policy applies.
+	// Sandbox can make the policy of the project stricter. With SandboxDocker, the turn runs in a sandbox even if the
+	// policy requires none. With SandboxOff, the turn fails if the policy requires a sandbox. If Sandbox is empty, only
+	// the policy applies.
 	Sandbox string        `json:"sandbox,omitempty"`
 	Timeout time.Duration `json:"timeout_ns,omitempty"` // 0 means the agent's default
 	// Silence is a word that means "nothing to report". If an answer consists of this word only (see OnlyWord), the
 	// chat does not show the turn.
 	Silence string `json:"silence,omitempty"`
-	// Known is the Digest of an answer that the chat already shows. If the turn has the same answer, the chat does not
-	// show the turn.
+	// Known is the Digest of an answer that the chat already shows. The chat does not show the turn if its answer has
+	// the same Digest.
 	Known string    `json:"known,omitempty"`
 	Title string    `json:"title,omitempty"` // the first line of the message that shows the turn; empty for none
 	Card  CardStyle `json:"-"`
@@ -55,7 +55,8 @@ type Purpose struct {
 	Task cli.Task `json:"task,omitempty"` // the kind of prompt
 	Job  JobID    `json:"job,omitempty"`  // the job of the turn; empty for none
 
-	// After is a turn that must have succeeded when this turn starts; otherwise this turn fails. Empty means none.
+	// After is a turn on which this turn depends: if the turn After has not succeeded, this turn fails at its start.
+	// Empty means none.
 	After cli.TurnID `json:"after,omitempty"`
 	// Summarize is set if ductor must summarize history that is too long for the prompt. If the configuration has no
 	// model for summaries, the turn's own agent writes the summary.
@@ -64,16 +65,18 @@ type Purpose struct {
 
 // CardStyle configures the card, which is the message that shows the turn.
 type CardStyle struct {
-	// Quote makes the card a reply to the message with the prompt, because several prompts were waiting.
+	// Quote makes the card a reply to the message with the prompt. This is useful if several prompts were waiting.
 	Quote bool `json:"quote,omitempty"`
-	// Then is a sentence below a failure about the next step. Empty means none.
+	// Then is a sentence that the card shows below a failure. It describes the next step, such as a retry. Empty means
+	// none.
 	Then  string    `json:"then,omitempty"`
 	Think ThinkMode `json:"think,omitempty"` // whether the card shows reasoning; empty means the configured default
 
 	Display DisplayMode `json:"display,omitempty"` // whether the card is a rich message
 }
 
-// OrderStore stores sessions with names. internal/store implements it; Store.EnqueueTurn stores Turn.Wants.
+// OrderStore stores sessions that have a name. internal/store implements it. Orders themselves are stored by
+// Store.EnqueueTurn.
 type OrderStore interface {
 	SessionNames
 	// CreateOwnSession stores s under a name. Another session with this name loses the name. The current session of the
@@ -105,7 +108,8 @@ type Sandboxes interface {
 	// Of returns the sandbox for work in a directory, or "" for this host. Some sandboxes have a separate part for each
 	// conversation; then Of returns that part.
 	Of(dir string, conv ConversationID) cli.Sandbox
-	// Forced returns a sandbox for work in a directory whose project has no sandbox, although the work must run in one.
+	// Forced returns the sandbox for an order that requires one (SandboxDocker), in a project whose policy requires
+	// none.
 	Forced(dir string, conv ConversationID) (cli.Sandbox, error)
 }
 

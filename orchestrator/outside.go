@@ -16,8 +16,8 @@ type Outsider struct {
 	Dir    string // working directory for the program; empty means the configured default
 }
 
-// Conversation returns the conversation that belongs to this client. Its topic is negative, which does not exist in
-// Telegram; see ConversationID.Shown.
+// Conversation returns the conversation that belongs to the program. Telegram has no negative topics, so no other
+// conversation has the same ID; see ConversationID.Shown.
 func (o Outsider) Conversation() ConversationID {
 	return ConversationID{Chat: int64(o.Owner), Topic: -o.Number}
 }
@@ -25,8 +25,8 @@ func (o Outsider) Conversation() ConversationID {
 // Agent returns the name under which users and the audit log see the client.
 func (o Outsider) Agent() cli.Agent { return cli.Agent("MCP " + o.Name) }
 
-// OutsideTurn is the prefix of turn IDs for the calls of an Outsider. The name of the token and a colon follow. The
-// store does not contain such turns.
+// OutsideTurn is the prefix of turn IDs for the calls of an Outsider. In such an ID, it is followed by the name of the
+// token and a colon. The store does not contain these turns.
 const OutsideTurn = "outside:"
 
 // IsOutsideTurn reports whether a turn ID belongs to a call of an Outsider.
@@ -44,8 +44,8 @@ func (a ApprovalRequest) Outsider() string {
 
 // Outsiders lets programs outside of turns use ductor's tools. *conversation.Engine implements it.
 type Outsiders interface {
-	// OpenOutside returns an ActiveTurn for one call of an Outsider. Its permission mode is at most ask: the owner
-	// decides each request in the chat. AskUser and AskFor accept this turn until the caller calls end. end waits until
-	// no agent works for the call any more. ctx limits the call.
+	// OpenOutside returns an ActiveTurn for one call of an Outsider. The parameter ctx limits the call. The owner
+	// decides each request in the chat, because the permission mode is never more than ask. AskUser and AskFor accept
+	// the turn until the caller calls end. The function end waits until no agent works for the call any more.
 	OpenOutside(ctx context.Context, o Outsider) (_ ActiveTurn, end func(), err error)
 }

@@ -21,7 +21,7 @@ type Store interface {
 	// Conversation returns the choices of users in a conversation: agent, model, mode and directory. Without any
 	// choices, only the ID of the result is set.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
-	// SaveConversation stores all fields of c, and adds the given entries to the audit log.
+	// SaveConversation stores c, and adds entries to the audit log.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
 
 	// MoveChat moves all data of a group to a new chat ID: sessions, choices, rules, schedules and history. It does not
@@ -36,9 +36,9 @@ type Store interface {
 	CreateSession(ctx context.Context, s Session) error
 	// Session loads a session by its ID. The error is ErrNoSession if the ID is unknown.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// MoveSession is a method of SessionStore; see there.
+	// MoveSession has its contract in the interface SessionStore.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// TitleSession changes the title of a session, but only if the current title is from.
+	// TitleSession changes the title of a session to title, but only if the current title equals from.
 	TitleSession(ctx context.Context, id SessionID, from, title string) error
 	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
@@ -46,31 +46,31 @@ type Store interface {
 	// record.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
-	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. It also deletes the records of
-	// the agents in forget from the AgentSessions of the turn's session. If the turn repeats another turn that was
-	// already repeated, EnqueueTurn returns ErrRepeated.
+	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats another turn
+	// that was already repeated, EnqueueTurn returns ErrRepeated. The parameter forget lists agents that must start a
+	// new agent session. EnqueueTurn deletes their records from the AgentSessions of the turn's session.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
-	// Unrepeated returns nil if no turn repeats this turn yet, and ErrRepeated otherwise.
+	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
 	// UpdatePrompt changes the prompt of a queued turn. It returns false if the turn is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
-	// StartTurn changes a queued turn to running, and stores at, the position in the agent's output at which the turn
-	// starts. For a running turn it only replaces at. For any other turn it returns false. A power failure may undo the
-	// change.
+	// StartTurn changes a queued turn to running. It also stores the parameter at, the position in the agent's output
+	// at which the turn starts. If the turn is already running, StartTurn only stores at. For a turn in any other
+	// state, it returns false. A power failure may undo the change.
 	StartTurn(ctx context.Context, t Turn, at cli.Start) (bool, error)
 	// FinishTurn stores the outcome of a turn, and adds its cost and tokens to the totals of its session. The turn must
-	// be running, or it must have the state TurnSteered and not be delivered.
+	// be running. A turn in the state TurnSteered is allowed, too, if it is not marked as delivered.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns makes these changes in one transaction:
-	//   - It marks the running turn as being aborted. If this process dies, the next process ends the turn. StartTurn
-	//     need not have stored the turn yet. running may be empty. A power failure may undo the mark.
+	//   - It marks the running turn as being aborted. If this process dies, the next process ends the turn. This also
+	//     works before StartTurn. The parameter running may be empty. A power failure may undo the mark.
 	//   - It changes the turns in queued to cancelled.
 	//   - It marks the updates of the abort as handled.
 	//
 	// It skips turns that are no longer running or queued.
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled Handled) error
-	// CancelTurn changes the state of a turn to TurnCancelled. It returns false if the turn is in another state than
-	// queued and steered, or if its prompt has reached the agent.
+	// CancelTurn changes the state of a queued or steered turn to TurnCancelled. It returns false if the turn is in
+	// another state, or if the agent has got the prompt.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// ExtendAnswer appends text to the answer of an ended turn and returns the turn.
 	ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (Turn, error)
@@ -88,7 +88,7 @@ type Store interface {
 	TurnsShownWaiting(ctx context.Context) ([]Turn, error)
 	// RunningTurns lists the turns that are running, and ended turns whose agent still works in the background.
 	RunningTurns(ctx context.Context) ([]cli.OpenTurn, error)
-	// EndBackground records that a run of an agent no longer exists, so that its background work has ended.
+	// EndBackground records that an agent process has ended, and with it the background work of its turns.
 	EndBackground(ctx context.Context, run cli.RunID) error
 	// EntriesAfter returns the same entries as History, but only those with a number greater than after.
 	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
@@ -96,7 +96,7 @@ type Store interface {
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 }
 
-// Gateway runs turns. *service.Service implements it. See there for the methods that have no comment here.
+// Gateway runs turns. *service.Service implements it and documents the methods that have no comment here.
 type Gateway interface {
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	// Survey reports which turns of the previous process are still running, have finished, or are lost.
@@ -119,8 +119,8 @@ type Gateway interface {
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
-	// CannotHold returns "" if ductor can make an agent respect the tool lists of a request. Otherwise it returns the
-	// reason why not.
+	// CannotHold returns "" if ductor can prevent an agent from using tools that the request forbids. Otherwise it
+	// returns the reason.
 	CannotHold(agent cli.Agent, req cli.Request) string
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
@@ -163,8 +163,8 @@ type Chat interface {
 	// Card creates the message that shows a turn and grows with it. Card does not block and sends nothing yet.
 	Card(t Turn) Card
 	// Reopen returns the card of a turn that began before a restart of ductor. The card continues in its existing
-	// messages. The caller passes all events of the turn to Show again. The card shows the events before cli.CaughtUp
-	// in one update.
+	// messages. The caller must pass all events of the turn to Show again, from the beginning. The card shows all
+	// events before cli.CaughtUp in a single edit.
 	Reopen(ctx context.Context, t Turn) Card
 	// Queued shows that a turn waits; ahead is the number of turns that run before it. It does not wait for the
 	// network.
@@ -178,7 +178,7 @@ type Chat interface {
 	Redeliver(ctx context.Context, t Turn) error
 	// ShowAgain sends the outcome of a turn as new messages, if a user asks for it.
 	ShowAgain(ctx context.Context, t Turn) error
-	// Extend edits the card of a turn that ended a moment ago, because its answer became longer. It returns
+	// Extend edits the card of a turn that has ended, because the agent has added text to its answer. It returns
 	// ErrCannotAmend if the card has no space, no longer exists, or ended too long ago.
 	Extend(ctx context.Context, t Turn) error
 	// Withdraw cancels messages that the turn's agent created with tools, if they are not sent yet.
@@ -192,9 +192,9 @@ type Chat interface {
 type Card interface {
 	// Show adds an event to the card. It never waits for the network. Calls must be serial.
 	Show(ev cli.Event)
-	// Finish shows the outcome and returns once all of it is delivered. If part of it cannot be delivered, or if it is
-	// unknown whether it arrived, Finish tries to send a message about that, and returns. After an error the caller
-	// must call Finish again, or Redeliver after the next start.
+	// Finish shows the outcome and returns once all of it is delivered. Sometimes a part cannot be delivered, or ductor
+	// does not know whether it arrived. Then Finish tries to send a message that explains this, and returns. After an
+	// error the caller must call Finish again, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
 	// Amend shows the outcome again, now with the file changes of the turn. The caller must have called Finish
 	// successfully. After an error the caller may retry.

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// Action is a button below a turn that did not succeed. Most actions run the prompt again; a user can choose only one
-// of these, and only once. ActionLogIn and ActionDrop do not run the prompt. The store contains these strings.
+// Action is a button below a turn that did not succeed. ActionLogIn and ActionDrop do not run the prompt. All other
+// actions run the prompt again; a user can choose only one of them, and only once. The store contains these strings.
 type Action string
 
 // Action values.
@@ -28,11 +28,11 @@ const (
 
 const accountAction = "account/"
 
-// ActionAccount returns the action that runs the prompt with another account of the agent. The conversation uses that
-// account from then on.
+// ActionAccount returns the action that makes the agent use another account in this conversation, and runs the prompt
+// again.
 func ActionAccount(account cli.Account) Action { return Action(accountAction + account) }
 
-// Account returns the account for which ActionAccount made the action. It returns false for any other action.
+// Account returns the account of an action that ActionAccount returned. For any other action it returns false.
 func (a Action) Account() (cli.Account, bool) {
 	account, ok := strings.CutPrefix(string(a), accountAction)
 	return cli.Account(account), ok
@@ -44,7 +44,7 @@ type Recovery struct {
 	Offer []Action        `json:"offers,omitempty"` // offered actions, in the order of the buttons
 	At    time.Time       `json:"-"`                // when ActionLater runs the prompt
 	Other cli.Agent       `json:"other,omitempty"`  // the agent for ActionHandOff
-	Who   LogInID         `json:"who,omitempty"`    // the log-in for ActionLogIn
+	Who   LogInID         `json:"who,omitempty"`    // the account to which ActionLogIn logs in
 	Raw   string          `json:"raw,omitempty"`    // the agent's output, shortened, if ductor could not parse it
 }
 
@@ -58,10 +58,11 @@ type Automatic string
 const (
 	AutomaticNothing Automatic = ""
 	AutomaticOnce    Automatic = "once" // runs the turn once more
-	// AutomaticRetries runs the turn a few more times. It pauses before each of them; the user can end the pause.
+	// AutomaticRetries runs the turn a few more times, with a pause before each. The user can stop the retries during a
+	// pause.
 	AutomaticRetries    Automatic = "retries"
 	AutomaticSubstitute Automatic = "substitute" // runs the turn with another agent, which the configuration names
-	AutomaticConfigured Automatic = "configured" // reacts as LimitPolicy selects
+	AutomaticConfigured Automatic = "configured" // depends on the configured LimitPolicy
 )
 
 // LimitPolicy selects how ductor handles a prompt if the agent has reached a usage limit.
@@ -77,7 +78,7 @@ const (
 // Remedy is ductor's reaction to one kind of failure, and the buttons that it offers.
 type Remedy struct {
 	Automatic Automatic
-	Offer     []Action // buttons to offer; the caller removes impossible actions
+	Offer     []Action // buttons to offer, as far as they are possible for the turn
 }
 
 // RemedyOf returns the remedy for a kind of failure.

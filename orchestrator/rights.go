@@ -13,10 +13,10 @@ type RightsOf string
 
 // RightsOf values. Only RightsOfChat and RightsOfPress use the permission mode and the rules of the chat.
 const (
-	RightsOfChat RightsOf = "" // from the permission mode and rules of the conversation
+	RightsOfChat RightsOf = "" // the permission mode and the rules of the conversation apply
 	// RightsOfMember is for a group member who is not a user of ductor. The mode is at most ask, and no rules apply.
 	RightsOfMember RightsOf = "member"
-	RightsOfJob    RightsOf = "job" // only from the configuration of the job; the agent cannot ask a user
+	RightsOfJob    RightsOf = "job" // the configuration of the job applies; no user can be asked for more
 	// RightsOfPress is for a turn that a user scheduled by pressing a button. The mode and rules of the conversation
 	// apply, but the mode is at most Rights.Mode.
 	RightsOfPress RightsOf = "press"
@@ -31,8 +31,8 @@ const (
 // If a turn repeats another turn, it has the same rights. The zero value means the rights of the conversation.
 type Rights struct {
 	Of RightsOf
-	// Mode has two uses. For RightsOfJob it is the permission mode; if it is empty, the stricter of the configured
-	// default and ask applies. For RightsOfPress it is an upper limit for the conversation's mode.
+	// Mode depends on the field Of. For RightsOfJob it is the permission mode; empty means the configured default, but
+	// at most ask. For RightsOfPress it is an upper limit for the conversation's mode.
 	Mode cli.PermissionMode `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"`
 	// Rules and Tools apply only to RightsOfJob.
 	Rules []string `toml:"rules"` // patterns of allowed requests; see approval.CheckRights
@@ -43,7 +43,7 @@ type Rights struct {
 // OfChat reports whether the permission mode and the rules of the conversation apply.
 func (r Rights) OfChat() bool { return r.Of == RightsOfChat || r.Of == RightsOfPress }
 
-// OfListed reports whether the prompt comes from a user of ductor, in the chat or through an MCP client.
+// OfListed reports whether a user of ductor sent the prompt, in the chat or through an MCP client.
 func (r Rights) OfListed() bool { return r.OfChat() || r.Of == RightsOfOutside }
 
 // Equal reports whether two turns have the same rights.
@@ -93,7 +93,7 @@ const (
 	ManageDuctor   Right = "manage-ductor" // see the health of ductor
 )
 
-// UserRole is the role of a user, which determines the user's rights. Role is something else: a system prompt.
+// UserRole determines the rights of a user. Do not confuse it with Role, which is a system prompt.
 type UserRole string
 
 // UserRole values.
@@ -124,7 +124,7 @@ func (r UserRole) Rights() []Right {
 // May reports whether users with this role have a right.
 func (r UserRole) May(do Right) bool { return slices.Contains(r.Rights(), do) }
 
-// OfTurns returns where the permissions of turns come from that a user with this role starts.
+// OfTurns returns the kind of rights for turns that a user with this role starts.
 func (r UserRole) OfTurns() RightsOf {
 	if r.May(ActAsChat) {
 		return RightsOfChat

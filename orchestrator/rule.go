@@ -16,12 +16,12 @@ type RuleKind string
 const (
 	RuleSame    RuleKind = "same"    // Value is the hash of the tool's input, which must be identical
 	RuleCommand RuleKind = "command" // Value is the whole command, which must be identical
-	// Value is the beginning of the command; approval.plainWord limits the words that may follow
+	// Value is the beginning of the command. Further words are allowed if they are plain; see approval.plainWord.
 	RulePrefix RuleKind = "prefix"
 	RuleEdits  RuleKind = "edits" // Value is a directory; agents may edit files below it, except hidden ones
 )
 
-// Rule allows requests that are similar to an allowed request. It applies to one tool of one agent in one conversation.
+// Rule allows requests like one that a user has allowed. It applies to one tool of one agent in one conversation.
 type Rule struct {
 	ID           RuleID
 	Conversation ConversationID
@@ -44,16 +44,17 @@ type Permissions struct {
 	Mode cli.PermissionMode
 	// BypassUntil is the end of the conversation's bypass. It is zero if no bypass is active.
 	BypassUntil time.Time
-	Rules       []Rule // rules without a session, and rules of the current session; oldest first
-	// Agent is the agent of the conversation, or empty if no agent is usable. If Agent does not support a part of a
-	// permission mode, Cannot explains that, for each such mode.
+	Rules       []Rule // rules for all sessions and rules for the current session; oldest first
+	// Agent is the agent of the conversation, or empty if no agent is usable. Agents do not support all permission
+	// modes completely. For each mode that Agent does not support completely, Cannot contains an explanation.
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
-	// Refused contains the permission modes that ductor cannot enforce with Agent. It runs no turns in these modes.
-	// Cannot contains the reasons.
+	// Refused contains the permission modes in which ductor runs no turns, because it cannot enforce them with Agent.
+	// The map Cannot contains the reasons.
 	Refused []cli.PermissionMode
-	// Tools lists the tools that the conversation allows and forbids. OtherTools are lists of the configuration that
-	// also apply. If ductor cannot make Agent respect the lists, Unheld explains why; otherwise it is empty.
+	// Tools lists the tools that the conversation allows and forbids. The lists in OtherTools come from the
+	// configuration and apply, too. If ductor cannot make Agent respect these lists, Unheld is the reason; otherwise it
+	// is empty.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
 	Unheld     string

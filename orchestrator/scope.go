@@ -4,8 +4,8 @@ package orchestrator
 type SessionScope struct {
 	Conversation ConversationID // all sessions of this conversation
 	Chats        []int64        // all sessions of these chats
-	// Shared lists more chats. Of their sessions, the agent can read those whose directory is in Dirs or below a
-	// directory in Dirs. Except excludes directories and everything below them.
+	// Shared lists chats of which the agent can read some sessions: those whose directory is one of Dirs or below.
+	// Directories in Except, and everything below them, are excluded.
 	Shared       []int64
 	Dirs, Except []string
 }

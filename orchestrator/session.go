@@ -29,20 +29,21 @@ type Session struct {
 	Newest   int64 // number of the newest entry; 0 without entries
 	Pinned   bool  // listed before sessions that are not pinned
 	Archived bool  // listed only if a user asks for archived sessions
-	// AgentSessions records which session of its own each agent uses in each environment. An agent's session exists in
-	// only one environment.
+	// AgentSessions contains the records of the agent sessions that belong to this session. Each agent session exists
+	// in only one environment.
 	AgentSessions map[AgentEnv]AgentSession
 }
 
-// AgentSession records which session of its own an agent uses for a session of ductor, and which entries of ductor's
-// session the agent has seen.
+// AgentSession is the record of an agent session: the session in which an agent itself stores its messages. It belongs
+// to a session of ductor. It also records which entries of ductor's session the agent has seen.
 type AgentSession struct {
-	ID   cli.AgentSessionID // ID of the agent's own session
-	Told cli.TurnID         // the last entry that this agent ran and whose prompt it accepted; empty for none
-	UpTo int64              // number of the last entry that was part of a prompt that the agent accepted
+	ID   cli.AgentSessionID
+	Told cli.TurnID // last entry that this agent ran and whose prompt it accepted; empty for none
+	UpTo int64      // number of the last entry in the prompts that the agent accepted
 	// Offered is the number of the last entry in a prompt that was sent, but that the agent has not accepted yet.
 	Offered int64
-	// Terminal means that a user began the session in a terminal. Only this agent has seen that part of the session.
+	// Terminal is true if a user began the agent session in a terminal. The other agents have not seen what happened
+	// there.
 	Terminal bool
 }
 
@@ -62,9 +63,9 @@ type AgentEnv struct {
 	Lane    Lane
 }
 
-// LogInID identifies an account at which an agent can log in: "agent@account@sandbox". The name of the default account
-// and of this host is empty. Older versions of ductor stored only the agent; that means the account and environment
-// that the conversation uses now.
+// LogInID identifies an account of an agent: "agent@account@sandbox". The name of the default account is empty, and so
+// is the sandbox on this host. IDs from older versions of ductor contain only the agent. They mean the account and
+// environment that the conversation uses now.
 type LogInID string
 
 // LogInID returns the ID of the account that the agent uses.
@@ -79,8 +80,8 @@ func (id LogInID) Env() (AgentEnv, bool) {
 	return AgentEnv{Agent: cli.Agent(agent), Account: cli.Account(account), Sandbox: cli.Sandbox(sandbox)}, whole
 }
 
-// Lane separates prompts that go to different agent sessions. Questions outside of turns have their own lane, because
-// the process that runs the turns has the agent session of the main lane open.
+// Lane selects which of an agent's sessions gets a prompt. Questions outside of turns do not use MainLane, because the
+// process that runs the turns has the agent session of MainLane open.
 type Lane string
 
 // Lane values.
@@ -101,8 +102,8 @@ func (t Turn) AgentEnv() AgentEnv {
 // MostSessionName limits the characters of a session's name.
 const MostSessionName = 128
 
-// CheckSessionName returns an error if name must not be used as the name or ID of a session. The error message does not
-// contain the name.
+// CheckSessionName returns an error if users must not give this name to a session. The error message does not contain
+// the name.
 func CheckSessionName(name string) error {
 	switch {
 	case !utf8.ValidString(name):
@@ -124,8 +125,9 @@ type SessionNames interface {
 	OwnSession(ctx context.Context, in ConversationID, name string) (SessionID, error)
 }
 
-// FindSession returns the session of a conversation with this ID, or else with this name. For sessions of other
-// conversations it returns ErrNoSession, so that callers cannot find out whether they exist.
+// FindSession returns the session of a conversation with the given ID or, if there is none, with the given name. For
+// sessions of other conversations it returns ErrNoSession, so that callers cannot find out whether these sessions
+// exist.
 func FindSession(ctx context.Context, names SessionNames, in ConversationID, idOrName string) (Session, error) {
 	s, err := names.Session(ctx, SessionID(idOrName))
 	if err == nil && s.Conversation == in || err != nil && !errors.Is(err, ErrNoSession) {
@@ -149,7 +151,7 @@ type ContextReport struct {
 	Fill    cli.Fill // zero if the agent has not reported it
 }
 
-// FoundSession is a search result: a session, and the newest turn in it that contains the words.
+// FoundSession is a search result: a session that contains the words of the query.
 type FoundSession struct {
 	Session Session
 	Turn    cli.TurnID // the turn that contains the words; empty if only the title does
@@ -159,7 +161,7 @@ type FoundSession struct {
 // SessionQuery searches for sessions of a conversation.
 type SessionQuery struct {
 	Conversation  ConversationID
-	Scope         SessionScope // if Scope.Conversation is set, search this scope instead
+	Scope         SessionScope // if Scope.Conversation is set, search Scope instead of Conversation
 	Elsewhere     PersonID     // if not 0, search this user's sessions in all other conversations instead
 	ID            SessionID    // only this session, archived or not; empty for all
 	Dir           string       // only sessions of this directory; empty for all
@@ -171,8 +173,8 @@ type SessionQuery struct {
 // SessionStore stores sessions for users. internal/store implements it.
 type SessionStore interface {
 	SessionNames
-	// FindSessions lists sessions: first pinned ones, then the most recently used. more is true if the list reached the
-	// limit.
+	// FindSessions lists sessions: first pinned ones, then the most recently used. If the list reached the limit, more
+	// is true.
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error
@@ -184,7 +186,7 @@ type SessionStore interface {
 	//
 	// It returns ErrNoSession for an unknown ID.
 	DeleteSession(ctx context.Context, id SessionID) error
-	// Knows reports whether the session of an agent with this ID belongs to a session of ductor.
+	// Knows reports whether an agent session with this ID belongs to a session of ductor.
 	Knows(ctx context.Context, own cli.AgentSessionID) (bool, error)
 	// ForkSession stores s as a new session whose history is a copy of another session's history, up to and including a
 	// turn. It returns ErrNoTurn if that turn has not ended or has no session.
@@ -198,7 +200,7 @@ type SessionStore interface {
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 	// Turn returns a turn, or ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
-	// StepsOf is a method of StepStore; see there.
+	// StepsOf has its contract in the interface StepStore.
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]Step, error)
 	// GroupsOf lists the groups in which a user has sent prompts.
 	GroupsOf(ctx context.Context, user PersonID) ([]int64, error)
@@ -219,8 +221,8 @@ type Sessions interface {
 	// Scope returns the sessions that the agent of a turn can read. Only turns of listed users can read sessions of
 	// other conversations.
 	Scope(ctx context.Context, t Turn) (SessionScope, error)
-	// Seen returns a session that scope includes. idOrName is its ID, or its name in the conversation of scope. For
-	// other sessions it returns ErrNoSession.
+	// Seen returns a session that scope includes. The parameter idOrName is the ID of the session, or its name if the
+	// session belongs to the conversation of scope. For other sessions Seen returns ErrNoSession.
 	Seen(ctx context.Context, scope SessionScope, idOrName string) (Session, error)
 	// Entry returns an entry of a session, or ErrNoTurn.
 	Entry(ctx context.Context, in ConversationID, id cli.TurnID) (Turn, error)
@@ -231,9 +233,9 @@ type Sessions interface {
 	// Own returns a session that belongs to the user who pressed, from any conversation. It returns ErrElsewhere for a
 	// session of another user, and ErrNoSession for an unknown ID.
 	Own(ctx context.Context, by Press, id SessionID) (Session, error)
-	// TakeOver moves a session to the conversation of the press, and makes it the current session there. The session
-	// must belong to the user who pressed. TakeOver returns ErrElsewhere for a session of another user, ErrSessionInUse
-	// if the session has a running turn or belongs to a job, and ErrNoSession for an unknown ID.
+	// TakeOver moves a session of the user to the conversation in which the user pressed the button, and makes it the
+	// current session there. It returns ErrElsewhere for a session of another user, ErrSessionInUse if the session has
+	// a running turn or belongs to a job, and ErrNoSession for an unknown ID.
 	TakeOver(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Rename changes the title of a session, or returns ErrBadChoice for an empty title.
 	Rename(ctx context.Context, by Press, id SessionID, title string) (Session, error)
@@ -246,12 +248,12 @@ type Sessions interface {
 	// Fork creates a session with a copy of the history up to a turn, and makes it the current session. It may return
 	// ErrNoTurn.
 	Fork(ctx context.Context, in ConversationID, turn cli.TurnID) (Session, error)
-	// Stored lists sessions that are in the agents' own files for the conversation's directory, but not in ductor's
-	// store. The newest is first. It returns errors.ErrUnsupported if each session of ductor has its own home
-	// directory.
+	// Stored lists sessions that the agents themselves have stored for the conversation's directory, and that ductor's
+	// store does not contain. The newest is first. If agents run in a sandbox with a separate home directory for each
+	// session, Stored returns errors.ErrUnsupported.
 	Stored(ctx context.Context, in ConversationID) ([]cli.StoredSession, error)
-	// ResumeStored creates a session that continues a Stored session with its agent, and makes it the current session.
-	// It returns ErrNoSession if the stored session no longer exists.
+	// ResumeStored creates a session that continues one of the sessions that Stored lists, and makes it the current
+	// session. It returns ErrNoSession if that session no longer exists.
 	ResumeStored(ctx context.Context, by Press, agent cli.Agent, id cli.AgentSessionID) (Session, error)
 	// Terminal returns a shell command that continues the current session in a terminal, and the agent of that session.
 	// It closes the agent's process, so that the terminal can use the session. The next prompt in the chat continues

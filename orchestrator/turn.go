@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// TurnState is the state of a turn. States change only in the order of the constants.
+// TurnState is the state of a turn. A turn changes only from a state to a later one in the list below.
 type TurnState string
 
 // TurnState values.
@@ -18,13 +18,13 @@ const (
 	TurnRunning     TurnState = "running"
 	TurnDone        TurnState = "done"        // the agent ended the turn without an error
 	TurnFailed      TurnState = "failed"      // the agent ended the turn with an error
-	TurnAborted     TurnState = "aborted"     // a user aborted it
+	TurnAborted     TurnState = "aborted"     // a user aborted the turn
 	TurnCancelled   TurnState = "cancelled"   // a user removed the turn from the queue
-	TurnSteered     TurnState = "steered"     // ductor added the prompt to another turn that was running, Entry.Into
+	TurnSteered     TurnState = "steered"     // ductor added the prompt to the running turn Entry.Into
 	TurnInterrupted TurnState = "interrupted" // ductor crashed while the turn ran; only a user can run the prompt again
 )
 
-// Attachment is a file that a user sent and ductor stored on this machine.
+// Attachment is a file from a user. ductor has stored it on this machine.
 type Attachment struct {
 	Path  string `json:"path"` // absolute, inside the uploads directory
 	Name  string `json:"name"` // the sender's file name, without unsafe characters
@@ -53,16 +53,15 @@ type Prompt struct {
 	Text         string
 	Attachments  []Attachment
 	Message      int // the user's message to which ductor replies
-	// PartOf is the message of another prompt that this prompt continues, or 0. For example, forwarded messages belong
+	// PartOf is the ID of an earlier message to which this prompt belongs, or 0. For example, forwarded messages belong
 	// to the comment that the user sent before them. The store does not contain PartOf.
 	PartOf  int
 	Updates []int64 // the Telegram updates that contain the prompt
-	Rights  Rights  // the rights of the prompt's agent
-	// Quotes is an entry of the session whose text is already part of Text, so that the agent need not get it as
-	// history. Empty means none.
+	Rights  Rights  // permissions of the agent that runs the prompt
+	// Quotes is an entry of the session that Text already quotes, so the history can leave it out. Empty means none.
 	Quotes cli.TurnID
-	// Arrived is when the first message of the prompt arrived. Zero means that it arrived when it was submitted. The
-	// store contains it as Turn.Queued.
+	// Arrived is when the first message of the prompt arrived. If it is zero, ductor uses the time at which the prompt
+	// was submitted. The store contains only the result, as Turn.Queued.
 	Arrived time.Time
 }
 
@@ -73,12 +72,11 @@ type Entry struct {
 	Role    string      // name of the agent's configured role; empty for none
 	Account cli.Account // the account that the agent uses
 	Asks    cli.TurnID  // the turn whose agent asked the question; empty if a user asked
-	Into    cli.TurnID  // for TurnSteered, the running turn to which ductor added the prompt; otherwise empty
+	Into    cli.TurnID  // the running turn to which ductor added the prompt; only for TurnSteered
 	// Number is the position of the entry in its session. Entries get their numbers when they end. Before that it is 0.
 	Number int64
-	UpTo   int64 // Number of the newest entry that the agent got as history with the prompt
-	// Seen means that the agent may already know this entry, before it gets the entry as history. The store does not
-	// contain Seen.
+	UpTo   int64 // Number of the newest entry in the history that the agent got with the prompt
+	// Seen is set on an entry of the history if the agent may already have seen it. The store does not contain Seen.
 	Seen bool
 }
 
@@ -99,7 +97,7 @@ type Turn struct {
 	Session SessionID  // empty until the turn starts, if the conversation had no session yet
 	Again   cli.TurnID // an earlier turn whose prompt this turn repeats; empty for none
 	Prompt  Prompt
-	Wants   Wants // settings of an Order, which replace the conversation's
+	Wants   Wants // settings of an Order; they replace those of the conversation
 	State   TurnState
 	Agent   cli.Agent
 	Model   cli.ModelID
@@ -112,8 +110,8 @@ type Turn struct {
 	Aborting bool
 	// Delivered means that the chat shows the outcome, or a message that the outcome may be incomplete.
 	Delivered bool
-	// Bypass is when the permission mode bypass ends for this turn. It is set when the turn starts, and zero without
-	// bypass.
+	// Bypass is the time at which the permission mode bypass ends for this turn. It is set when the turn starts.
+	// Without bypass it is zero.
 	Bypass time.Time
 	// Crashes counts how often ductor crashed while the turn ran, or before the chat showed its outcome.
 	Crashes int
@@ -148,9 +146,9 @@ type ActiveTurn struct {
 	Life context.Context
 	// Hide removes secrets from a text and returns the rest.
 	Hide func(text string) string
-	// Help registers another agent that works for the turn, so that the turn does not end before it. The caller must
-	// call leave when that agent has finished. The returned context is cancelled when the turn's own agent ends. If it
-	// has already ended, Help returns ErrNoTurn.
+	// Help registers another agent that works for the turn. The turn does not end before the caller calls leave, which
+	// it must do when that agent has finished. The returned context is cancelled when the turn's own agent ends. If the
+	// turn's own agent has ended already, Help returns ErrNoTurn.
 	Help func(ctx context.Context) (_ context.Context, leave func(), err error)
 }
 
@@ -158,12 +156,12 @@ type ActiveTurn struct {
 type ActiveTurns interface {
 	// ActiveTurn returns the turn that this agent runs in a conversation, or ErrNoTurn.
 	ActiveTurn(in ConversationID, agent cli.Agent) (ActiveTurn, error)
-	// AskUser shows a request or a question of a running turn to users and waits for their decision. asked is a
-	// cli.ApprovalAsked or a cli.QuestionAsked without an ID. If ctx is done, AskUser withdraws the request. It returns
-	// ErrNoTurn if the turn is not running.
+	// AskUser shows a request or a question of a running turn to users, and waits for their decision. The parameter
+	// asked is a cli.ApprovalAsked or a cli.QuestionAsked without an ID. If ctx is done, AskUser withdraws the request.
+	// It returns ErrNoTurn if the turn is not running.
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
-	// AskFor is like AskUser, for a request of another agent that works for the turn. It applies the rules that the
-	// conversation has for that agent. It denies tools that h.ToolLists forbid.
+	// AskFor is like AskUser, for a request of another agent that works for the turn. The conversation's rules for that
+	// agent apply. AskFor denies tools that the lists in h.ToolLists forbid.
 	AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error)
 }
 
@@ -190,7 +188,8 @@ const (
 	NotAnnounced Announcement = ""
 	Announced    Announcement = "sound"
 	Muted        Announcement = "silent" // the message makes no sound, because of quiet hours
-	// Unwanted: not sent, because the user does not want to see the outcome. The card only loses its buttons.
+	// Unwanted means that ductor sends no message, because the user does not want to see the outcome. It only removes
+	// the buttons from the card.
 	Unwanted Announcement = "none"
 )
 
@@ -199,12 +198,12 @@ type Step struct {
 	Number   int    // number within the turn, from 1
 	Tool     string // the agent's name for the tool; empty for a change of a file
 	Title    string // the whole command or path
-	Input    string // arguments of the tool as JSON, with long texts cut; empty if the agent does not send them
+	Input    string // arguments of the tool as JSON, with long texts shortened; empty if the agent does not report them
 	Duration time.Duration
 	ExitCode *int   // exit code of the tool; nil if it has none
 	Err      string // empty on success
 	Change   cli.ChangeKind
-	Output   string // output of the tool, or unified diff of the file; empty in lists
+	Output   string // output of the tool, or unified diff of the file; StepsOf leaves it empty
 	Size     int    // length of Output in bytes
 	Lost     int    // number of bytes cut from the beginning of Output
 	Offset   int    // number of bytes of the answer that came before the step
@@ -212,10 +211,10 @@ type Step struct {
 
 // StepStore stores the steps of turns. internal/store implements it.
 type StepStore interface {
-	// SaveSteps stores the steps of a turn and replaces those stored before. It may share its transaction with other
-	// writes.
+	// SaveSteps stores the steps of a turn, and replaces those stored before. The store may combine it with other
+	// writes in one transaction.
 	SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, steps []Step) error
-	// StepsOf lists the steps of a turn without the outputs of tools, but with their arguments.
+	// StepsOf lists the steps of a turn. It leaves the Output of each step empty.
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]Step, error)
 	// Step returns a step with its output, or ErrNoStep.
 	Step(ctx context.Context, turn cli.TurnID, number int) (Step, error)

@@ -11,25 +11,25 @@ import (
 // Trouble is a problem that currently exists.
 type Trouble struct {
 	Key  string // identifies the problem as long as it lasts
-	Text string // notice to the owner at the start; empty if no notice could arrive
-	Over string // notice to the owner at the end; "%s" stands for the time of the start
+	Text string // notice to the owner when the problem begins; if empty, ductor sends none
+	Over string // notice to the owner when the problem ends; it contains "%s" in place of Since
 	// Since is the start of the problem. Zero means the time at which the Watcher finds it.
 	Since time.Time
-	LogIn orchestrator.LogInID // log-in that the owner can repeat by a button; empty for none
+	LogIn orchestrator.LogInID // account whose log-in the owner can repeat with a button; empty for none
 }
 
-// Check finds the problems of one kind. If Find cannot determine the current state, it returns known = false, and the
-// Watcher changes nothing. before reports whether the problem with a key existed at the last check.
+// Check finds the problems of one kind. Find calls existed to ask whether a problem already existed at the last check.
+// If Find cannot find out which problems exist, it returns known = false, and the Watcher changes nothing.
 type Check struct {
-	Kind string // prefix of the keys of its problems
-	Find func(ctx context.Context, before func(key string) bool) (found []Trouble, known bool, err error)
+	Kind string // prefix of Trouble.Key
+	Find func(ctx context.Context, existed func(key string) bool) (found []Trouble, known bool, err error)
 }
 
 // Store stores the problems that currently exist.
 type Store interface {
 	Alerts(ctx context.Context) ([]orchestrator.Alert, error)
-	// BeginAlert adds a problem, and EndAlert removes one. Both also store a notice in the same transaction, unless it
-	// is nil.
+	// BeginAlert adds a problem, and EndAlert removes one. If notice is not nil, both also store the notice, in the
+	// same transaction.
 	BeginAlert(ctx context.Context, a orchestrator.Alert, notice *orchestrator.Message) error
 	EndAlert(ctx context.Context, key string, notice *orchestrator.Message) error
 }
@@ -40,7 +40,7 @@ type Options struct {
 	Checks []Check
 	// Compose creates a notice to the owner. If logIn is not empty, the notice has a button for that log-in.
 	Compose func(text string, logIn orchestrator.LogInID) *orchestrator.Message
-	Wake    func()                   // makes the bot send stored notices
+	Wake    func()                   // called after notices were stored, so that the bot sends them
 	Since   func(t time.Time) string // formats a time for the owner
 	Now     func() time.Time
 	Log     *slog.Logger

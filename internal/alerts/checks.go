@@ -24,7 +24,7 @@ const beganPlaceholder = "%s"
 // Printer returns the owner's current language.
 type Printer func() lang.Printer
 
-// Telegram checks whether Telegram is reachable. The owner is notified only when it is reachable again.
+// Telegram checks whether Telegram is reachable. It sends the owner one notice, after the problem has ended.
 func Telegram(p Printer, state func() health.State) Check {
 	return Check{"telegram", func(context.Context, func(string) bool) ([]Trouble, bool, error) {
 		switch s := state(); s.Polling {
@@ -38,23 +38,24 @@ func Telegram(p Printer, state func() health.State) Check {
 	}}
 }
 
-// A disk is almost full if less than 1/lowPart of it is free. This limit is at least minLow and at most maxLow bytes.
-// The problem ends when a quarter more than the limit is free.
+// A disk is almost full if its free space is below a limit: 1/lowPart of its size, but at least minLow and at most
+// maxLow bytes. The problem ends when the free space reaches 1.25 times the limit.
 const (
 	lowPart = 20
 	minLow  = 500 << 20
 	maxLow  = 10 << 30
 )
 
-// Disk checks the free space on the disk that contains dir. room returns the space, like Room.
+// Disk checks the free space on the disk that contains dir. The parameter room is the function Room, or a replacement
+// in tests.
 func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err error)) Check {
-	return Check{"disk", func(_ context.Context, before func(string) bool) ([]Trouble, bool, error) {
+	return Check{"disk", func(_ context.Context, existed func(string) bool) ([]Trouble, bool, error) {
 		free, size, err := room(dir)
 		if err != nil {
 			return nil, false, fmt.Errorf("get the free disk space: %w", err)
 		}
 		low := min(max(size/lowPart, minLow), maxLow)
-		if before("disk") {
+		if existed("disk") {
 			low += low / 4
 		}
 		if free >= low {
@@ -65,7 +66,8 @@ func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err e
 	}}
 }
 
-// Rows checks for tables with rows that ductor skips, because it cannot decode them. tables returns them.
+// Rows checks for database rows that ductor skips because it cannot decode them. The function tables returns the names
+// of the tables with such rows.
 func Rows(p Printer, tables func() []string) Check {
 	return Check{"row", func(context.Context, func(string) bool) (found []Trouble, known bool, err error) {
 		for _, table := range tables() {
@@ -84,11 +86,12 @@ func Room(dir string) (free, size uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// usedWithin limits LogIns to accounts with a turn in this time.
+// usedWithin is how old the last turn of an account may be. LogIns does not check accounts that were not used for
+// longer.
 const usedWithin = 30 * 24 * time.Hour
 
-// LogIns checks whether the accounts with recent turns are logged in. accounts returns the accounts of all agents on
-// this machine.
+// LogIns checks whether the accounts with recent turns are logged in. The function accounts returns the accounts of all
+// agents on this machine.
 func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 	usage func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error), now func() time.Time,
 ) Check {
@@ -119,14 +122,15 @@ func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 // Limits checks whether a limit of an agent's plan is almost reached. Each time window of a limit is a separate
 // problem, which ends without a notice.
 func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error), now func() time.Time) Check {
-	return Check{"limit", func(ctx context.Context, before func(string) bool) (found []Trouble, known bool, err error) {
+	return Check{"limit", func(ctx context.Context, existed func(string) bool) (found []Trouble, known bool,
+		err error) {
 		at := now()
 		all, err := limits(ctx)
 		for _, a := range all {
 			for _, l := range a.Current(at).Limits {
 				key := fmt.Sprintf("limit/%s/%s/%s/%s/%d", a.Agent, a.Account, l.Window.Span, l.Window.Of,
 					l.Resets.Unix())
-				if l.Used >= cli.NearLimit || before(key) {
+				if l.Used >= cli.NearLimit || existed(key) {
 					a.Limits = []cli.PlanLimit{l}
 					found = append(found, Trouble{Key: key, Text: p().Text("alert.limit", a.Text(p(), at))})
 				}
@@ -136,7 +140,7 @@ func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error)
 	}}
 }
 
-// failsInARow is the number of consecutive failures that are a problem of a job.
+// failsInARow is the number of consecutive failures of a job after which the owner gets a notice.
 const failsInARow = 3
 
 type JobStore interface {
@@ -147,7 +151,7 @@ type JobStore interface {
 // Jobs checks for jobs whose last runs have failed. The problem ends when a run succeeds, or when the job is paused or
 // deleted.
 func Jobs(p Printer, store JobStore) Check {
-	return Check{"job", func(ctx context.Context, before func(string) bool) (found []Trouble, known bool, err error) {
+	return Check{"job", func(ctx context.Context, existed func(string) bool) (found []Trouble, known bool, err error) {
 		all, err := store.Jobs(ctx)
 		if err != nil {
 			return nil, false, err
@@ -156,12 +160,12 @@ func Jobs(p Printer, store JobStore) Check {
 			if j.Job.Paused || j.Last == nil {
 				continue
 			}
-			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // some of them may be running or skipped
+			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // two may be running or skipped
 			if err != nil {
 				return nil, false, err
 			}
 			key := "job/" + string(j.Job.ID)
-			if n := failed(runs); n >= failsInARow || n > 0 && before(key) {
+			if n := failed(runs); n >= failsInARow || n > 0 && existed(key) {
 				found = append(found, Trouble{Key: key, Text: p().Text("alert.job", j.Job.Name, failsInARow),
 					Over: p().Text("alert.job-over", j.Job.Name)})
 			}
@@ -192,8 +196,8 @@ type Spending interface {
 	Lifted(ctx context.Context) (bool, error)
 }
 
-// Budget checks whether a budget that all users share is almost spent. The problem ends with the day or month of the
-// budget, or when the budget is raised.
+// Budget checks whether a budget that all users share is almost spent. The problem ends when the budget is raised, or
+// when its day or month is over.
 func Budget(p Printer, s Spending, now func() time.Time) Check {
 	return Check{"budget", func(ctx context.Context, _ func(string) bool) (found []Trouble, known bool, err error) {
 		day, month := s.Limits()

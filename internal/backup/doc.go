@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Errors about archives.
+// Errors of Verify and Restore.
 var (
 	ErrDamaged = errors.New("the archive is damaged")
 	ErrForeign = errors.New("the archive was written by a newer ductor")
@@ -19,7 +19,7 @@ var (
 )
 
 type Contents struct {
-	State    string   // absolute path of the state directory
+	State    string   // absolute path
 	Database string   // name of the database in State
 	Dirs     []string // directories in State; missing ones are skipped
 	Files    []File   // files outside of State
@@ -54,6 +54,6 @@ const format = 1
 
 const (
 	manifestName = "manifest.json" // the last file of an archive
-	statePrefix  = "state/"        // prefix for files of the state directory
-	otherPrefix  = "other/"        // prefix for other files
+	statePrefix  = "state/"
+	otherPrefix  = "other/" // prefix for other files
 )

@@ -22,8 +22,8 @@ const (
 	maxOther    = 4 << 20
 )
 
-// Verify checks an archive against the checksums in its manifest. It returns the manifest and, by name, the files from
-// outside of the state directory. The error matches ErrDamaged or ErrForeign if the archive is not valid.
+// Verify checks an archive against the checksums in its manifest. It returns the manifest, and the contents of
+// Contents.Files by name. The error matches ErrDamaged or ErrForeign if the archive is not valid.
 func Verify(archive string) (Manifest, map[string][]byte, error) {
 	other := map[string][]byte{}
 	m, err := read(archive, func(name string, _ fs.FileMode, from io.Reader) error {
@@ -38,8 +38,8 @@ func Verify(archive string) (Manifest, map[string][]byte, error) {
 	return m, other, err
 }
 
-// read calls take for each file of an archive, and then compares all files with the manifest.
-func read(archive string, take func(name string, mode fs.FileMode, from io.Reader) error) (m Manifest, err error) {
+// read calls the function handle for each file of an archive, and then compares all files with the manifest.
+func read(archive string, handle func(name string, mode fs.FileMode, from io.Reader) error) (m Manifest, err error) {
 	f, err := os.Open(archive)
 	if err != nil {
 		return m, fmt.Errorf("read the archive: %w", err)
@@ -65,7 +65,7 @@ func read(archive string, take func(name string, mode fs.FileMode, from io.Reade
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) || found[h.Name].Name != "" {
 			return m, damaged(fmt.Errorf("it has an entry %q", h.Name))
 		}
-		if found[h.Name], err = readEntry(h, entries, take); err != nil {
+		if found[h.Name], err = readEntry(h, entries, handle); err != nil {
 			return m, err
 		}
 	}
@@ -78,11 +78,12 @@ func read(archive string, take func(name string, mode fs.FileMode, from io.Reade
 	return m, m.compare(found)
 }
 
-// readEntry calls take for one file and computes the file's checksum. take need not read all of the file.
-func readEntry(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.Reader) error) (Entry, error) {
+// readEntry calls the function handle for one file, and computes the file's checksum even if handle does not read the
+// whole file.
+func readEntry(h *tar.Header, from io.Reader, handle func(string, fs.FileMode, io.Reader) error) (Entry, error) {
 	sum := sha256.New()
 	summed := &recordingReader{from: io.TeeReader(from, sum)}
-	err := take(h.Name, h.FileInfo().Mode().Perm(), summed)
+	err := handle(h.Name, h.FileInfo().Mode().Perm(), summed)
 	if err == nil {
 		_, err = io.Copy(io.Discard, summed)
 	}
@@ -92,7 +93,7 @@ func readEntry(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.
 	return Entry{Name: h.Name, Size: h.Size, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// recordingReader records read errors. The caller can thus distinguish a damaged archive from an error in writing the
+// recordingReader records read errors, so that a damaged archive can be distinguished from an error in writing the
 // extracted file.
 type recordingReader struct {
 	from io.Reader

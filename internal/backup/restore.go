@@ -20,7 +20,7 @@ import (
 type Existing string
 
 const (
-	Refuse Existing = "refuse" // return ErrInUse without changes
+	Refuse Existing = "refuse" // change nothing, and return ErrInUse
 	Aside  Existing = "aside"  // move the existing state into a new directory inside State
 )
 
@@ -34,8 +34,8 @@ type Target struct {
 // draftsDir is the directory for extracted files that are not verified yet.
 const draftsDir = "restore.draft"
 
-// Restore replaces the state with the contents of an archive. Before that, it verifies the whole archive including the
-// database. aside is the directory to which it has moved the existing state, or "" if none existed.
+// Restore replaces the state with the contents of an archive. First it verifies the whole archive, including the
+// database. It moves the existing state to the directory aside; aside is "" if no state existed.
 func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside string, err error) {
 	if err := os.MkdirAll(to.State, 0o700); err != nil {
 		return m, "", fmt.Errorf("restore: %w", err)
@@ -56,7 +56,6 @@ func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside 
 	return m, aside, nil
 }
 
-// extractDrafts extracts the archive into draftsDir and verifies all files.
 func extractDrafts(ctx context.Context, root *os.Root, archive string, to Target) (m Manifest, err error) {
 	if err := errors.Join(root.RemoveAll(draftsDir), root.Mkdir(draftsDir, 0o700)); err != nil {
 		return m, err
@@ -141,8 +140,8 @@ func syncTree(root *os.Root, dir string) error {
 	})
 }
 
-// splitExisting returns which of the named files exist, divided into files with content (there) and empty files.
-func splitExisting(root *os.Root, all []string) (there, empty []string, err error) {
+// splitExisting returns the files that exist, separately for files with content and for empty files.
+func splitExisting(root *os.Root, all []string) (full, empty []string, err error) {
 	for _, name := range all {
 		info, err := root.Lstat(name)
 		switch {
@@ -152,10 +151,10 @@ func splitExisting(root *os.Root, all []string) (there, empty []string, err erro
 		case isEmpty(root, name, info):
 			empty = append(empty, name)
 		default:
-			there = append(there, name)
+			full = append(full, name)
 		}
 	}
-	return there, empty, nil
+	return full, empty, nil
 }
 
 func isEmpty(root *os.Root, name string, info fs.FileInfo) bool {

@@ -68,7 +68,7 @@ type writer struct {
 	scratch  string
 	tar      *tar.Writer
 	manifest Manifest
-	has      map[string]bool // names already in the archive
+	has      map[string]bool
 }
 
 func (w *writer) write(ctx context.Context, path string, what Contents) (m Manifest, err error) {
@@ -97,8 +97,9 @@ func (w *writer) write(ctx context.Context, path string, what Contents) (m Manif
 	return w.manifest, errors.Join(err, w.tar.Close(), zip.Close(), f.Sync())
 }
 
-// writeContents writes the files, then the database, and then files that were created in the meantime. So the archive
-// contains every file to which a row of the database refers, even if the file is created or deleted during the backup.
+// writeContents writes the files, then the database, and then the files that were created after the first step. So the
+// archive contains every file to which a row of the database refers, even if the file is created or deleted during the
+// backup.
 func (w *writer) writeContents(ctx context.Context, what Contents) error {
 	if err := w.writeDirs(ctx, what.Dirs); err != nil {
 		return err
@@ -144,7 +145,8 @@ func (w *writer) writeDirs(ctx context.Context, names []string) error {
 	return nil
 }
 
-// writeFile adds a file. If the file grows in the meantime, the new part is missing.
+// writeFile adds a file. If another process appends to the file meanwhile, the archive does not contain the appended
+// part.
 func (w *writer) writeFile(name string, open func() (*os.File, error)) error {
 	f, err := open()
 	if err != nil {

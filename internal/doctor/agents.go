@@ -39,7 +39,6 @@ func (d *doctor) checkHostAgents(ctx context.Context, cfg config.Config, with fu
 	d.checkAccounts(ctx, cfg)
 }
 
-// checkAccounts checks the additional accounts of the agents on this machine.
 func (d *doctor) checkAccounts(ctx context.Context, cfg config.Config) {
 	if !slices.ContainsFunc(cfg.Agents.Names(), func(name string) bool { return len(cfg.Agents.Accounts(name)) > 0 }) {
 		return
@@ -74,7 +73,7 @@ func (d *doctor) checkServers(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// checkModels checks that the agents list each model in the configuration.
+// checkModels checks that each model in the configuration exists, according to its agent.
 func (d *doctor) checkModels(ctx context.Context, cfg config.Config, providers []cli.Provider) {
 	entries := make([]cli.MenuEntry, len(providers))
 	var looks sync.WaitGroup
@@ -96,7 +95,6 @@ func (d *doctor) checkModels(ctx context.Context, cfg config.Config, providers [
 	}
 }
 
-// remedy returns what the user can do about an agent that cannot be used. The text of the finding contains the details.
 func remedy(auth cli.Auth) string {
 	switch {
 	case auth.Problem != nil:
@@ -109,10 +107,10 @@ func remedy(auth cli.Auth) string {
 	return "install it and log in to it"
 }
 
-// checkAgents checks each agent in an environment. where is the prefix of the checks' names; it is empty for this
-// machine. checkAgents returns the number of agents that can be used.
+// checkAgents checks each agent in one environment, and returns the number of agents that can be used. The parameter
+// prefix is put before the names of the checks. It is empty for this machine.
 func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers []cli.Provider,
-	where check) (usable int) {
+	prefix check) (usable int) {
 	states := make([]cli.AgentState, len(providers))
 	var looks sync.WaitGroup
 	for i, p := range providers { // concurrently, because each check starts a program
@@ -120,12 +118,12 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 	}
 	looks.Wait()
 	for _, problem := range app.ProblemsOfTools(cfg, providers) {
-		d.fail(where+tools, problem, "correct that list; docs/permissions.md lists the values of tools and "+
+		d.fail(prefix+tools, problem, "correct that list; docs/permissions.md lists the values of tools and "+
 			"denied_tools")
 	}
 	for i, p := range providers {
-		state, what := states[i], where+agent.named(string(p.Agent()))
-		if where != "" && state.Auth.State == cli.NotFound { // the usual fix does not help in a sandbox
+		state, what := states[i], prefix+agent.named(string(p.Agent()))
+		if prefix != "" && state.Auth.State == cli.NotFound {
 			state.Auth.Fix = ""
 		}
 		if state.Auth.Broken() {
@@ -133,7 +131,7 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 			continue
 		}
 		if !state.Usable() {
-			if where == "" && state.Auth.State == cli.Installed && state.Auth.Problem == nil {
+			if prefix == "" && state.Auth.State == cli.Installed && state.Auth.Problem == nil {
 				d.loggedOut = append(d.loggedOut, state.Agent)
 			}
 			d.warn(what, state.String(), remedy(state.Auth)+", or disable it; docs/agents.md explains how")

@@ -20,7 +20,7 @@ import (
 	"ductor/internal/proctree"
 )
 
-// timeout limits the time of all checks together, except those of sandboxes.
+// timeout limits the time of all checks together. Only the checks of sandboxes have their own limit, sandboxTimeout.
 const timeout = 30 * time.Second
 
 // Examine checks a configuration. The findings contain no secrets of the configuration and the environment.
@@ -28,8 +28,8 @@ func Examine(ctx context.Context, cfg config.Config) Findings {
 	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) }).found
 }
 
-// examine implements Examine. with calls its argument with the agents on this machine.
-func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) *doctor {
+// examine implements Examine. The parameter withAgents is a function that provides the agents on this machine.
+func examine(ctx context.Context, cfg config.Config, withAgents func(func([]cli.Provider)) error) *doctor {
 	d := &doctor{scrub: app.NewScrubber(cfg)}
 	unlimited := ctx
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -43,13 +43,13 @@ func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provid
 	d.checkGroups(cfg)
 	d.checkStorage(ctx, cfg)
 	d.checkJobs(ctx, cfg)
-	d.checkHostAgents(ctx, cfg, with)
+	d.checkHostAgents(ctx, cfg, withAgents)
 	d.checkServers(ctx, cfg)
 	d.checkSandboxes(unlimited, cfg)
 	return d
 }
 
-// Report checks the configuration of a running ductor. agents are its agents on this machine.
+// Report checks the configuration of a running ductor, using the agents that this ductor runs.
 func Report(ctx context.Context, running config.Config, agents []cli.Provider) (r checks.Report) {
 	d := examine(ctx, running, func(f func([]cli.Provider)) error { f(agents); return nil })
 	r.LogIn = d.loggedOut
@@ -80,11 +80,10 @@ func Unreadable(path string, err error) Findings {
 	return d.found
 }
 
-// doctor runs the checks and collects their findings.
 type doctor struct {
 	scrub     *tgapi.Scrubber
 	found     Findings
-	loggedOut []cli.Agent // agents of this machine that are not logged in
+	loggedOut []cli.Agent
 }
 
 func (d *doctor) ok(of check, text string) {
@@ -147,8 +146,9 @@ func (d *doctor) checkKeys(cfg config.Config) {
 	}
 }
 
-// checkGroups checks whether ductor can end a process that has detached itself from its agent, which requires control
-// groups. It inspects the running ductor and not this process, because the user's shell may have other rights.
+// checkGroups checks whether ductor can use control groups (cgroups). Without them, it cannot end a background process
+// that an agent started and detached. checkGroups inspects the process of the running ductor, because the user's shell
+// may have other rights.
 func (d *doctor) checkGroups(cfg config.Config) {
 	pid, runs := app.StorageUser(cfg.Storage.Dir)
 	if !runs {

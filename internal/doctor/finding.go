@@ -16,12 +16,11 @@ const (
 	Failed  State = "failed"  // prevents ductor from working
 )
 
-// check is the name of a check, or the prefix of the names of similar checks.
 type check string
 
 const (
 	configuration check = "configuration"
-	key           check = "key" // key of an agent
+	key           check = "key"
 	proxy         check = "telegram.proxy"
 	telegram      check = "Telegram"
 	allowlist     check = "allowlist"
@@ -34,7 +33,7 @@ const (
 	defaultDir    check = "projects.default_dir"
 	webhooks      check = "webhooks"
 	jobs          check = "jobs"
-	forgetting    check = "forgetting" // data that retention would delete
+	forgetting    check = "forgetting" // amount of old data that ductor will delete next
 	agents        check = "agents"
 	agent         check = "agent"
 	tools         check = "tools"
@@ -45,7 +44,6 @@ const (
 	sandbox       check = "sandbox"
 )
 
-// named returns the name of the check for one object.
 func (c check) named(name string) check { return c + " " + check(name) }
 
 // Finding is the result of one check. Programs parse its JSON, so the names of checks must not change between
@@ -54,10 +52,9 @@ type Finding struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	Text  string `json:"text"`
-	Fix   string `json:"fix"` // how to fix the problem; may be empty only for OK
+	Fix   string `json:"fix"` // how to fix the problem; never empty for Warning and Failed
 }
 
-// line formats the finding for users.
 func (f Finding) line() string {
 	mark := map[State]string{OK: "ok  ", Warning: "warn", Failed: "FAIL"}[f.State]
 	line := mark + " " + f.Name

@@ -15,10 +15,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// sandboxTimeout limits the time of the checks of one sandbox.
 const sandboxTimeout = time.Minute
 
-// checkSandboxes checks each configured sandbox and its agents.
 func (d *doctor) checkSandboxes(ctx context.Context, cfg config.Config) {
 	all, err := environment.OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -51,7 +51,7 @@ func (d *doctor) checkHome() {
 	d.ok(homeDisk, home)
 }
 
-// checkDatabase checks the database. It opens it read-only, because ductor may be using it.
+// checkDatabase checks the database. It opens the file read-only, because ductor may be using the database.
 func (d *doctor) checkDatabase(ctx context.Context, path string) {
 	db, err := store.OpenReadOnly(ctx, path, store.Options{})
 	switch {
@@ -101,7 +101,7 @@ func (d *doctor) checkCanCreate(path string) {
 	d.ok(database, path+": the first start makes it")
 }
 
-// checkJobs checks schedules and webhooks, and reports how much retention would delete next.
+// checkJobs checks schedules and webhooks. It also reports how much old data ductor will delete next.
 func (d *doctor) checkJobs(ctx context.Context, cfg config.Config) {
 	if _, err := app.Hooks(cfg); err != nil {
 		d.fail(webhooks, err.Error(), "correct it in [webhooks]")

@@ -1,10 +1,12 @@
-// Package growstack enlarges the stack of a goroutine in one step before deep calls. A goroutine starts with 2 KB. Each
-// time Go doubles the stack, it must copy and adjust every frame on it. Without this package, these copies would take a
-// tenth of the time between a prompt and the start of its agent. A copy costs little while the stack has only one
-// frame. The garbage collector later shrinks the stack again.
+// Package growstack enlarges the stack of a goroutine in one step, before deep calls.
+//
+// A goroutine starts with a stack of 2 KB. Each time the stack is too small, Go doubles it, and must copy and adjust
+// every frame. Without this package, these copies would take a tenth of the time between a prompt and the start of its
+// agent. If the stack grows early, it has only one frame, and the copy costs little. The garbage collector later
+// shrinks the stack again.
 package growstack
 
-const room = 24 << 10 // enough bytes for the calls of a turn; the stack becomes 32 KB
+const room = 24 << 10 // bytes; enough for the calls of a turn, because the stack becomes 32 KB
 
 // Grow enlarges the stack of the calling goroutine. It must not be inlined, because its large frame would then become
 // part of the caller's frame.

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// part is the JSON for one part of ductor.
 type part struct {
 	Status Status `json:"status"`
-	Last   string `json:"last,omitempty"` // time of the last successful poll, or end of the last test write
+	Last   string `json:"last,omitempty"` // end of the last successful poll, or of the last test write
 }
 
 // ServeHTTP serves the status of all parts as JSON. The HTTP status is 200 if users get answers, and 503 otherwise.

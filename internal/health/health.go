@@ -11,7 +11,7 @@ import (
 
 // Store is the part of the store that Health tests.
 type Store interface {
-	// TryWrite makes a small write, and returns when it is on the disk.
+	// TryWrite makes a small write. It returns once the data is on the disk.
 	TryWrite(ctx context.Context) error
 	// Disk returns the state of the disk, and a context that ends when the state changes.
 	Disk() (orchestrator.DiskState, context.Context)
@@ -27,21 +27,19 @@ type Options struct {
 // Health tracks the state of polling and the store. Safe for concurrent use.
 type Health struct {
 	opts   Options
-	polled chan struct{} // receives a value when Telegram has answered a poll; capacity 1
+	polled chan struct{} // signals that Telegram has answered a poll; capacity 1
 
 	mu    sync.Mutex
 	poll  polling
 	store writing
 }
 
-// polling is the state of polling Telegram for updates.
 type polling struct {
 	answered time.Time // time of Telegram's last answer; zero before the first
-	failed   bool      // whether the last poll failed
+	failed   bool
 	due      time.Time // deadline for the end of the next poll; zero before the first
 }
 
-// writing is the state of the test writes.
 type writing struct {
 	began time.Time // start of the current write; zero for none
 	ended time.Time // end of the last write; zero before the first
@@ -51,7 +49,8 @@ type writing struct {
 // New returns a Health for which nothing has been reported yet.
 func New(o Options) *Health { return &Health{opts: o, polled: make(chan struct{}, 1)} }
 
-// Polled records the result of a poll. wait is the pause before the next poll. Polled never blocks.
+// Polled records the result of a poll. The parameter wait is the planned pause before the next poll. Polled never
+// blocks.
 func (h *Health) Polled(err error, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +66,7 @@ func (h *Health) Polled(err error, wait time.Duration) {
 	}
 }
 
-// tryStore makes a test write. If the disk is broken, the write may block, and State then reports that.
+// tryStore makes a test write. If the disk is broken, the write may block; then State reports the store as Stuck.
 func (h *Health) tryStore(ctx context.Context) {
 	h.mu.Lock()
 	h.store.began = h.opts.Now()
@@ -89,7 +88,7 @@ const (
 	OK       Status = "ok"
 	Starting Status = "starting" // not known yet
 	Failing  Status = "failing"  // calls return errors
-	Full     Status = "full"     // the disk is full; only for the store
+	Full     Status = "full"     // the disk is full; only for State.Store
 	Stuck    Status = "stuck"    // a call does not return
 )
 

@@ -38,13 +38,13 @@ func ManagerOf(log *slog.Logger) Manager {
 const (
 	// tryInterval is the interval of test writes. A watchdog may require a shorter one.
 	tryInterval = 30 * time.Second
-	// startExtension extends the manager's start timeout while Telegram has not answered. The first extension is sent
-	// before systemd's default timeout of 90 seconds.
+	// startExtension extends systemd's start timeout, as long as Telegram has not answered. ductor first requests an
+	// extension before the default timeout of 90 seconds ends.
 	startExtension = 2 * time.Minute
 )
 
-// interval returns the interval at which Run works. It is a third of Watchdog at most, so that two signs of life in a
-// row may get lost.
+// interval returns the time between two signs of life. It is at most a third of Watchdog, so that two consecutive signs
+// may get lost.
 func (m Manager) interval() time.Duration {
 	if m.Watchdog > 0 {
 		return min(m.Watchdog/3, tryInterval)
@@ -69,8 +69,8 @@ func (h *Health) Run(ctx context.Context, m Manager) {
 	}
 }
 
-// notifyManager sends a sign of life to the manager, unless a restart of ductor would help. It returns true if the
-// manager has been notified that ductor is ready.
+// notifyManager sends a sign of life to the manager, unless a restart of ductor would help. The first time that
+// Telegram is reachable, it also reports ductor as ready. It returns true if ductor is reported as ready.
 func (h *Health) notifyManager(m Manager, ready bool) bool {
 	s := h.State()
 	switch {

@@ -25,7 +25,8 @@ const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 // Folder is the directory of keys in the state directory.
 const Folder = "keys"
 
-// Limits of a key, in bytes. ductor removes keys from texts, and a shorter key could occur in a text by chance.
+// Limits of a key, in bytes. The minimum is necessary because ductor removes keys from texts: a short key could also
+// occur in a text by chance.
 const (
 	minKey = 8
 	maxKey = 16 << 10
@@ -43,7 +44,7 @@ type Name struct{ Agent, Variable string }
 
 // Key is an API key of an agent. It is never in the configuration file.
 type Key struct {
-	Agent, Name string // as in the type Name: the agent, and the environment variable
+	Agent, Name string // the same as in the type Name
 	Value       secrets.Value
 	From        Place
 }
@@ -57,8 +58,8 @@ const (
 
 func (n Name) String() string { return n.Agent + "." + n.Variable }
 
-// Parse parses AGENT.NAME or AGENT@ACCOUNT.NAME. NAME alone is enough if it belongs to a known agent, such as
-// ANTHROPIC_API_KEY.
+// Parse parses AGENT.NAME or AGENT@ACCOUNT.NAME. For the variables of known agents, such as ANTHROPIC_API_KEY, AGENT
+// may be missing.
 func Parse(text string) (Name, error) {
 	m := namePattern().FindStringSubmatch(text)
 	if m == nil {
@@ -89,7 +90,7 @@ func agentOf(variable string) string {
 	return ""
 }
 
-// isReserved reports whether a variable influences which programs run or where. It cannot be the name of a key.
+// isReserved reports whether a variable influences which programs run, such as PATH. A key must not have such a name.
 func isReserved(variable string) bool {
 	return slices.Contains([]string{"PATH", "HOME", "SHELL", "TMPDIR", "ENV", "BASH_ENV", "NODE_OPTIONS"}, variable) ||
 		strings.HasPrefix(variable, "LD_")
@@ -165,7 +166,6 @@ func readKeyFile(root *os.Root, name string, from Place) (string, error) {
 	return readKey(f)
 }
 
-// readKey reads a key from r and removes white space around it.
 func readKey(r io.Reader) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxKey+1))
 	if err != nil {

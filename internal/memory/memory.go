@@ -14,13 +14,13 @@ import (
 	"syscall"
 )
 
-// startHeap is the GC percentage (GOGC) during the start. With a low percentage, the heap has less garbage between live
-// objects. This matters because the collector never moves objects.
+// startHeap is the GC percentage (GOGC) during the start. With a low percentage, the collector frees memory early, so
+// live objects lie closer together. This matters because the collector never moves objects.
 const startHeap = 10
 
-// Start reduces the garbage on the heap until the caller calls started. started restores the GC percentage and calls
-// Release.
-func Start() (started func() error) {
+// Start reduces the garbage on the heap. When the process has started, the caller must call the function done, which
+// restores the GC percentage and calls Release.
+func Start() (done func() error) {
 	percent := debug.SetGCPercent(startHeap)
 	return func() error {
 		debug.SetGCPercent(percent)
@@ -28,9 +28,9 @@ func Start() (started func() error) {
 	}
 }
 
-// Release returns two kinds of memory to the kernel: freed heap memory, and the pages of the program's file, most of
-// which only the start used. The kernel still caches the file, but can now drop these pages. Loading 16 pages again
-// from the cache takes a microsecond.
+// Release returns two kinds of memory to the kernel: freed heap memory, and the pages of the program's file. Most of
+// these pages were needed only during the start. The kernel still caches the file, but can now drop the pages. Loading
+// 16 pages again from the cache takes a microsecond.
 func Release() error {
 	debug.FreeOSMemory()
 	mappings, err := programMappings()
@@ -62,7 +62,8 @@ func programMappings() (clean []mapping, err error) {
 	return cleanMappings(f, program)
 }
 
-// cleanMappings returns the unchanged read-only mappings of a program. smaps is the content of /proc/self/smaps.
+// cleanMappings returns the unchanged read-only mappings of a program. It parses smaps, the content of
+// /proc/self/smaps.
 func cleanMappings(smaps io.Reader, program string) (clean []mapping, err error) {
 	var now mapping
 	candidate := false

@@ -44,7 +44,7 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
-// maxMethods limits the number of values of the label "method". ductor uses fewer methods.
+// maxMethods limits the number of values of the label "method", to protect the metrics from unexpected paths.
 const maxMethods = 60
 
 // method returns the last element of a path, which is the name of a Bot API method. It never returns the bot token,

@@ -40,17 +40,15 @@ func Handler(s Sources) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: scrapeTimeout, MaxRequestsInFlight: 4})
 }
 
-// collector is a prometheus.Collector that calls Sources.
 type collector struct{ Sources }
 
 // Describe implements prometheus.Collector. It describes no metrics, because the labels of some are not known in
 // advance.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
-// metricWriter receives the metrics of one scrape.
 type metricWriter chan<- prometheus.Metric
 
-// gauge writes the current value of something. labels are pairs of a key and a value.
+// gauge writes the current value of something. The parameter labels contains pairs of a key and a value.
 func (o metricWriter) gauge(name, help string, v float64, labels ...string) {
 	o.value(prometheus.GaugeValue, name, help, v, labels...)
 }
@@ -110,7 +108,7 @@ func (o metricWriter) agents(l cli.Living) {
 			k.state = "busy"
 		}
 		sessions[k]++
-		if s.PID == 0 || !seen[s.PID] { // several sessions may share a process, so count its memory only once
+		if s.PID == 0 || !seen[s.PID] { // if sessions share a process, count its memory once
 			memory[k.agent] += s.Memory
 		}
 		seen[s.PID] = true

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Of returns the candidate that is most similar to word, or false if no candidate is similar enough.
+// Of returns the candidate that is most similar to the given word. It returns false if no candidate is similar enough.
 func Of(word string, candidates []string) (string, bool) {
 	word = strings.ToLower(word)
 	best, least := "", max(2, len(word)/3)+1
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
 		d := editDistance(word, c)
 		if len(c) >= 3 && strings.HasPrefix(word, c) || len(word) >= 3 && strings.HasPrefix(c, word) {
-			d = min(d, 2) // one is the beginning of the other
+			d = min(d, 2) // word is an abbreviation of c, or the other way round
 		}
-		// If two candidates are equally similar, prefer the candidate that is as long as the word, because users often
+		// If two candidates are equally similar, prefer the candidate with the length of the word, because users often
 		// swap letters.
 		if d < least || d == least && best != "" && len(c) == len(word) && len(best) != len(word) {
 			if d < len(c) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Limits of a pairing code. They apply to all users who try the code together.
+// Limits of a pairing code. MostWrong limits the attempts of all users together.
 const (
 	Life      = 10 * time.Minute
 	MostWrong = 10 // failed attempts after which the code is void
@@ -51,5 +51,6 @@ func Shaped(text string) bool {
 // Same compares two codes in constant time.
 func Same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// Link returns a link that opens the chat with a bot. When the user presses Start there, Telegram sends the code to it.
+// Link returns a link that opens the chat with a bot. When the user presses Start there, Telegram sends the code to the
+// bot.
 func Link(bot, code string) string { return "https://t.me/" + bot + "?start=" + code }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Gemini returns the installed Gemini CLI, configured to use the model API at baseURL. It is a Node program, so Path
-// and Npm are equal. If it is not installed, the test is skipped, or fails if CI=true.
+// Gemini returns the installed Gemini CLI, configured to use the model API at baseURL. If it is not installed, the test
+// is skipped, or fails if CI=true. There is no native program, so Path is the same as Npm.
 func Gemini(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	program := filepath.Join(".bin", "gemini")

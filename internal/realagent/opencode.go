@@ -58,7 +58,6 @@ const qwenSettings = `{
 }
 `
 
-// writeHome writes a file into the home directory of c.
 func writeHome(t testing.TB, c CLI, name, text string) {
 	t.Helper()
 	path := filepath.Join(c.Home, name)

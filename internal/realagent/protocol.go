@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// OfProtocol returns the functions for agents that users configure in [agents.acp], such as OpenCode, by agent name.
+// OfProtocol returns the constructors of the ACP agents that users can configure in [agents.acp]. The key is the name
+// of the agent, such as "opencode".
 func OfProtocol() map[string]func(t testing.TB, baseURL string) CLI {
 	return map[string]func(testing.TB, string) CLI{
 		"opencode": OpenCode, "qwen": Qwen, "cline": Cline, "codex-acp": CodexACP, "claude-agent-acp": ClaudeACP,
@@ -42,20 +43,20 @@ const clineProviders = `{"version": 1, "lastUsedProvider": "openai-compatible", 
 }}
 `
 
-// CodexACP returns the installed ACP adapter of Codex. It starts the Codex of function Codex.
+// CodexACP returns the installed ACP adapter of Codex. The adapter starts the program that Codex returns.
 func CodexACP(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	return adapter(t, Codex(t, baseURL), "codex-acp", "CODEX_PATH")
 }
 
-// ClaudeACP returns the installed ACP adapter of Claude Code. It starts the Claude Code of function Claude.
+// ClaudeACP returns the installed ACP adapter of Claude Code. The adapter starts the program that Claude returns.
 func ClaudeACP(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	return adapter(t, Claude(t, baseURL), "claude-agent-acp", "CLAUDE_CODE_EXECUTABLE")
 }
 
-// adapter returns c with an ACP adapter as its program. The adapter finds the agent through an environment variable,
-// and needs no arguments.
+// adapter returns an ACP adapter for the agent c. The adapter finds the agent's program through an environment
+// variable, and needs no arguments.
 func adapter(t testing.TB, c CLI, program, variable string) CLI {
 	t.Helper()
 	c.set(map[string]string{variable: c.Path, "NO_BROWSER": "1"})

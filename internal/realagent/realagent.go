@@ -21,7 +21,8 @@ import (
 
 const Key = "sk-ant-simulated-key"
 
-// Model starts a simulated model API. It accepts only key, or any key if key is empty. It stops at the end of the test.
+// Model starts a simulated model API, which stops at the end of the test. It accepts only the given API key. If key is
+// empty, it accepts any.
 func Model(t testing.TB, key string) *modelapi.Server {
 	t.Helper()
 	api := modelapi.New(modelapi.Options{Key: key})

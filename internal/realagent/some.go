@@ -9,8 +9,8 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// Some returns the cases that a test should run. That is only the first, because a session of a real agent takes
-// seconds of CPU time. With scripts/test --long, it returns all.
+// Some returns the test cases to run. Without scripts/test --long it returns only the first case, because a session of
+// a real agent takes seconds of CPU time.
 func Some[T any](all ...T) []T {
 	if testprogram.Long() {
 		return all

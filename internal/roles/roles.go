@@ -34,7 +34,7 @@ const (
 	maxBytes = 64 << 10
 )
 
-// checkInterval is the minimum time between two checks of the folder for changes.
+// checkInterval is the minimum time between two checks whether the files of the folder have changed.
 const checkInterval = time.Second
 
 // Set contains all roles. Safe for concurrent use.
@@ -46,12 +46,12 @@ type Set struct {
 	mu         sync.Mutex
 	configured map[string]orchestrator.Role
 	lastCheck  time.Time
-	stamp      string // folderStamp when the files were last read
+	stamp      string
 	all        map[string]orchestrator.Role
 }
 
-// Open returns the Set of ductor's roles, the roles in the folder dir, and the configured roles. dir may be missing or
-// "".
+// Open returns the Set of ductor's roles, the roles in a folder, and the configured roles. The folder may be missing,
+// and dir may be "".
 func Open(dir string, configured map[string]orchestrator.Role, now func() time.Time, log *slog.Logger) *Set {
 	return &Set{dir: dir, configured: configured, now: now, log: log}
 }
@@ -134,8 +134,8 @@ func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
 	return all, readFolder(root.FS(), all)
 }
 
-// readFolder adds the roles in the *.md files of a folder to a map. It skips files that are not valid, and returns
-// their problems.
+// readFolder adds the roles in the *.md files of a folder to the map. If a file is not valid, it skips the file and
+// adds an error to problems.
 func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error) {
 	names, err := fs.Glob(folder, "*.md")
 	if err == nil && len(names) > maxFiles {
@@ -191,7 +191,7 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 	return r, nil
 }
 
-// checkBounds checks the bounds of a role, and makes its directories absolute.
+// checkBounds returns an error if the settings of a role are invalid. It makes the directories absolute.
 func checkBounds(b *orchestrator.Bounds) error {
 	if b.MaxTurns < 0 || b.MaxTurns > 1000 {
 		return fmt.Errorf("max_turns: %d is out of bounds; it may be 0 to 1000", b.MaxTurns)

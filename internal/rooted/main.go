@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Verb is the first command-line argument with which a program in a container or on another machine calls Main. The
-// arguments of Main follow: an action, a directory, and a path below it. For GetAction, PutAction and RealAction, a
-// number of bytes follows.
+// Verb is the first command-line argument of a program in a container or on another machine that should call Main. The
+// other arguments are passed to Main: an action, a directory, and a path below this directory. GetAction, PutAction and
+// RealAction need one more argument, a number of bytes.
 const Verb = "files"
 
 // The actions of Main:
@@ -27,8 +27,8 @@ const (
 	RealAction = "real"
 )
 
-// Answer is the first line of Main's output, in JSON. A zero byte and Size bytes of content follow. The zero byte
-// distinguishes content from messages that a container engine may add.
+// Answer is the first line of Main's output, in JSON. It is followed by a zero byte and by Size bytes of content. The
+// zero byte separates the content from messages that a container engine may add.
 type Answer struct {
 	Error   *Error  `json:"error,omitempty"`
 	Entries []Entry `json:"entries,omitempty"`
@@ -46,7 +46,7 @@ func Main(args []string, in io.Reader, out io.Writer) int {
 	if json.NewEncoder(to).Encode(answer) != nil {
 		return 1
 	}
-	_ = to.WriteByte(0) // Flush returns its error
+	_ = to.WriteByte(0) // a write error is also returned by Flush below
 	_, _ = to.Write(content)
 	if to.Flush() != nil || err != nil {
 		return 1
@@ -90,7 +90,6 @@ func runAction(args []string, in io.Reader) (a Answer, content []byte, err error
 	return a, nil, fmt.Errorf("there is no action %q", args[0])
 }
 
-// readExactly reads exactly size bytes.
 func readExactly(in io.Reader, size int64) ([]byte, error) {
 	taken, err := io.ReadAll(io.LimitReader(in, size))
 	if err == nil && int64(len(taken)) != size {

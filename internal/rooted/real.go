@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// maxLinks limits how many symbolic links RealPath follows.
 const maxLinks = 40
 
 // RealPath resolves the symbolic links in an absolute path, as far as the path exists. It also follows a link whose
@@ -25,8 +24,9 @@ func RealPath(path string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// resolveStep resolves the symbolic links in the existing part of a path. If it finds a link whose target is missing,
-// it only replaces this link with its target and returns done = false; the caller then calls it again.
+// resolveStep resolves the symbolic links in the existing part of a path. If the target of a link is missing,
+// resolveStep only replaces this link with its target and returns done = false. The caller must then call resolveStep
+// with the result.
 func resolveStep(path string) (next string, done bool, err error) {
 	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
 		real, err := filepath.EvalSymlinks(at)

@@ -20,10 +20,12 @@ func ReplaceFile(path string, content []byte, check func(part string) error) err
 	return errors.Join(Replace(root, name, content, check), root.Close())
 }
 
-// Replace atomically writes a file with mode 0600. When it returns nil, the new content survives a power failure. After
-// a crash during Replace, the file has either the old or the new content. If check is not nil, Replace calls it with
-// the name of the temporary file before the rename; if check fails, the old file stays. Use Replace only in directories
-// of ductor's own user, because the name of the temporary file is predictable.
+// Replace atomically writes a file with mode 0600. Once it has returned nil, the new content survives a power failure.
+// After a crash during Replace, the file has either the old or the new content.
+//
+// If check is not nil, Replace calls it with the name of the temporary file, before the rename. If check returns an
+// error, the old file stays. The name of the temporary file is predictable, so use Replace only in directories to which
+// no other user can write.
 func Replace(root *os.Root, name string, content []byte, check func(part string) error) error {
 	part := name + ".part"
 	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {

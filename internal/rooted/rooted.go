@@ -24,7 +24,7 @@ const (
 	Link      Refusal = "link"      // the path is or contains a symbolic link
 	HardLink  Refusal = "hard-link" // the file has several names, perhaps outside of the directory
 	Special   Refusal = "special"   // a device, a pipe or a socket
-	Directory Refusal = "directory" // a directory instead of a file
+	Directory Refusal = "directory" // a directory, where a file is needed
 	NoFolder  Refusal = "no-folder" // not a directory
 	Empty     Refusal = "empty"
 	TooLarge  Refusal = "too-large"
@@ -43,7 +43,6 @@ func (e *Error) Error() string {
 	return strings.TrimSpace(string(e.Refusal) + " " + e.Detail)
 }
 
-// toError converts any error to an *Error.
 func toError(err error) *Error {
 	var own *Error
 	switch {
@@ -66,8 +65,8 @@ type Entry struct {
 	Size int64  `json:"size,omitempty"`
 }
 
-// Read returns the content of the file at the path below in the directory dir. It returns an *Error with TooLarge if
-// the content has more than limit bytes. All errors are *Error.
+// Read returns the content of a file in the directory dir. The parameter below is the file's path, relative to dir. If
+// the content has more than limit bytes, the error has the Refusal TooLarge. All errors are *Error.
 func Read(dir, below string, limit int64) ([]byte, error) {
 	folder, name, err := openParent(dir, below)
 	if err != nil {
@@ -89,7 +88,7 @@ func read(folder *os.Root, name string, limit int64) ([]byte, error) {
 	if err := checkRegular(named); err != nil {
 		return nil, err
 	}
-	// Do not open a large file: it may be ductor's own database, and closing it would release SQLite's locks.
+	// Do not open a large file. It may be ductor's own database, and closing the file would release SQLite's locks.
 	if named.Size() > limit {
 		return nil, &Error{Refusal: TooLarge, Size: named.Size()}
 	}
@@ -123,7 +122,6 @@ func read(folder *os.Root, name string, limit int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// checkRegular returns an error unless info describes a regular file.
 func checkRegular(info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
@@ -139,8 +137,9 @@ func checkRegular(info fs.FileInfo) error {
 // MostEntries limits how many entries of a directory List reads. If the directory has more, List reads arbitrary ones.
 const MostEntries = 900
 
-// List returns the files and directories at the path below in the directory dir, directories first. It omits symbolic
-// links, special files and hidden names. All errors are *Error.
+// List returns the files and directories in a subdirectory of dir, directories first. The parameter below is the path
+// of the subdirectory, relative to dir. List omits symbolic links, special files and hidden names. All errors are
+// *Error.
 func List(dir, below string) ([]Entry, error) {
 	folder, _, err := openParent(dir, filepath.Join(below, "x"))
 	if err != nil {
@@ -180,8 +179,8 @@ func List(dir, below string) ([]Entry, error) {
 	return all, nil
 }
 
-// Write atomically creates a file at the path below in the directory dir. It returns an *Error with Exists if the file
-// exists. All errors are *Error.
+// Write atomically creates a file in the directory dir. The parameter below is the file's path, relative to dir. If the
+// file exists, the error has the Refusal Exists. All errors are *Error.
 func Write(dir, below string, content []byte) error {
 	folder, name, err := openParent(dir, below)
 	if err != nil {
@@ -206,7 +205,7 @@ func write(folder *os.Root, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Remove(part) // the file still has its final name
+	defer folder.Remove(part) // removes only the temporary name
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

@@ -20,7 +20,6 @@ const (
 	maxSubdirs = 64
 )
 
-// fileNames returns the names of files in which projects store secrets.
 func fileNames() []string {
 	return []string{".env", ".env.local", ".env.development", ".env.development.local", ".env.production",
 		".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".envrc"}
@@ -60,7 +59,7 @@ func OfEnvironment(environ []string) (all []string) {
 func OfProject(dir string) (all []string) {
 	entries, err := os.ReadDir(dir)
 	dirs := projectDirs(dir)
-	if err == nil && !slices.ContainsFunc(entries, isSecretFile) { // most directories contain no such files
+	if err == nil && !slices.ContainsFunc(entries, isSecretFile) { // only the parents can contain such files
 		dirs = dirs[1:]
 	}
 	for _, d := range append(dirs, subdirs(dir, entries)...) {
@@ -109,8 +108,8 @@ func secretsInDir(dir string) (all []string) {
 	return all
 }
 
-// secretsInFile returns the secrets in a file. An agent may have created the file, so it ignores symbolic links that
-// lead out of the directory, pipes and devices.
+// secretsInFile returns the secrets in a file. It ignores pipes, devices, and symbolic links that lead out of the
+// directory, because an agent may have created the file.
 func secretsInFile(root *os.Root, name string) []string {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -152,8 +151,8 @@ func parseVariables(text string) (all []string) {
 	return all
 }
 
-// quotedText returns the text between the quotes at the start of value and the closing quotes, which may be in a later
-// line. lines is the number of following lines that belong to it.
+// quotedText returns a quoted text. The quotes open at the start of value, and may close in one of the following lines.
+// The result lines is the number of following lines that belong to the text.
 func quotedText(value string, following []string) (text string, lines int) {
 	end := value[:1]
 	if at := strings.Index(value[1:], end); at >= 0 {
@@ -167,8 +166,8 @@ func quotedText(value string, following []string) (text string, lines int) {
 	return value[1:], 0 // the closing quote is missing
 }
 
-// displayForms returns the forms in which a program may print a secret: as written, with real line breaks instead of
-// \n, and each line alone. It returns nil if the value is not a secret.
+// displayForms returns the forms in which a program may print a secret: unchanged, with line breaks in place of
+// , and line by line. It returns nil if the value is not a secret.
 func displayForms(name, value string) (all []string) {
 	if !isSecret(name, value) {
 		return nil

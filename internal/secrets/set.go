@@ -39,8 +39,8 @@ const (
 	maxToken = len("github_pat_") + 82
 )
 
-// matchToken compares the beginning of text with the forms of tokens. n is the number of bytes that match. whole is
-// false if text ends before the token does.
+// matchToken compares the beginning of the text with the forms of tokens. The result n is the number of bytes that
+// match. If the text ends within a token, whole is false.
 func matchToken(text string) (n int, whole bool) {
 	if text[0] != 'g' {
 		return 0, false
@@ -70,10 +70,10 @@ func isTokenByte(c byte) bool {
 // Set is a set of known secrets. It also removes everything that has the form of a token of GitHub or ductor. A nil Set
 // removes nothing. A Set is immutable and safe for concurrent use.
 type Set struct {
-	words    []string // the longest first
+	words    []string // sorted by length, longest first
 	sorted   []string
 	prefixOf []int    // for each word in sorted: index of its longest prefix that is also a word, or -1
-	firstAt  [257]int // for each first byte: index of the first word in sorted that begins with it
+	firstAt  [257]int // index in sorted of the first word with this first byte
 	longest  int
 }
 
@@ -134,8 +134,8 @@ func (s *Set) Words() []string {
 	return s.words
 }
 
-// String returns text without secrets. It also removes the beginning of a secret at the end of text, if that is at
-// least half of the secret.
+// String returns the text without secrets. If the text ends within a secret, String also removes this incomplete
+// secret, provided that at least half of it is there.
 func (s *Set) String(text string) string {
 	if s == nil {
 		return text
@@ -163,7 +163,6 @@ func (s *Set) String(text string) string {
 	return b.String()
 }
 
-// searchAfter returns the index of the first word in sorted that is greater than text.
 func (s *Set) searchAfter(text string) int {
 	from, to := s.firstAt[text[0]], s.firstAt[int(text[0])+1]
 	return from + sort.Search(to-from, func(i int) bool { return s.sorted[from+i] > text })
@@ -171,8 +170,8 @@ func (s *Set) searchAfter(text string) int {
 
 // matchAt returns the length of the secret at the beginning of text, or 0 if none is there.
 func (s *Set) matchAt(text string) int {
-	// Start with the last word that sorts before text or is equal to it. If this word is not a prefix of text, only its
-	// own prefixes can be.
+	// Start with the last word that sorts before text or is equal to it. If text does not begin with this word, it can
+	// only begin with a prefix of the word.
 	for i := s.searchAfter(text) - 1; i >= s.firstAt[text[0]]; i = s.prefixOf[i] {
 		if strings.HasPrefix(text, s.sorted[i]) {
 			return len(s.sorted[i])
@@ -196,8 +195,8 @@ func (s *Set) mayBePrefix(text string) bool {
 	return n > 0 && !whole
 }
 
-// isHalf reports whether text is at least the first half of a secret. A shorter beginning means nothing, because many
-// texts end with a few letters of a secret by chance.
+// isHalf reports whether the text is at least the first half of a secret. Less than half is no sign of a secret,
+// because many texts end with a few letters of one by chance.
 func (s *Set) isHalf(text string) bool {
 	if len(text) < minSecret {
 		return false

@@ -8,10 +8,10 @@ import (
 // Stream removes secrets from a text that grows, and may shrink, at its end. It holds back the end of the text while
 // that may be the beginning of a secret. Not safe for concurrent use.
 type Stream struct {
-	raw  []byte // input
+	raw  []byte
 	out  []byte
 	done int // length of the part of raw that later input cannot change
-	sent int // length of the output for that part
+	sent int // length of the output for raw[:done]
 }
 
 // Change describes how the output changes: remove Retract bytes from its end, and then append Text.
@@ -26,8 +26,8 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes bytes from the end of the input. If the input is shorter, the remaining bytes belong to output from
-// before this Stream, and Change.Retract includes them.
+// Retract removes bytes from the end of the input. If this Stream has got fewer bytes, the others belong to earlier
+// output, and Change.Retract includes them.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
@@ -43,7 +43,7 @@ func (s *Stream) Retract(set *Set, bytes int) Change {
 // secret, Flush outputs Removed instead.
 func (s *Stream) Flush(set *Set) Change { return s.update(set, flushAll) }
 
-// flushMode determines the output if the text ends with a possible beginning of a secret.
+// flushMode selects what to output if the text ends with the possible beginning of a secret.
 type flushMode int
 
 const (
@@ -61,7 +61,7 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 	if e == holdBack {
 		text = c.text[:c.held]
 		if strings.HasPrefix(given, text) && strings.HasPrefix(c.text, given) {
-			text = given // do not retract text that Flush has output
+			text = given // do not retract what Flush has output
 		}
 	}
 	same := commonPrefix(given, text)
@@ -73,10 +73,10 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 // cleaned is the result of Set.clean for a text whose end may be incomplete.
 type cleaned struct {
 	text string
-	held int  // offset in text of a possible beginning of a secret, or len(text)
-	half bool // whether text[held:] is at least half of that secret
+	held int  // offset in text of the possible beginning of a secret; len(text) if there is none
+	half bool // text[held:] is at least half of a secret
 	done int  // length of the input that later input cannot change
-	sent int  // length of text for that part of the input
+	sent int  // length of the output for that part of the input
 }
 
 func (s *Set) clean(raw string) (c cleaned) {
@@ -91,7 +91,7 @@ func (s *Set) clean(raw string) (c cleaned) {
 		}
 		n := s.matchAt(raw[i:])
 		if n > 0 && c.held < 0 && n < s.longest && s.mayBePrefix(raw[i:]) {
-			c.held = b.Len() // a longer secret may begin with this secret
+			c.held = b.Len() // this may be the beginning of a longer secret
 		}
 		if n > 0 {
 			b.WriteString(Removed)

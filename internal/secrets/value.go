@@ -11,7 +11,7 @@ type Hidden int
 
 const (
 	HiddenNothing Hidden = iota
-	HiddenWord           // only plain words, no commands, paths or URLs
+	HiddenWord           // only plain words; no commands, paths or URLs
 	HiddenMore
 )
 
@@ -38,8 +38,8 @@ type cleaner struct {
 	hidden Hidden
 }
 
-// walk cleans a settable value in place. It first copies pointers and slices in it, because other values may share
-// them.
+// walk removes the secrets from v in place. It replaces pointers and slices by copies, because other values may use the
+// same memory.
 func (c *cleaner) walk(v reflect.Value) {
 	switch {
 	case v.Type() == textType:
@@ -93,7 +93,7 @@ func (c *cleaner) json(v reflect.Value) {
 	raw := string(v.Bytes())
 	clean := c.text(raw)
 	switch {
-	case clean != raw && json.Valid([]byte(raw)) && !json.Valid([]byte(clean)): // the secret contained quotes
+	case clean != raw && json.Valid([]byte(raw)) && !json.Valid([]byte(clean)): // removing the secret broke the JSON
 		clean = "null"
 	case strings.IndexByte(clean, '\\') >= 0 && json.Valid([]byte(clean)):
 		clean = c.escaped(clean)
@@ -103,8 +103,8 @@ func (c *cleaner) json(v reflect.Value) {
 	}
 }
 
-// escaped decodes and cleans each string of valid JSON. This is necessary because a program may escape the characters
-// of a secret in different ways.
+// escaped removes secrets from valid JSON. It decodes each string first, because a program may escape the characters of
+// a secret in different ways.
 func (c *cleaner) escaped(raw string) string {
 	var b strings.Builder
 	for {
@@ -139,7 +139,7 @@ func (s *Set) classify(text string) Hidden {
 	return HiddenWord
 }
 
-// isWord reports whether a shell would treat text as a plain word, and it is not a path, URL or option.
+// isWord reports whether text is one plain word for a shell. Paths, URLs and options do not count as words.
 func isWord(text string) bool {
 	for i, r := range text {
 		switch {

@@ -22,12 +22,12 @@ var (
 // Manager controls ductor's unit with systemctl and journalctl. It passes their output to Out and Err.
 type Manager struct {
 	Scope Scope
-	Dir   string // directory for unit files; see the function Dir
+	Dir   string // directory for unit files, from the function Dir
 	Out   io.Writer
 	Err   io.Writer
 }
 
-// Dir returns the directory for unit files of a scope. config is the user's configuration directory.
+// Dir returns the directory for unit files of a scope. The parameter config is the user's configuration directory.
 func Dir(scope Scope, config string) string {
 	if scope == System {
 		return "/etc/systemd/system"
@@ -38,8 +38,8 @@ func Dir(scope Scope, config string) string {
 // Path returns the path of the unit file.
 func (m Manager) Path() string { return filepath.Join(m.Dir, Name+".service") }
 
-// Check returns an error if Install cannot write the unit file: ErrOwn if the user wrote the existing one, or
-// ErrNoSystemd if systemd does not run in this scope.
+// Check returns an error if Install cannot write the unit file. It returns ErrOwn for a unit file from another source
+// than Install, and ErrNoSystemd if systemd does not run in this scope.
 func (m Manager) Check(ctx context.Context) error {
 	if err := m.checkRunning(ctx); err != nil {
 		return err
@@ -50,7 +50,6 @@ func (m Manager) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkRunning returns ErrNoSystemd if systemd does not run in this scope.
 func (m Manager) checkRunning(ctx context.Context) error {
 	if _, err := exec.LookPath("systemctl"); err != nil {
 		return fmt.Errorf("%w; start ductor run in another way", ErrNoSystemd)
@@ -66,7 +65,6 @@ func (m Manager) checkRunning(ctx context.Context) error {
 	return nil
 }
 
-// noSystemdError returns ErrNoSystemd with advice, for a machine on which systemctl exists.
 func (m Manager) noSystemdError() error {
 	if info, err := os.Stat("/run/systemd/system"); m.Scope == User && err == nil && info.IsDir() {
 		return fmt.Errorf("%w for this user: log in to the machine as that user itself (su and sudo are no log-in), or use ductor service install --system", ErrNoSystemd)
@@ -74,7 +72,7 @@ func (m Manager) noSystemdError() error {
 	return fmt.Errorf("%w, as in most containers; start ductor run in another way", ErrNoSystemd)
 }
 
-// checkWritten returns ErrNone if no unit file exists, and ErrOwn if Install did not write the existing one.
+// checkWritten returns ErrNone if the unit file is missing, and ErrOwn if Install did not write it.
 func (m Manager) checkWritten() error {
 	text, err := os.ReadFile(m.Path())
 	switch {
@@ -118,7 +116,7 @@ func (m Manager) Install(ctx context.Context, text string) error {
 	return nil
 }
 
-// Uninstall stops the service and removes its unit file. Running agents continue.
+// Uninstall stops the service and removes its unit file. It does not stop running agents.
 func (m Manager) Uninstall(ctx context.Context) error {
 	if err := errors.Join(m.checkWritten(), m.checkRunning(ctx)); err != nil {
 		return err
@@ -143,7 +141,7 @@ func (m Manager) Status(ctx context.Context) error {
 	return m.run(ctx, "systemctl", "status", "--no-pager", "--lines=5", Name)
 }
 
-// Logs prints the newest lines of the log. With Continue, it then prints new lines as they are written.
+// Logs prints the newest lines of the log. If follow is Continue, it then waits for new lines and prints them.
 func (m Manager) Logs(ctx context.Context, lines int, follow Follow) error {
 	args := []string{"--unit=" + Name}
 	if m.Scope == User {

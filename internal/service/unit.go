@@ -23,7 +23,7 @@ const (
 // Unit contains the settings for a unit file. Program and Config are absolute paths.
 type Unit struct {
 	Scope   Scope
-	Account string // account that runs the service, for System
+	Account string // user account that runs the service; only for System
 	Program string
 	Config  string
 	Path    string // PATH for ductor and its agents

@@ -54,9 +54,9 @@ type update struct {
 	} `json:"message"`
 }
 
-// Pair waits until a user sends the code to the bot in a private chat, alone or as /start CODE. It answers only that
-// user. It reads and discards all other updates, so use it only for a bot without users. It retries after network
-// errors until the code expires. It returns ErrExpired, ErrAttempts, ErrPolled or the error of ctx.
+// Pair waits until a user sends the code, or "/start CODE", to the bot in a private chat. It answers only that user. It
+// reads and discards all other updates, so use it only for a bot without users. It retries after network errors until
+// the code expires. It returns ErrExpired, ErrAttempts, ErrPolled or the error of ctx.
 func Pair(ctx context.Context, api API, code string) (Paired, error) {
 	within, cancel := context.WithTimeout(ctx, paircode.Life)
 	defer cancel()
@@ -103,8 +103,8 @@ func (p *pairing) poll(ctx context.Context) (Paired, error) {
 	return Paired{}, nil
 }
 
-// handleError returns an error if err must end the pairing. Otherwise it waits before the next attempt, and returns
-// nil.
+// handleError returns the error of a failed call if another attempt is useless. Otherwise it waits before the next
+// attempt, and returns nil.
 func (p *pairing) handleError(ctx context.Context, err error) error {
 	var no *tgapi.AnswerError
 	switch {
@@ -125,13 +125,13 @@ func (p *pairing) handleError(ctx context.Context, err error) error {
 type verdict string
 
 const (
-	other verdict = "other" // does not look like a code
+	other verdict = "other"
 	wrong verdict = "wrong"
 	right verdict = "right"
 )
 
-// classify decides whether a message is the right code, a wrong code, or something else. A message that does not look
-// like a code is not a wrong code. So other messages of strangers cannot end the pairing.
+// classify decides whether a message is the right code, a wrong code, or not a code. Too many wrong codes end the
+// pairing, but other messages of strangers must not do that.
 func (p *pairing) classify(u update) verdict {
 	m := u.Message
 	if m == nil || m.From == nil || m.From.IsBot || m.Chat.Type != "private" || m.Chat.ID != m.From.ID {
@@ -149,8 +149,8 @@ func (p *pairing) classify(u update) verdict {
 	return other
 }
 
-// welcome answers the user. It also confirms the update with the code to Telegram, so that the code does not become a
-// prompt later.
+// welcome answers the user who sent the code. It also acknowledges the update with the code to Telegram. Otherwise
+// ductor would later handle the code as a prompt.
 func (p *pairing) welcome(ctx context.Context, u update) error {
 	ctx, cancel := context.WithTimeout(ctx, pollSeconds*time.Second)
 	defer cancel()

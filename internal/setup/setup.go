@@ -19,17 +19,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// Given contains answers from the command line. Run asks the owner for the missing ones.
+// Given contains the answers that the owner has given on the command line. Run asks for the others.
 type Given struct {
 	Token                            secrets.Value
 	Owner                            int64
 	Project, Sandbox, Model, APIBase string
-	Unattended                       bool // use every preset answer, because no user is at the console
+	Unattended                       bool // use the preset of every question, because no user is at the console
 }
 
 // Console interacts with the owner.
 type Console interface {
-	Say(format string, args ...any) // prints one line
+	Say(format string, args ...any) // prints a line
 	// Ask returns the answer to a question, or preset if the owner only presses Enter.
 	Ask(ctx context.Context, question, preset string) (string, error)
 	// Secret is like Ask, but does not show the answer while the owner types it.
@@ -45,9 +45,9 @@ type World struct {
 	Engine      func(context.Context, config.Config) error // fails if no container engine answers
 }
 
-// Run asks for missing settings, shows the changes to the file at path, and writes them if the owner agrees. Until then
-// it changes nothing. It preserves comments and other keys, and makes the file accessible only to this user. It returns
-// ErrStopped if ctx ends before the file is written.
+// Run asks for missing settings. Then it shows the owner how the configuration file at path will change, and writes the
+// file if the owner agrees. It changes nothing before that. It preserves comments and other keys, and makes the file
+// accessible only to this user. It returns ErrStopped if ctx ends before the file is written.
 func Run(ctx context.Context, path string, given Given, on Console, world World) error {
 	cfg, text, err := config.Draft(path, world.Environment)
 	if err != nil {
@@ -74,11 +74,11 @@ type setup struct {
 	world   World
 	given   Given
 	path    string
-	before  []byte        // previous content of the file
-	cfg     config.Config // the configuration with the answers so far
+	before  []byte
+	cfg     config.Config
 	changes []config.Change
 	api     API
-	bot     string // username of the bot
+	bot     string
 	dir     string // working directory of agents; created after the owner has agreed
 }
 
@@ -144,7 +144,7 @@ func (s *setup) pair(ctx context.Context) (Paired, error) {
 		who, err := Pair(ctx, s.api, code)
 		switch {
 		case who.ID != 0:
-			return who, nil // an error can only concern the greeting
+			return who, nil // ignore the error: only the greeting failed
 		case try < maxCodes && (errors.Is(err, ErrExpired) || errors.Is(err, ErrAttempts)):
 			s.Say("No owner yet: %v. Here is a new one.", err)
 		default:
@@ -153,7 +153,6 @@ func (s *setup) pair(ctx context.Context) (Paired, error) {
 	}
 }
 
-// askProject asks for the agents' working directory.
 func (s *setup) askProject(ctx context.Context) error {
 	had := s.cfg.Projects
 	dir, err := s.givenOrAsk(ctx, s.given.Project, "The directory that agents work in", had.DefaultDir)
@@ -172,7 +171,7 @@ func (s *setup) askProject(ctx context.Context) error {
 	inside := slices.ContainsFunc(had.Roots, func(root string) bool { return cli.Lies(dir, root) })
 	if !inside {
 		roots := []string{dir}
-		if !slices.Equal(had.Roots, config.Default().Projects.Roots) { // the owner has configured other roots
+		if !slices.Equal(had.Roots, config.Default().Projects.Roots) { // keep roots that the owner has configured
 			roots = append(slices.Clone(had.Roots), dir)
 		}
 		s.cfg.Projects.Roots = roots
@@ -183,7 +182,6 @@ func (s *setup) askProject(ctx context.Context) error {
 	return nil
 }
 
-// makeDir creates the agents' working directory.
 func (s *setup) makeDir() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory that agents work in: %w", err)
@@ -194,7 +192,7 @@ func (s *setup) makeDir() error {
 // maxAnswers is how often the setup asks a question if the answers are invalid.
 const maxAnswers = 3
 
-// askValid is like givenOrAsk, but repeats the question after an answer that check rejects.
+// askValid is like givenOrAsk, but asks again if the function check rejects the answer.
 func (s *setup) askValid(ctx context.Context, given, question, preset string,
 	check func(answer string) error) (string, error) {
 	for try := 1; ; try++ {
@@ -309,8 +307,9 @@ func (s *setup) offerAgents(ctx context.Context) error {
 	return nil
 }
 
-// defaultAgent shows the state of each agent, and returns a preset for the default agent: the configured agent if it
-// can be used, or else the first that can. If none can be used, it warns the owner and returns the configured agent.
+// defaultAgent shows the state of each agent, and returns the agent that the setup suggests as the default. This is the
+// configured agent, or the first usable one if the configured agent is not usable. If no agent is usable, defaultAgent
+// warns the owner and returns the configured one.
 func (s *setup) defaultAgent(found []cli.AgentState) (preset cli.Agent) {
 	var first cli.Agent
 	for _, a := range found {

@@ -19,7 +19,6 @@ import (
 // maxTokens is the number of tokens that the setup tries before it gives up.
 const maxTokens = 3
 
-// chooseToken asks for the token until Telegram accepts it.
 func (s *setup) chooseToken(ctx context.Context) error {
 	had := s.cfg.Telegram.Token
 	for try := 1; ; try++ {
@@ -106,7 +105,6 @@ func (s *setup) setProxy(address secrets.Value) {
 	s.addChange("telegram", "proxy", address.Reveal(), "The way to Telegram.")
 }
 
-// describeFailure explains in a sentence for the owner why a call to Telegram failed.
 func describeFailure(err error) string {
 	var lookup *net.DNSError
 	var answer *tgapi.AnswerError

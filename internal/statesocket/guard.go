@@ -33,8 +33,8 @@ type Guard struct {
 	descends func(pid int) (bool, error)
 }
 
-// OpenGuard returns a Guard for the sockets in dir. It creates the secret if it is missing or not private. descends
-// reports whether an agent has started the process with this PID; see host.Descends.
+// OpenGuard returns a Guard for the sockets in dir. It creates the secret if it is missing or not private. The function
+// descends reports whether an agent has started the process with a PID; see host.Descends.
 func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) {
 	secret, err := ReadSecret(dir)
 	if err != nil {
@@ -74,11 +74,11 @@ func ReadSecret(dir string) (string, error) {
 	return secret, err
 }
 
-// Admit returns an error if the client at the other end of conn may not connect. secret is the secret that the client
-// has sent.
+// Admit returns an error if the client at the other end of conn is not allowed to connect. The parameter secret is the
+// secret that the client has sent.
 func (g Guard) Admit(conn net.Conn, secret string) error {
 	c, ok := conn.(*net.UnixConn)
-	if !ok { // a connection from agents in a container or on another machine
+	if !ok { // agents in a container or on another machine connect without a Unix socket
 		return ErrNested
 	}
 	pid, err := Peer(c)

@@ -1,5 +1,5 @@
 // Package statesocket creates sockets in ductor's state directory, accessible only to this user, and connects to them.
-// A Guard admits only clients from outside of ductor. The package does not define a protocol.
+// A Guard admits a client only if no agent has started it. The package does not define a protocol.
 package statesocket
 
 import (
@@ -13,8 +13,7 @@ import (
 	"sync"
 )
 
-// Listen creates the socket name in dir. Only this user can connect to it. It replaces the socket of a previous
-// process.
+// Listen creates a socket in dir. Only this user can connect to it. It replaces the socket of a previous process.
 func Listen(dir, name string) (*net.UnixListener, error) {
 	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the socket of the previous process: %w", err)
@@ -28,15 +27,15 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // the path will not be valid when the listener is closed
+	l.SetUnlinkOnClose(false) // the path from short is only valid in this function
 	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}
 	return l, nil
 }
 
-// Serve calls serve for each connection, in its own goroutine, until ctx ends. It then closes l and all connections,
-// and waits for the goroutines. Later clients cannot connect.
+// Serve calls the function serve for each connection, in its own goroutine, until ctx ends. It then closes l and all
+// connections, and waits for the goroutines.
 func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context, *net.UnixConn)) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -44,7 +43,7 @@ func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context,
 	defer stop()
 	all.Go(func() {
 		<-ctx.Done()
-		_ = l.Close() // nothing else closes the listener
+		_ = l.Close()
 	})
 	for {
 		conn, err := l.AcceptUnix()
@@ -65,7 +64,7 @@ func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context,
 	}
 }
 
-// Dial connects to the socket name in dir.
+// Dial connects to a socket in dir.
 func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	path, done, err := short(dir, name)
 	if err != nil {
@@ -76,8 +75,8 @@ func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// short returns a path of the socket through an open descriptor of dir, because a socket address holds only about a
-// hundred bytes. The caller must call done.
+// short returns a path with which a socket in dir can be used even if the path of dir is long: a socket address holds
+// only about a hundred bytes. The path is valid until the caller calls done.
 func short(dir, name string) (path string, done func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// part is a process that runs some of the tests.
+// part is a process that runs a part of the tests.
 type part struct {
 	args []string
 	pid  int
-	out  *os.File // receives the output if several parts run; otherwise nil
+	out  *os.File // buffer for the output; nil if a single part runs all tests
 }
 
-// partsOf divides the tests that args select among several parts.
+// partsOf divides the tests among several parts. It returns a single part if the flags in args select or measure tests.
 func partsOf(args []string, processes int) (parts []*part, err error) {
 	if processes == 1 || picks(args[1:]) {
 		return []*part{{args: args}}, nil
@@ -27,8 +27,8 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 		return nil, err
 	}
 	tests := strings.Fields(string(listed))
-	// The parts cannot share the file in which a test program lists the files that it used. Without it, go test does
-	// not cache the result.
+	// Do not pass the flag -test.testlogfile, because the parts cannot write to the same file. This only prevents go
+	// test from caching the result.
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
 		return strings.HasPrefix(arg, "-test.testlogfile=")
 	})
@@ -50,7 +50,7 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 	return parts, nil
 }
 
-// picks reports whether args contain a flag that selects or measures tests, or a flag that the package itself defines.
+// picks reports whether args contain flags for which a single process must run the tests, such as -test.run.
 func picks(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
@@ -73,7 +73,6 @@ func (p *part) start() (err error) {
 	return err
 }
 
-// ended prints the output of a part, and returns its exit code.
 func (p *part) ended(status syscall.WaitStatus) int {
 	if p.out != nil {
 		size, err := p.out.Seek(0, io.SeekEnd)
@@ -84,7 +83,7 @@ func (p *part) ended(status syscall.WaitStatus) int {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "output of a test program:", err)
 		}
-		// Omit the part's result, because the result of all parts is printed at the end.
+		// Do not print PASS or FAIL for each part: one result for all parts comes at the end.
 		text := strings.TrimSuffix(strings.TrimSuffix(string(said), "PASS\n"), "FAIL\n")
 		fmt.Print(strings.TrimSuffix(text, "\x16")) // go test -json marks a result with this byte
 	}

@@ -1,5 +1,5 @@
-// Package testprogram has helpers for the test programs of all packages. They determine whether to run long tests, and
-// end processes that a test program leaves behind. The package is for tests only.
+// Package testprogram has helpers for the TestMain functions of all packages. They decide whether long tests run, and
+// end processes that are still running after the tests. The package is for tests only.
 package testprogram
 
 import (
@@ -16,7 +16,6 @@ import (
 	"ductor/internal/proctree"
 )
 
-// longVar is the environment variable that scripts/test --long sets.
 const longVar = "DUCTOR_TEST_LONG"
 
 // Long reports whether to run the long tests, which take more than an hour in total. Only scripts/test --long runs
@@ -26,14 +25,16 @@ func Long() bool { return os.Getenv(longVar) != "" }
 // guardedVar is set in the environment of the second process that Guard starts, and of all its children.
 const guardedVar = "DUCTOR_TEST_GUARDED"
 
-// exitPatience is how long a process may continue after successful tests. A runner waits a second for another client
-// before it exits.
+// exitPatience is how long child processes may continue after successful tests. For example, an agent runner exits a
+// second after its last client has disconnected.
 var exitPatience = 20 * time.Second
 
-// Guard runs the tests in a second process of this program. When the second process has ended, Guard ends all processes
-// that it left behind, and exits with the same code. If the tests passed but a process had to be killed, Guard fails.
-// Guard returns only in the second process. Call it in TestMain, after code that makes the test program act as another
-// program, such as a runner.
+// Guard runs the tests in a child process of this program, and then exits with the exit code of the child. Before that,
+// it ends all processes that the tests started and that are still running. If it must kill one although the tests
+// passed, the exit code shows a failure.
+//
+// Guard returns only in the child process. Call it in TestMain. If the test program can also act as another program,
+// such as a runner, check for that first.
 func Guard() { Split(1) }
 
 // Split is like Guard, for tests that mostly wait. It divides the tests among several processes that run concurrently.
@@ -51,7 +52,7 @@ func Split(processes int) {
 }
 
 func guard(processes int) (code int, err error) {
-	runtime.LockOSThread() // the kernel sends Pdeathsig when the thread ends that started the process
+	runtime.LockOSThread() // Pdeathsig kills the parts when this thread ends
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, err
 	}
@@ -113,8 +114,8 @@ func reap(parts []*part) (code int, err error) {
 	return code, nil
 }
 
-// endAll waits for all children of this process, and kills them after patience. The children of a killed process become
-// children of this process, and are killed, too. endAll returns the command lines of the killed processes.
+// endAll waits for all child processes of this process, for at most the given time. Then it kills the others, and also
+// their children, which become children of this process. It returns the command lines of the killed processes.
 func endAll(patience time.Duration) (killed []string, err error) {
 	const pause = 10 * time.Millisecond
 	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {

@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// Names of the metrics. They and the bounds of histograms follow the conventions.
+// Names of the metrics. The names and the bounds of histograms follow OpenTelemetry's conventions.
 const (
 	tokenUsage = "gen_ai.client.token.usage"
 	duration   = "gen_ai.client.operation.duration"
@@ -30,7 +30,7 @@ func boundsOf(name string) []float64 {
 // mostSeries limits the memory of metrics, because the number of models is unlimited.
 const mostSeries = 200
 
-// counted is a series: the values of a metric for one combination of attributes.
+// counted contains the values of a metric for one combination of attributes.
 type counted struct {
 	name       string
 	attributes attributes
@@ -67,7 +67,6 @@ func (t *Tracer) measure(common attributes, agent string, r cli.Result, took tim
 	t.observeLocked(turns, ended, 1)
 }
 
-// described returns all metrics, without values.
 func described() []metric {
 	return []metric{
 		{Name: tokenUsage, Description: "Tokens of a turn", Unit: "{token}", Histogram: &series{Temporality: 2}},
@@ -80,7 +79,7 @@ func described() []metric {
 // Label is an attribute of a Measure.
 type Label struct{ Key, Value string }
 
-// Measure is a series: the values of a metric for one combination of labels, counted since the start.
+// Measure contains the values of a metric for one combination of labels. It counts from the start of the process.
 type Measure struct {
 	Name, Description, Unit string
 	Labels                  []Label // all series of a metric have the same label keys
@@ -138,11 +137,10 @@ func (t *Tracer) observeLocked(name string, a attributes, v float64) {
 	}
 	c.count++
 	c.sum += v
-	at, _ := slices.BinarySearch(boundsOf(name), v) // bucket bounds are inclusive
+	at, _ := slices.BinarySearch(boundsOf(name), v) // a value equal to a bound belongs to the lower bucket
 	c.buckets[at]++
 }
 
-// metricsLocked returns the metrics with their current values.
 func (t *Tracer) metricsLocked(now time.Time) (all []metric) {
 	for _, m := range described() {
 		for _, c := range t.series {

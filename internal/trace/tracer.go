@@ -26,7 +26,7 @@ type Options struct {
 	Settings
 	Key     string // sent as "Authorization: Bearer KEY"
 	Version string
-	// Hide removes secrets from a text of an agent with the working directory dir.
+	// Hide removes secrets from a text. The parameter dir is the working directory of the agent that wrote the text.
 	Hide func(dir, text string) string
 	Now  func() time.Time
 	Log  *slog.Logger
@@ -44,7 +44,7 @@ type Tracer struct {
 	spans   []span
 	dropped int
 	series  map[string]*counted
-	changed bool // whether the metrics have changed since they were sent
+	changed bool
 }
 
 // Limits of the data in memory and of sending it.
@@ -74,7 +74,7 @@ func (t *Tracer) put(spans []span) {
 	t.mu.Lock()
 	room := max(mostSpans-len(t.spans), 0)
 	t.dropped += max(len(spans)-room, 0)
-	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // keep the last span, which is the turn's own
+	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // keep the last span, which describes the turn itself
 	much := len(t.spans) >= batch
 	t.changed = true
 	t.mu.Unlock()
@@ -134,7 +134,6 @@ func (t *Tracer) flush(ctx context.Context) {
 	}
 }
 
-// send posts a message to the collector.
 func (t *Tracer) send(ctx context.Context, path string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {

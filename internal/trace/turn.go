@@ -23,7 +23,6 @@ func (t *Tracer) Begin(agent cli.Agent, req cli.Request) orchestrator.TurnTrace 
 	return &turn{tracer: t, agent: agent, req: req, began: t.opts.Now(), open: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// mostTools limits the tool spans of one turn.
 const mostTools = 1000
 
 // Observe implements orchestrator.TurnTrace.
@@ -89,8 +88,8 @@ func (r *turn) shown(text string) string {
 	return cli.Shorten(r.tracer.opts.Hide(r.req.Dir, text), mostContent)
 }
 
-// End implements orchestrator.TurnTrace. It ignores a detached turn, because the process that resumes the turn will
-// record it.
+// End implements orchestrator.TurnTrace. If the turn continues while ductor restarts, End does nothing: the next
+// process records the turn.
 func (r *turn) End(result cli.Result) {
 	if result.Detached {
 		return
@@ -128,7 +127,6 @@ func (r *turn) End(result cli.Result) {
 	r.tracer.measure(r.common(model), string(r.agent), result, ended.Sub(r.began))
 }
 
-// common returns the attributes that the span and the metrics of a turn have in common.
 func (r *turn) common(model cli.ModelID) (a attributes) {
 	a.text("gen_ai.operation.name", "invoke_agent")
 	a.text("gen_ai.provider.name", provider(r.agent))
@@ -140,7 +138,7 @@ func (r *turn) common(model cli.ModelID) (a attributes) {
 	return a
 }
 
-// provider returns the name that the conventions use for the provider of an agent's models.
+// provider returns the vendor of an agent's models, as the conventions spell it.
 func provider(agent cli.Agent) string {
 	switch agent {
 	case "claude":

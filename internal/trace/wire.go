@@ -34,7 +34,6 @@ func (a *attributes) text(key, s string) {
 	}
 }
 
-// get returns the text of an attribute, or "" if it is missing.
 func (a attributes) get(key string) string {
 	for _, one := range a {
 		if one.Key == key && one.Value.String != nil {
@@ -124,7 +123,7 @@ type point struct {
 
 type series struct {
 	Points      []point `json:"dataPoints"`
-	Temporality int     `json:"aggregationTemporality"` // 2: cumulative since the start
+	Temporality int     `json:"aggregationTemporality"` // always 2, which means that values are counted from the start
 	Monotonic   bool    `json:"isMonotonic,omitempty"`
 }
 
@@ -152,8 +151,8 @@ type metricsRequest struct {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// idOf derives the ID of a trace (16 bytes) or a span (8 bytes) from a name. A process that resumes a turn thus uses
-// the same IDs.
+// idOf returns an ID for a trace (16 bytes) or a span (8 bytes), a hash of a name. After a restart, the same turn thus
+// gets the same ID.
 func idOf(bytes int, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:bytes])

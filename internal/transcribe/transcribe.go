@@ -27,9 +27,9 @@ import (
 
 // Limits of the output of the program or endpoint.
 const (
-	maxText   = 64 << 10 // maximum bytes of a transcript
+	maxText   = 64 << 10 // bytes
 	maxStderr = 2 << 10
-	pipeWait  = time.Second // how long the output of a program may stay open after its exit
+	pipeWait  = time.Second // how long to read the output after the program has exited
 )
 
 // Errors of Transcribe.
@@ -41,8 +41,8 @@ var (
 	errTimeout = errors.New("it took too long and was ended")
 )
 
-// Settings configures how speech is converted to text, by Command or by URL. If both are empty, ductor does not convert
-// speech.
+// Settings selects the program (Command) or the endpoint (URL) that converts speech to text. If both are empty, ductor
+// does not convert speech.
 type Settings struct {
 	// Command is the program with its arguments. {file} in an argument stands for the path of the audio file. Without
 	// {file}, the path becomes an additional argument at the end.
@@ -54,7 +54,7 @@ type Settings struct {
 	Confirm bool          `toml:"confirm"`                             // whether the sender must confirm the text first
 }
 
-// Check implements config.checker.
+// Check returns the mistakes in the settings. It implements an interface of package config.
 func (s Settings) Check(problem func(key, format string, args ...any)) {
 	if len(s.Command) > 0 && s.Command[0] == "" {
 		problem("command", "begins with an empty word; name a program first")
@@ -66,7 +66,7 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 
 type Options struct {
 	Settings
-	Env []string // complete environment of the program Command
+	Env []string // complete environment of the program
 	Key string   // key for the endpoint; may be empty
 }
 
@@ -95,7 +95,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, file string) (string, erro
 	return clean(said)
 }
 
-// runProgram runs Command in its own process group, and finally kills the whole group.
+// runProgram runs Command in its own process group. When the program has ended, runProgram kills the rest of the group.
 func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, error) {
 	args := slices.Clone(t.opts.Command)
 	named := false
@@ -127,7 +127,6 @@ func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, erro
 	return said.kept, nil
 }
 
-// withoutPath removes the path of a program or file from an error.
 func withoutPath(err error) error {
 	var of *exec.Error
 	if errors.As(err, &of) {
@@ -140,7 +139,6 @@ func withoutPath(err error) error {
 	return err
 }
 
-// lastLine returns the last line of a program's standard error.
 func lastLine(b []byte) string {
 	lines := strings.Split(strings.TrimSpace(printable(string(b))), "\n")
 	return lines[len(lines)-1]
@@ -151,7 +149,7 @@ type limitedWriter struct {
 	kept  []byte
 	limit int
 	over  bool
-	full  func() // called when more bytes arrive; may be nil
+	full  func() // called when the limit is exceeded; may be nil
 }
 
 func (l *limitedWriter) Write(p []byte) (int, error) {
@@ -166,14 +164,13 @@ func (l *limitedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// callEndpoint sends the file to the endpoint.
 func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, error) {
 	audio, err := os.Open(file)
 	if err != nil {
 		return nil, withoutPath(err)
 	}
 	defer audio.Close()
-	var body bytes.Buffer // small, because users can send 20 MB at most
+	var body bytes.Buffer // at most 20 MB, the limit for files that users send
 	form := multipart.NewWriter(&body)
 	part, err := form.CreateFormFile("file", filepath.Base(file))
 	if err == nil {
@@ -242,7 +239,6 @@ func clean(said []byte) (string, error) {
 	return text, nil
 }
 
-// printable removes unprintable characters except line breaks.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) {

@@ -11,7 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// reasonBytes limits how much of a user's reason ductor sends to the agent.
+// reasonBytes limits the length of the reason that a user gives for a decision. ductor cuts a longer reason before it
+// sends it to the agent.
 const reasonBytes = 4000
 
 // Decide implements orchestrator.Approvals.
@@ -40,8 +41,8 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err != nil {
 		return approval, err
 	}
-	// Copy the user's files into the agent's environment before the decision is stored. After a crash, ductor passes a
-	// stored decision to the agent again, but does not copy the files again.
+	// Copy the user's files into the agent's environment before storing the decision. After a crash, ductor repeats
+	// only the steps after the decision.
 	if len(v.Files) > 0 {
 		if err := s.opts.Agents.Bring(ctx, approval.Sandbox, orchestrator.Paths(v.Files)); err != nil {
 			s.log.Warn("bring the files of an answer", "approval", id, "err", err)
@@ -61,7 +62,8 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	return s.decided(context.WithoutCancel(ctx), now, d, v)
 }
 
-// close stores a decision that no user made. It returns false if the approval is no longer open.
+// close stores the decision of a rule, of the permission mode or of a time limit. It returns false if the approval is
+// no longer open.
 func (r *Requests) close(id orchestrator.ApprovalID, d orchestrator.Decision) (orchestrator.Approval, bool, error) {
 	d.Decided = r.s.opts.Now()
 	return r.s.opts.Store.DecideApproval(r.recordContext(), orchestrator.ApprovalDecision{Approval: id, Decision: d})
@@ -88,8 +90,8 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 		d.State = orchestrator.ApprovalAllowed
 	case v.Choice == orchestrator.AllowEdits && approval.Edits && approval.Request.Allowable():
 		d.State, d.Ruled = orchestrator.ApprovalAllowed, orchestrator.RuledByMode
-	// Create a rule only if it is the rule that the user saw. It may be another one now, because a symbolic link in the
-	// request may have a new target.
+	// Create a rule only if its text is still the text that the user saw. The text changes if a symbolic link in the
+	// request gets a new target.
 	case v.Choice == orchestrator.AllowSession && session.Kind != "" && session.Text == approval.SessionRule:
 		d.State, d.Rule = orchestrator.ApprovalAllowed, &session
 	case v.Choice == orchestrator.AllowPattern && lasting.Kind != "" && lasting.Text == approval.Rule:
@@ -123,8 +125,8 @@ func answers(questions []cli.Question, given [][]string) bool {
 	return true
 }
 
-// decided passes a stored decision to the agent and shows it to users. After a restart of ductor, the agent repeats its
-// requests. If it has not done so yet, it gets the decision when it does.
+// decided passes a stored decision to the agent and shows it to users. If the agent has not repeated its request yet
+// after a restart of ductor, the agent gets the decision when it does.
 func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	r := s.of(approval.Turn)
@@ -136,10 +138,10 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	defer r.mu.Unlock()
 	told := approval
 	if approval.State == orchestrator.ApprovalAnswered {
-		told.Answers = v.Answers // the agent gets the answers even if they are too secret to store
+		told.Answers = v.Answers // including secret answers, which the store does not contain
 		r.turn.Learn(approval.Questions, v.Answers)
 	}
-	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // set before the agent continues
+	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // change the mode before the agent continues
 		r.turn.Mode = mode
 	}
 	gone, err := r.deliver(told)
@@ -165,8 +167,9 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	return approval, nil
 }
 
-// ModeAfter returns the permission mode that a user's choice sets for the conversation and its turn. It returns "" if
-// the choice does not change the mode. before is the mode before the choice. Allowing a plan ends the plan mode.
+// ModeAfter returns the permission mode that a user's choice sets for the conversation and its turn, or "" if the
+// choice does not change the mode. For example, allowing a plan ends the plan mode. The parameter before is the current
+// mode.
 func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.PermissionMode) cli.PermissionMode {
 	switch {
 	case a.State != orchestrator.ApprovalAllowed || a.Request == nil:
@@ -178,7 +181,7 @@ func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.P
 	return ""
 }
 
-// sweep allows those open approvals that a new rule or permission mode allows. The caller holds mu.
+// sweep allows the open approvals that a new rule or a new permission mode covers. The caller holds mu.
 func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest) bool) {
 	for _, approval := range r.open() {
 		if asked := approval.ApprovalRequest; !covered(asked) || !canAutoApprove(asked) || r.s.touchesOwn(asked) {
@@ -196,8 +199,8 @@ func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest
 	}
 }
 
-// redeliver passes a decision to the agent again, because it may not have arrived. If the time for a decision has
-// passed, redeliver denies the request. It returns the new state of the approval.
+// redeliver passes a stored decision to the agent again, because the decision may not have arrived. An approval that is
+// open and expired is denied. redeliver returns the new state of the approval.
 func (s *Service) redeliver(ctx context.Context, approval orchestrator.Approval) orchestrator.Approval {
 	r := s.of(approval.Turn)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// show shows an approval to users. The caller holds mu, so that the chat shows the states in their order.
+// show shows an approval to users. The caller holds mu, so that the chat gets the states in the right order.
 func (r *Requests) show(approval orchestrator.Approval) {
 	if approval.State != orchestrator.ApprovalOpen {
 		if stop := r.timers[approval.ID]; stop != nil {
@@ -18,7 +18,7 @@ func (r *Requests) show(approval orchestrator.Approval) {
 	r.s.show(approval)
 }
 
-// rearm sets the timers of approvals that were opened before a restart.
+// rearm sets the timers of open approvals after a restart.
 func (r *Requests) rearm() {
 	open := r.open()
 	r.mu.Lock()
@@ -28,7 +28,6 @@ func (r *Requests) rearm() {
 	}
 }
 
-// open returns the open approvals of the turn.
 func (r *Requests) open() []orchestrator.Approval {
 	all, err := r.s.opts.Store.OpenApprovals(r.recordContext())
 	if err != nil {
@@ -37,7 +36,7 @@ func (r *Requests) open() []orchestrator.Approval {
 	return slices.DeleteFunc(all, func(a orchestrator.Approval) bool { return a.Turn != r.turn.Turn.ID })
 }
 
-// arm sets the timer that denies an open approval when its time is over. The caller holds mu.
+// arm sets the timer that denies an open approval at its deadline. The caller holds mu.
 func (r *Requests) arm(approval orchestrator.Approval) {
 	if r.timers[approval.ID] == nil {
 		r.wait(approval, approval.Expires.Sub(r.s.opts.Now()))
@@ -48,14 +47,14 @@ func (r *Requests) arm(approval orchestrator.Approval) {
 // machine sleeps.
 const expiryStep = time.Minute
 
-// wait denies an approval after the duration left. It does so earlier if the wall clock passes the deadline earlier. If
-// the wall clock is set back, the duration still counts. The caller holds mu.
+// wait denies an approval after the given duration, or when the wall clock reaches the deadline, whichever comes first.
+// So setting back the wall clock does not extend the deadline. The caller holds mu.
 func (r *Requests) wait(approval orchestrator.Approval, left time.Duration) {
 	step := min(left, expiryStep, max(approval.Expires.Sub(r.s.opts.Now()), 0))
 	r.timers[approval.ID] = r.s.opts.After(step, func() {
 		leave, ok := r.s.opts.Enter()
 		if !ok {
-			return // ductor ends; after the next start it denies the approval
+			return // ductor is ending, and denies the approval after its next start
 		}
 		defer leave()
 		if left > step && r.s.opts.Now().Before(approval.Expires) {
@@ -74,7 +73,7 @@ func (r *Requests) waitOn(approval orchestrator.Approval, left time.Duration) {
 	}
 }
 
-// expire denies an approval that no user decided in time. While the disk is full, it tries again.
+// expire denies an approval that no user decided in time. If the disk is full, expire runs again later.
 func (r *Requests) expire(id orchestrator.ApprovalID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

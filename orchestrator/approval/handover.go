@@ -9,11 +9,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// acceptWait limits how long an agent may take to accept a decision.
 const acceptWait = 10 * time.Second
 
-// deliver passes a decision to the agent, once for each request that shares the approval. gone is true if the agent no
-// longer waits for any of these requests. The caller holds mu.
+// deliver passes a decision to the agent. An approval may stand for several identical requests; each of them gets the
+// decision. If the agent no longer waits for any of them, gone is true. The caller holds mu.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
@@ -28,7 +27,7 @@ func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error
 		case errors.Is(err, cli.ErrNotAsked):
 			missed++
 			r.delivered[request] = true
-		case errors.Is(err, cli.ErrNoTurn): // the turn ended before the decision reached it
+		case errors.Is(err, cli.ErrNoTurn):
 			r.delivered[request] = true
 		case err != nil:
 			errs = append(errs, err)
@@ -51,7 +50,7 @@ func (r *Requests) deliverOrLog(approval orchestrator.Approval) {
 
 func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 	if own, is := r.own[request]; is {
-		own.decided <- d // does not block, because the buffered channel gets only one decision
+		own.decided <- d // does not block: the channel has room for the only decision
 		delete(r.own, request)
 		return nil
 	}

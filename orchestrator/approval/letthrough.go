@@ -27,7 +27,8 @@ func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, 
 }
 
 // modeCovers reports whether the permission mode of the turn allows the request. Agents may read files in every mode.
-// For an agent in a terminal, modeCovers returns false, because that agent applies a mode of its own before it asks.
+// modeCovers returns false for an agent in a terminal, because that agent applies its own mode before it makes a
+// request.
 func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	if r.turn.Turn.Prompt.Rights.Of == orchestrator.RightsOfTerminal {
 		return false
@@ -35,9 +36,9 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	return readsBelow(a) || r.turn.Mode == cli.AcceptEdits && editsBelow(a)
 }
 
-// allowedTool returns the entry of the configuration's allowed tools that matches the request, or "". An entry with a
-// pattern in parentheses allows the requests that match the pattern. Any other entry allows all uses of its tool,
-// except changes of files that the mode accept-edits does not allow.
+// allowedTool checks the request against the list of allowed tools in the configuration. It returns the matching entry,
+// or "". An entry such as "Tool(command)" allows only matching requests. An entry such as "Tool" allows all uses of the
+// tool, but changes of files only as far as the mode accept-edits allows them.
 //
 // Some agents support such a list themselves, and do not ask ductor about these tools.
 func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
@@ -55,8 +56,8 @@ func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	return r.turn.Allowed[i]
 }
 
-// permits reports whether the turn's tool lists permit the tool of a request. The lists do not apply to plans and to
-// project settings, which are not tools.
+// permits reports whether the turn's tool lists permit the tool of a request. It also returns true for plans and for
+// project settings, because these requests are not about a tool.
 func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
 	p, tools := a.Request, r.turn.Tools
 	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {
@@ -82,8 +83,8 @@ func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 		slices.ContainsFunc(wordsOf(p, p.Effect.Command), names))
 }
 
-// ruleFor returns the rule of the conversation or the pattern of the job that allows a request. It returns the text
-// that users see, or "" if there is no such rule.
+// ruleFor returns the rule of the conversation, or the pattern of the job, that allows a request. The result is the
+// text of the rule for users, or "" if no rule allows the request.
 func (r *Requests) ruleFor(approval orchestrator.ApprovalRequest) (string, error) {
 	if rights := r.turn.Turn.Prompt.Rights; !rights.OfChat() {
 		i := slices.IndexFunc(rights.Rules, func(text string) bool { return patternCovers(text, approval) })

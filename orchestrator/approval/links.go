@@ -14,20 +14,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// inspectWait limits how long ductor inspects files in an agent's environment.
 const inspectWait = 20 * time.Second
 
-// pathBytes is the maximum length of a text that ductor treats as a path.
+// pathBytes limits the length of a path in a request. A longer text is not a path.
 const pathBytes = 4096
 
 // Files reads files in the environment of an agent.
 type Files interface {
-	// ReadFile and RealPaths work like the methods of package rooted.
+	// Both methods behave like functions with similar names in package rooted.
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
-// machine implements Files for this host.
 type machine struct{}
 
 func (machine) ReadFile(_ context.Context, dir, below string, most int64) ([]byte, error) {
@@ -38,7 +36,6 @@ func (machine) RealPaths(_ context.Context, paths []string) ([]string, error) {
 	return rooted.RealPaths(paths), nil
 }
 
-// files gives access to the files in the turn's environment.
 func (r *Requests) files() (Files, error) {
 	if in := r.turn.Turn.Sandbox; in != "" {
 		return r.s.opts.Files(in)
@@ -81,8 +78,8 @@ func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	r.findLinks(ctx, a)
 }
 
-// findLinks adds the targets of symbolic links to a request. If it cannot resolve the paths, it marks the request as
-// incomplete.
+// findLinks adds the targets of symbolic links to a request. If it cannot find out whether a path is a symbolic link,
+// it marks the request as incomplete.
 func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalRequest) {
 	p, named := a.Request, pathsOf(*a)
 	if len(named) == 0 || !filepath.IsAbs(r.turn.Dir) {
@@ -123,7 +120,6 @@ func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	return now.Request.Missing != asked.Request.Missing || !slices.Equal(now.Links, asked.Links)
 }
 
-// onlyAdds reports whether a diff only adds lines, like the diff of a new file.
 func onlyAdds(diff string) bool {
 	for line := range strings.Lines(diff) {
 		if !strings.ContainsAny(line[:1], `@+\`) {
@@ -133,8 +129,8 @@ func onlyAdds(diff string) bool {
 	return true
 }
 
-// kindOf returns FileUpdated if the file exists, and FileAdded if not. It checks the file because many agents do not
-// report the kind. If it cannot check, it returns said, the kind that the agent reported.
+// kindOf returns FileUpdated if the file exists, and FileAdded if not. It does not rely on the kind that the agent
+// reported, because many agents report none. It returns the reported kind if it cannot check the file.
 func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) cli.ChangeKind {
 	_, err := files.ReadFile(ctx, "/", strings.TrimPrefix(path, "/"), 0)
 	var refused *rooted.Error
@@ -150,8 +146,8 @@ func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) 
 	return said
 }
 
-// linksOf returns the paths that are symbolic links or lie below one. real contains the resolved paths, and realDir is
-// dir resolved.
+// linksOf returns the paths that lead through a symbolic link. The slice real contains the resolved paths, and realDir
+// is the resolved dir.
 func linksOf(dir string, paths []string, realDir string, real []string) (links []orchestrator.Link) {
 	for i, path := range paths {
 		expected := path
@@ -168,8 +164,8 @@ func linksOf(dir string, paths []string, realDir string, real []string) (links [
 	return links
 }
 
-// pathsOf returns all texts in a request that could be paths, as absolute paths. It looks at the changes, the title,
-// the fields and the result of wordsOf.
+// pathsOf returns all texts in a request that could be paths, as absolute paths: changed files, the title, fields, and
+// the words of a command.
 func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	p := a.Request
 	seen := map[string]bool{}
@@ -200,8 +196,8 @@ func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 	return paths
 }
 
-// wordsOf returns all words that could be paths. For a plain command these are all its words, including the program.
-// For a tool that reads a file it is that file.
+// wordsOf returns the words of a plain command, including the program. For a tool that reads a file, it returns the
+// path of the file. Each of them could be a path.
 func wordsOf(p *cli.ApprovalAsked, command string) []string {
 	if plainCommand(command) {
 		return strings.Split(command, " ")

@@ -12,19 +12,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// Helper is another agent that works for a running turn. Tools contains tool names as that agent uses them. The zero
-// value stands for the turn's own agent.
+// Helper is another agent that works for a running turn. Tools contains that agent's names of tools. The zero value
+// stands for the turn's own agent.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList
 }
 
-// AskFor asks users to decide a request or to answer a question of a running turn. The request comes from ductor's
-// tools, on behalf of the turn's agent or of a helper. The rules for the helper's agent and the helper's tool lists
-// apply. asked is a cli.ApprovalAsked or a cli.QuestionAsked; AskFor sets its ID.
+// AskFor asks users to decide a request, or to answer a question, for which ductor's tools need permission. The tools
+// work on behalf of the turn's agent or of a helper. For a helper, its own rules and tool lists apply. The parameter
+// asked is a cli.ApprovalAsked or a cli.QuestionAsked; AskFor sets its ID.
 //
-// AskFor waits until a user decides or the time is over. If ctx is done, it withdraws the request. It returns ErrNoTurn
-// if the turn is not running.
+// AskFor waits until a user decides or the deadline passes. If ctx is done, it withdraws the request. It returns
+// ErrNoTurn if the turn is not running.
 func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error) {
 	r := s.of(turn)
 	if r == nil {
@@ -33,7 +33,7 @@ func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked c
 	return r.ask(ctx, cli.ApprovalID("tool-"+random(5)), h, asked)
 }
 
-// ask does the work of AskFor, with an ID from the caller.
+// ask implements AskFor. The caller chooses the ID of the request.
 func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked cli.Event) (cli.Decision, error) {
 	decided, err := r.expect(id, h)
 	if err != nil {
@@ -70,8 +70,8 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	return cli.Decision{}, context.Cause(ctx)
 }
 
-// expect registers a request that ductor itself makes for an agent, and returns the channel for the decision. A caller
-// that stops waiting must call giveUp.
+// expect registers a request that ductor makes on behalf of an agent, and returns a channel that will receive the
+// decision. A caller that stops waiting must call giveUp.
 func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, error) {
 	decided := make(chan cli.Decision, 1)
 	r.mu.Lock()
@@ -94,8 +94,8 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// handleOwn shows and handles an event that does not come from the agent but from ductor itself. It returns false if
-// the turn has already ended.
+// handleOwn handles a request that ductor makes on behalf of an agent. The parameter shown is the same request as users
+// see it. handleOwn returns false if the turn has already ended.
 func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,11 +108,12 @@ func (r *Requests) handleOwn(ev, shown cli.Event) bool {
 }
 
 // AskForTerminal asks a user to decide a request of an agent that ductor does not run, for example in the user's
-// terminal. of describes that agent as if ductor ran it. No rule allows the request, and the decision creates no rule.
+// terminal. The parameter of describes that agent like a running turn. No rule allows the request, and the decision
+// creates no rule.
 //
-// AskForTerminal waits until a user decides or the time is over. If ctx is done, it withdraws the request, except if
-// the cause is cli.ErrDetached, because ductor restarts. Then the request stays open. The agent repeats it after the
-// restart with the same turn ID, and gets the decision if a user has made one.
+// AskForTerminal waits until a user decides or the deadline passes. If ctx is done, it withdraws the request. It does
+// not withdraw the request while ductor restarts (the cause of ctx is cli.ErrDetached). After the restart, the agent
+// repeats the request with the same turn ID, and gets the decision if a user has made one.
 func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.Event) (cli.Decision, error) {
 	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}
@@ -123,14 +124,14 @@ func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.
 			s.WithdrawTurn(life, of.Turn.ID)
 		}
 	}()
-	if ctx.Err() != nil { // the time was over while ductor was not running
+	if ctx.Err() != nil { // the deadline passed while ductor was not running
 		return cli.Decision{}, context.Cause(ctx)
 	}
 	r := s.Open(life, of)
 	defer r.Close()
 	defer r.Drain()
 	d, err := r.ask(ctx, "terminal", Helper{}, asked)
-	if d.Reason == goneSentence { // withdrawn because the agent did not repeat the request in time
+	if d.Reason == goneSentence { // the agent did not repeat the request in time, so ductor withdrew it
 		return cli.Decision{}, orchestrator.ErrApprovalWithdrawn
 	}
 	return d, err
@@ -139,7 +140,8 @@ func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.
 // askAgainWait is how long an agent in a terminal may take to repeat its open request after a start of ductor.
 const askAgainWait = time.Minute
 
-// awaitTerminal withdraws the request of an agent in a terminal, unless the agent repeats it in time.
+// awaitTerminal withdraws the request of an agent in a terminal, unless the agent repeats the request within
+// askAgainWait.
 func (s *Service) awaitTerminal(turn cli.TurnID) {
 	s.opts.After(askAgainWait, func() {
 		leave, ok := s.opts.Enter()

@@ -9,11 +9,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// pattern is a rule from the configuration of a job. It is written as "Tool", "Tool(command)" or "Tool(first words *)".
+// pattern allows requests of a job. The configuration contains it as "Tool", "Tool(command)" or "Tool(first words *)".
 type pattern struct {
 	tool    string
-	command string // the command, or its first words if open is true; empty for a pattern without parentheses
-	open    bool   // more words may follow, if they are plain (see plainWords)
+	command string // the command, or its first words if open is true; empty in the form "Tool"
+	open    bool   // any plain words may follow command; see plainWords
 }
 
 // CheckRights returns an error if the rights of a job are invalid. The error is meant for the author of the job.
@@ -50,7 +50,7 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// patternCovers reports whether a pattern allows a request. An invalid pattern allows nothing.
+// patternCovers parses a pattern and reports whether it allows a request. An invalid pattern allows nothing.
 func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	p, err := parsePattern(text)
 	if err != nil || a.Request == nil || a.Request.Tool != p.tool {
@@ -67,16 +67,16 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	return ok && plainCommand(command) && plainWords(p.command, rest, a.Links)
 }
 
-// harmlessUse reports whether a pattern that only names a tool allows this use of the tool. Such a pattern allows no
+// harmlessUse reports whether a pattern without parentheses allows a request for its tool. Such a pattern allows no
 // commands, no wider permissions, and only those changes of files that the mode accept-edits allows.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
 	e := a.Request.Effect
 	return editsBelow(a) || len(a.Request.Changes) == 0 && e.Reach == cli.ReachTool && e.Shell == cli.NoShell
 }
 
-// openEnded lists commands that are harmless with other arguments, too. A rule for such a command may allow more words
-// after those that the user saw, if they are plain words without options. The commands build, test, run targets of a
-// build file, or read or create files.
+// openEnded lists commands that stay harmless if words are added to them. Therefore a rule for such a command may also
+// allow requests with more words, provided that these are plain words and not options. The commands build, test, run
+// targets of a build file, or read or create files.
 func openEnded() []string {
 	return []string{
 		"git status", "git diff", "git log", "git show", "git blame", "git add", "git fetch", "git ls-files",
@@ -89,7 +89,8 @@ func openEnded() []string {
 	}
 }
 
-// runners lists commands that run another command or a downloaded program. ductor offers no lasting rules for them.
+// runners lists commands that run another command or a downloaded program. ductor never offers to allow such a command
+// permanently.
 func runners() []string {
 	return []string{
 		"sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "pwsh", "powershell", "cmd", "busybox",

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// ProjectSettings reports whether a turn may use the agent settings in its project. It may if a rule of the chat allows
-// exactly these settings.
+// ProjectSettings reports whether a rule of the chat allows the agent settings in a turn's project. The rule must match
+// the current content of the settings.
 func (s *Service) ProjectSettings(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
 	dir string) (cli.ProjectSettings, error) {
 	asked, there := s.projectApproval(t, dir)
@@ -54,15 +54,15 @@ func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.Approval
 
 const projectDigestField = "sha256"
 
-// projectRule returns the rule that allows exactly the settings in p. base has the fields that all rules of the turn
-// share.
+// projectRule returns a rule that allows only the current project settings. It sets the Kind, Value and Text of the
+// given rule.
 func projectRule(base orchestrator.Rule, p cli.ApprovalAsked) orchestrator.Rule {
 	base.Kind, base.Value = orchestrator.RuleSame, projectDigest(p)
 	base.Text = fmt.Sprintf("%s(of %s, as listed, %s)", p.Tool, base.Dir, base.Value[:min(len(base.Value), 12)])
 	return base
 }
 
-// projectDigest returns a hash of project settings. The settings must still contain their secrets.
+// projectDigest returns a hash of project settings. Call it before secrets are removed from the settings.
 func projectDigest(p cli.ApprovalAsked) string {
 	i := slices.IndexFunc(p.Fields, func(f cli.Field) bool {
 		return f.Name == projectDigestField && f.Weight == cli.LabelField
@@ -73,10 +73,11 @@ func projectDigest(p cli.ApprovalAsked) string {
 	return p.Fields[i].Value
 }
 
-// AskForProject asks users whether the turn may use the agent settings of its project. Without their permission the
-// turn starts without these settings. AskForProject shows the question with show, and waits until a user decides, the
-// time is over, or ctx is done. It asks only for a turn with the rights of the chat, and only once in a session about
-// the same settings.
+// AskForProject asks users whether the turn may use the agent settings of its project. It passes the question to the
+// function show, and waits until a user decides, the deadline passes, or ctx is done. If no user allows the settings,
+// the turn starts without them.
+//
+// It asks only for a turn with the rights of the chat. In one session, it asks only once about the same settings.
 func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.ProjectSettings {
 	t, opts := r.turn.Turn, r.s.opts
 	asked, there := r.s.projectApproval(t, r.turn.Dir)

@@ -16,7 +16,7 @@ const (
 	mostEvents = 64 // maximum number of queued events; if the queue is full, the agent must wait
 )
 
-// Reasons and errors as agents and users read them.
+// Reasons for a decision that no user made, and errors. Agents and users read them.
 const (
 	expiredSentence    = "No user decided in time, so it was denied."
 	unansweredSentence = "No user answered in time. Decide yourself, or say what you need to know and end your turn."
@@ -36,7 +36,7 @@ type RunningTurn struct {
 	Mode    cli.PermissionMode
 	Tools   cli.ToolList // tools that the turn may use, in the agent's names
 	Allowed []string     // tools that the configuration allows without asking, in the agent's names
-	Resumed bool         // the turn began before a restart of ductor; events before cli.CaughtUp are old
+	Resumed bool         // the turn began before a restart of ductor; events up to cli.CaughtUp are replayed
 	// Known returns the secrets that ductor must not show or store if the agent prints them. Learn adds a user's secret
 	// answers, because the agent may print them. Both are safe for concurrent use.
 	Known func() *secrets.Set
@@ -45,9 +45,8 @@ type RunningTurn struct {
 	Show func(cli.Event)
 }
 
-// Requests handles the requests of one running turn: a rule or a user decides, and Requests passes the decision to the
-// agent. Events wait in a queue for a separate goroutine. So the code that reads the agent's output need not wait for
-// the disk.
+// Requests handles the requests of one running turn: it checks the rules, asks users, and passes each decision to the
+// agent. A separate goroutine does this, so that the code that reads the agent's output need not wait for the disk.
 type Requests struct {
 	s      *Service
 	turn   RunningTurn
@@ -57,22 +56,22 @@ type Requests struct {
 	done   chan struct{}
 
 	mu        lock                    // held while the Requests handles one event or decision
-	delivered map[cli.ApprovalID]bool // requests seen by this process; true if the agent has the decision
+	delivered map[cli.ApprovalID]bool // requests that this process has handled; true if the agent has got the decision
 	// timers contains functions that stop the timers of open approvals. It is nil after Close.
 	timers map[orchestrator.ApprovalID]func() bool
-	held   []cli.Event                   // requests before CaughtUp, which the agent may have withdrawn since
+	held   []cli.Event                   // replayed requests up to CaughtUp; a later event may withdraw them
 	own    map[cli.ApprovalID]ownRequest // requests that ductor makes for the agent; nil after Drain
 }
 
-// lock is a mutex for code that waits for the disk or an agent while it holds the mutex. Tests with testing/synctest
-// need it instead of a sync.Mutex: their clock stands still while a goroutine waits for a sync.Mutex.
+// lock is a mutex that may be held while waiting for the disk or an agent. It is no sync.Mutex, because in a test with
+// testing/synctest the clock stands still while a goroutine waits for a sync.Mutex.
 type lock chan struct{}
 
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open starts to handle the requests of a turn. life must last as long as the turn. When the turn has ended, the caller
-// must call Drain and then Close.
+// Open starts to handle the requests of a turn. The context life must not end before the turn. When the turn has ended,
+// the caller must call Drain and then Close.
 func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
@@ -96,7 +95,7 @@ func (r *Requests) recordContext() context.Context { return context.WithoutCance
 // HandleEvent handles an event of the turn. The goroutine that reads the agent's output calls it.
 func (r *Requests) HandleEvent(ev cli.Event) {
 	switch ev.(type) {
-	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // never dropped, because the audit log must be complete
+	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // not dropped, for a complete audit log
 		r.events <- ev
 		return
 	case cli.ApprovalAsked, cli.QuestionAsked, cli.ApprovalWithdrawn, cli.CaughtUp:
@@ -105,12 +104,12 @@ func (r *Requests) HandleEvent(ev cli.Event) {
 	}
 	select {
 	case r.events <- ev:
-	case <-r.life.Done(): // the agent is killed, or ductor detaches from it and the agent will repeat its request
+	case <-r.life.Done(): // the agent is gone, or it will repeat its request after a restart of ductor
 	}
 }
 
-// Drain waits until all events are handled. The caller must not call HandleEvent after it. ductor makes no more
-// requests for the agent.
+// Drain waits until all events are handled. After Drain, HandleEvent must not be called, and ductor makes no requests
+// on behalf of the agent.
 func (r *Requests) Drain() {
 	close(r.events)
 	<-r.done
@@ -119,7 +118,8 @@ func (r *Requests) Drain() {
 	r.own = nil
 }
 
-// Close stops the timers and forgets the turn. Before Close, a user who decides too late still gets the right error.
+// Close stops the timers and removes the turn from the Service. Until then, a user who decides too late gets the right
+// error.
 func (r *Requests) Close() {
 	r.s.mu.Lock()
 	delete(r.s.turns, r.turn.Turn.ID)
@@ -158,8 +158,8 @@ func (r *Requests) work() {
 	}
 }
 
-// auditTool adds a tool that the agent ran to the audit log. The store skips it if the agent asked for permission, or
-// if ductor added it before a restart.
+// auditTool adds a tool call to the audit log. The store skips the entry if it already has one for this tool call, or
+// if the agent asked for permission.
 func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 	r.mu.Lock()
 	mode := r.turn.Mode
@@ -241,7 +241,8 @@ func requestOf(ev cli.Event) cli.ApprovalID {
 	return ""
 }
 
-// asked handles a request of the agent: a rule or a user decides it, or it gets the decision from before a restart.
+// asked handles a request of the agent. If a user or a rule decided the request before a restart, the agent gets that
+// decision. Otherwise asked checks the rules and, if none applies, asks the users.
 func (r *Requests) asked(ev cli.Event) {
 	request := requestOf(ev)
 	if r.s.opts.Screen == nil {
@@ -255,7 +256,7 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.delivered[request] = false
-	// The chat may show the approval as open, if that happened before a restart.
+	// After a restart, the chat may still show the approval as open.
 	before := approval.Ruled == "" || approval.By != 0
 	if approval.State == orchestrator.ApprovalOpen && r.timers[approval.ID] == nil && len(r.timers) >= mostOpen {
 		approval, before = r.refuse(approval), false
@@ -271,7 +272,7 @@ func (r *Requests) asked(ev cli.Event) {
 	}
 }
 
-// refuse denies an approval because the turn has too many open ones. Users do not see it.
+// refuse denies a request without showing it to users, because the turn has too many open requests.
 func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval {
 	now, _, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalDenied, Reason: manySentence})
 	if err != nil {
@@ -281,7 +282,6 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 	return now
 }
 
-// record stores a request and returns its approval.
 func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	approval, ofOwn := r.compose(ev)
 	var rule string
@@ -337,7 +337,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // offer rules only for turns to which rules apply
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // rules do not apply to other turns
 		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool
@@ -347,12 +347,11 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	return approval, ofOwn
 }
 
-// hiddenPart is the part of a sentence that describes a text without its secrets.
 const hiddenPart = "it without a text that ductor takes for a secret"
 
 // hide removes secrets from an approval before it is stored and shown. If the text of a rule contains a secret, hide
-// removes the rule, because a rule must match what the user sees. If hide must remove more than a word, for example the
-// whole command, users cannot allow the request.
+// removes the rule, because the user would not see its full text. If a secret is part of a command, users cannot allow
+// the request at all.
 func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 	a.Questions, _ = secrets.Clean(set, a.Questions)
 	if a.Request == nil {
@@ -370,7 +369,7 @@ func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 		p.Missing = hiddenPart
 	}
 	a.Request, a.Links, a.SessionRule = &p, shown.Links, ""
-	// Rules for project settings do not depend on the visible text, but on a hash of all values.
+	// A rule for project settings contains a hash of all values, so the removed secrets do not matter.
 	if p.Tool != cli.ProjectTool {
 		a.Rule = ""
 	}

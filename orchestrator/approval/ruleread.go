@@ -11,9 +11,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// readsBelow reports whether a request does nothing but read or list files below its directory, and none of them is
-// hidden or secret. It checks the names of the files and the targets of symbolic links. It returns false for a request
-// with a reason.
+// readsBelow reports whether a request only reads or lists files below its directory, and none of these files is hidden
+// or secret. It checks the names of the files and the targets of symbolic links. It returns false if the agent gives a
+// reason for the request.
 func readsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || len(p.Changes) > 0 || !filepath.IsAbs(a.Dir) {
@@ -30,7 +30,8 @@ func readsBelow(a orchestrator.ApprovalRequest) bool {
 	return ok && readable(words, a)
 }
 
-// readable reports whether the agent may read these files without asking. plainWords describes the conditions.
+// readable reports whether the agent may read these files without asking. The names must fulfil the same conditions as
+// in plainWords.
 func readable(paths []string, a orchestrator.ApprovalRequest) bool {
 	unseen := func(path string) bool {
 		return len(path) > pathBytes || strings.ContainsAny(path, "\n\x00") ||
@@ -39,9 +40,9 @@ func readable(paths []string, a orchestrator.ApprovalRequest) bool {
 	return staysInside(a.Links) && !slices.ContainsFunc(paths, unseen)
 }
 
-// readers maps harmless commands for reading to their harmless options. The commands print only files that they name,
-// or names and sizes of files. The options change only the form of the output. Commands that print all files below a
-// directory are not harmless, because the directory may contain hidden files and links.
+// readers maps harmless commands for reading to their harmless options. These commands print files that are named on
+// the command line, or names and sizes of files. The options only change the format. Commands that print all files
+// below a directory are not in the map, because the directory may contain hidden files and links.
 func readers() map[string]string {
 	return map[string]string{
 		"cat": "AbEensTtuv", "head": "cnqvz0123456789", "tail": "cnqvz0123456789", "nl": "ab", "wc": "clLmw",
@@ -54,8 +55,8 @@ func readers() map[string]string {
 // sedLines matches a sed script that prints lines by number.
 var sedLines = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(,\d+)?p$`) })
 
-// readWords returns the words of a plain command that may be names of files. It returns false unless the command is one
-// of the readers and only reads files.
+// readWords returns the words of a plain command that may be names of files. It returns false unless the command only
+// reads files and is one of the commands in readers.
 func readWords(command string) ([]string, bool) {
 	words := strings.Split(command, " ")
 	options, known := readers()[words[0]]

@@ -12,9 +12,9 @@ import (
 // users do not read them to the end.
 const sameInputBytes = 2000
 
-// offeredRules returns the rules that a user can create when allowing a request. session applies in the session, and
-// lasting in the whole conversation. An empty Kind means that there is no such rule. Both rules also match the request
-// itself.
+// offeredRules returns the two rules that a user can create when allowing a request. The first applies in the session,
+// the second in the whole conversation. If ductor does not offer a rule, its Kind is empty. Both rules also allow the
+// request from which they are made.
 func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) {
 	p := a.Request
 	if !canAutoApprove(a) || p.Tool == cli.PlanTool || p.Tool == "" {
@@ -51,8 +51,8 @@ func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator
 	return session, lasting
 }
 
-// covers reports whether rule r allows request a. It does not trust the stored rule: it applies r only within the
-// limits that rules of its kind have.
+// covers reports whether a rule allows a request. It also checks the limits for the kind of rule, because it does not
+// trust the stored rule.
 func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if !canAutoApprove(a) || p.Tool == cli.PlanTool || r.Tool != p.Tool ||
@@ -76,8 +76,8 @@ func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	return false
 }
 
-// editsBelow reports whether a request does nothing but write files below its directory that are not hidden. Rules and
-// the mode accept-edits use it.
+// editsBelow reports whether a request only writes files that are below its directory and not hidden. The mode
+// accept-edits allows such requests.
 func editsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	return p != nil && p.OnlyEdits() && !slices.ContainsFunc(p.Changes, func(c cli.FileChanged) bool {

@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// plainCommand reports whether s is a single command of plain words, in every shell. It contains no quotes, variables,
-// patterns, redirections or second command.
+// plainCommand reports whether every shell would run s as one command of plain words. So s contains no quotes,
+// variables, patterns, redirections or second command.
 func plainCommand(s string) bool {
 	if s == "" {
 		return false
@@ -31,9 +31,10 @@ func plainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@+,", r)
 }
 
-// plainWords reports whether a plain command may have these arguments without asking a user. head is the first part of
-// the command, and rest contains the arguments. An argument must not be an option, a path out of the working directory,
-// the name of a host, or a hidden or secret file. If it is a symbolic link, its target must fulfil the same conditions.
+// plainWords reports whether a plain command may have certain arguments without asking a user. It gets the first words
+// of the command as head, and the arguments as rest. An argument must not be an option, a path out of the working
+// directory, the name of a host, or a hidden or secret file. The target of a symbolic link must fulfil the same
+// conditions.
 func plainWords(head, rest string, links []orchestrator.Link) bool {
 	// After "run", a word with a colon is the name of a script, such as "test:unit". After other commands it may be a
 	// path on a host, or source:target for git.
@@ -48,7 +49,8 @@ func plainWord(word string, script bool) bool {
 		(script || !strings.Contains(word, ":")) && !private(word)
 }
 
-// staysInside reports whether all links lead to places inside the working directory, and to no hidden or secret file.
+// staysInside reports whether the targets of all links are inside the working directory, and none of them is hidden or
+// secret.
 func staysInside(links []orchestrator.Link) bool {
 	return !slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside || private(l.Real) })
 }
@@ -86,8 +88,7 @@ func commandOf(a orchestrator.ApprovalRequest) string {
 	return p.Effect.Command
 }
 
-// digestOf returns a hash of a request. Requests with the same effect have the same hash. The hash does not depend on
-// IDs.
+// digestOf returns a hash of a request, without its IDs. Requests with the same hash have the same effect.
 func digestOf(a orchestrator.ApprovalRequest) string {
 	var same any = each(a.Questions, func(q cli.Question) digestQuestion {
 		options := each(q.Options, func(o cli.Option) digestOption { return digestOption(o) })
@@ -113,7 +114,8 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Types for the hash only. Hashes are stored, so they must stay the same if a field of another type is renamed.
+// Types that are encoded for the hash. They are separate from the types of package cli, because renaming a field would
+// change the stored hashes.
 type (
 	digestField struct {
 		Name, Value string
@@ -136,7 +138,8 @@ type (
 	digestOption struct{ Label, Description string }
 )
 
-// each applies f to all elements. It returns nil for nil, because a hash distinguishes nil from an empty slice.
+// each returns f(x) for each element x. It returns nil if the slice is nil, because nil and an empty slice have
+// different hashes.
 func each[A, B any](all []A, f func(A) B) []B {
 	if all == nil {
 		return nil

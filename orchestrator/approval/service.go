@@ -20,9 +20,9 @@ type Options struct {
 	Store  orchestrator.ApprovalStore
 	Agents Agents
 	Screen orchestrator.ApprovalScreen // shows approvals to users; if nil, every request is denied
-	// Approvers returns the users who may decide requests in a group. approvals is the user who started the turn. If
-	// Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
-	Approvers func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
+	// Approvers returns the users who may decide requests in a group. The parameter sender is the user who started the
+	// turn. If Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
+	Approvers func(in orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID
 	Timeout   time.Duration // how long users have for a decision before the request is denied
 	// Protected lists ductor's own files and directories, as absolute paths without symbolic links. If a request
 	// touches one of them, a user must decide it, and no rule applies.
@@ -30,8 +30,8 @@ type Options struct {
 	// Files gives access to the files in a sandbox.
 	Files func(in cli.Sandbox) (Files, error)
 
-	// Enter must be called before work in the background. ok is false if ductor is ending; then there must be no work.
-	// Otherwise ductor waits for leave before it ends.
+	// Enter must be called before work in the background starts. If ok is false, ductor is ending and the work must not
+	// start. Otherwise ductor does not end before leave is called.
 	Enter  func() (leave func(), ok bool)
 	Now    func() time.Time
 	After  func(d time.Duration, f func()) (stop func() bool)
@@ -47,13 +47,13 @@ type Agents interface {
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 }
 
-// Service lets rules and users decide the requests of agents. It is safe for concurrent use.
+// Service decides the requests of agents: by rules, or by asking users. It is safe for concurrent use.
 type Service struct {
 	opts Options
 	log  *slog.Logger
 
 	mu    sync.Mutex
-	turns map[cli.TurnID]*Requests // running turns
+	turns map[cli.TurnID]*Requests
 }
 
 // New creates a Service.
@@ -113,8 +113,8 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// afterFullDisk calls again after a pause if err is the error of a full disk. If ductor ends before that, the next
-// process does the same work at its start.
+// afterFullDisk calls the function again after a pause, if err means that the disk is full. It does not matter if
+// ductor ends before that: the next process does the same work at its start.
 func (s *Service) afterFullDisk(err error, again func()) {
 	const pause = 5 * time.Second
 	if !errors.Is(err, orchestrator.ErrDiskFull) {
@@ -128,7 +128,7 @@ func (s *Service) afterFullDisk(err error, again func()) {
 	})
 }
 
-// WithdrawTurn closes the approvals of a turn that has ended. While the disk is full, it tries again.
+// WithdrawTurn closes the approvals of a turn that has ended. If the disk is full, it runs again later.
 func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	approvals, err := s.opts.Store.WithdrawTurn(ctx, turn, s.opts.Now())
 	if err != nil {
@@ -143,8 +143,8 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 // WithdrawEnded must be called when ductor starts. It closes the approvals of turns that have ended. It also updates
 // chats that still show closed approvals as open.
 //
-// Approvals of running turns stay open, because the agents repeat their requests. The same applies to agents in
-// terminals, which may need a moment for that.
+// Approvals of running turns stay open, because the agents repeat their requests. Agents in terminals do the same,
+// within askAgainWait.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)
@@ -203,7 +203,6 @@ func (s *Service) approvers(p orchestrator.Prompt) []orchestrator.PersonID {
 	return []orchestrator.PersonID{p.Person}
 }
 
-// random returns n random bytes as text.
 func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails

@@ -21,8 +21,8 @@ func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, i
 	return c, err
 }
 
-// toChange returns a record like Changes does, for a user who wants to change files. It returns an error if the user
-// may not do that, or if a running turn may have written to the same repositories.
+// toChange loads the record of a turn or a checkpoint, before ductor changes the files for a user. It returns an error
+// if the user's role does not allow that, or if a running turn may have written to the same repositories.
 func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
@@ -34,7 +34,7 @@ func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string
 	return c, err
 }
 
-// turnToChange is like toChange, but returns an error for a checkpoint.
+// turnToChange is like toChange, but only for turns. For a checkpoint it returns an error.
 func (s *Service) turnToChange(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges,
 	error) {
 	c, err := s.toChange(ctx, by, string(turn))
@@ -82,7 +82,6 @@ func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
 
-// plan lists the repositories and the files to restore.
 type plan []planned
 
 type planned struct {
@@ -90,8 +89,8 @@ type planned struct {
 	changes []git.Change
 }
 
-// plan creates a plan for all repositories of c. For each repository, trees returns two Git trees. to is the tree to
-// restore. from is the tree that the files must match now.
+// plan returns which files of all repositories of c must be restored. For each repository, it calls the function trees,
+// which returns two Git trees: the tree to restore, and the tree that the files must match now.
 func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
 	for _, t := range c.Snapshot.Trees {
@@ -112,8 +111,8 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	return p, nil
 }
 
-// carryOut restores the files of all repositories. It checks all of them first, and changes nothing if one file cannot
-// be restored.
+// carryOut restores the files of all repositories. First it checks all files. If one of them cannot be restored, it
+// changes nothing.
 func (p plan) carryOut(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, act := range []func(*git.Repo, context.Context, []git.Change) error{(*git.Repo).Check, (*git.Repo).Restore} {

@@ -31,7 +31,7 @@ type Options struct {
 	Store     orchestrator.ChangeStore
 	Sandboxes orchestrator.Sandboxes
 	Secrets   func(dir string) *secrets.Set // secrets to remove from the diffs of a directory
-	Hold      time.Duration                 // how long a write may wait for the snapshot before it; 0 means 2 seconds
+	Hold      time.Duration                 // how long a write may wait for the snapshot; 0 means 2 seconds
 	Now       func() time.Time
 	NewID     func() string
 	Log       *slog.Logger
@@ -42,10 +42,10 @@ type Service struct {
 	opts   Options
 	engine Engine
 	git    *git.Git
-	life   context.Context // for work in the background
+	life   context.Context
 	end    context.CancelFunc
 	wg     sync.WaitGroup
-	work   sync.Mutex // held while files are changed for a user
+	work   sync.Mutex // held while an undo, a redo or a return changes files
 
 	order   atomic.Int64 // counts the starts and ends of turns
 	mu      sync.Mutex
@@ -57,7 +57,7 @@ var (
 	_ orchestrator.FileChanges = (*Service)(nil)
 )
 
-// New creates a Service. The caller must call Attach before using it.
+// New creates a Service. The caller must call its method Attach before using it.
 func New(o Options) *Service {
 	o.Hold = cmp.Or(o.Hold, holdMost)
 	life, end := context.WithCancel(context.Background())
@@ -80,8 +80,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// inRepository reports whether a directory on this host is inside a Git repository. It does not run git, so it is fast
-// for the many directories that are not.
+// inRepository reports whether a directory on this host is inside a Git repository. It does not run git, because that
+// would be too slow for each turn.
 func inRepository(dir string) bool {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -93,10 +93,9 @@ func inRepository(dir string) bool {
 	}
 }
 
-// mostRepos limits how many nested repositories a snapshot includes.
 const mostRepos = 20
 
-// treesOf returns the Git trees of the repository around a directory, and of the repositories nested in it.
+// treesOf returns the Git trees of the repository that contains a directory, and of the repositories nested in it.
 func (s *Service) treesOf(ctx context.Context, at git.Place,
 	tree func(context.Context, *git.Repo) (string, error),
 ) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
@@ -124,7 +123,7 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 			if len(repos)+len(queue) >= mostRepos {
 				return repos, trees, git.ErrTooLarge
 			}
-			// Leave out a nested repository that is not checked out.
+			// Skip a nested repository that has no work tree: open returns the outer one for it.
 			if within, err := s.open(ctx, git.Place{In: at.In, Dir: dir}); err == nil && within.Top == dir {
 				queue = append(queue, within)
 			}
@@ -145,7 +144,8 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return r, nil
 }
 
-// mix marks w and all turns that wrote to the same repository at the same time. Their changes cannot be told apart.
+// mix finds the turns that wrote to the same repository at the same time as w. It sets shared in all of them, because
+// their changes cannot be told apart.
 func (s *Service) mix(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Service) mix(w *watch) {
 	}
 }
 
-// markBeside marks w if the other turn may have written after w started.
+// markBeside calls share if the turn of other may have written after the turn of w started.
 func (w *watch) markBeside(other *watch) {
 	other.mu.Lock()
 	wrote := other.writes.possible() && (other.to == 0 || w.from < other.to)
@@ -168,7 +168,7 @@ func (w *watch) markBeside(other *watch) {
 	}
 }
 
-// share records in which conversation another turn wrote to the same repository at the same time.
+// share sets w.shared: another turn wrote to the same repository at the same time, in the given conversation.
 func (w *watch) share(in orchestrator.ConversationID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,8 +184,8 @@ func overlap(a, b *watch) bool {
 	return in(a, b) || in(b, a)
 }
 
-// worksIn reports whether the turn works in the repository at top. As long as the repositories of the turn are unknown,
-// it checks whether the turn's directory is inside top.
+// worksIn reports whether the turn works in the repository with the top directory top. Before the snapshot is complete,
+// the repositories of the turn are unknown. Then worksIn checks whether the turn's directory is inside top.
 func (w *watch) worksIn(top string, in cli.Sandbox) bool {
 	w.mu.Lock()
 	known := w.writes.snapshotDone
@@ -264,7 +264,7 @@ func (s *Service) repeatSnapshots(ctx context.Context, c orchestrator.TurnChange
 	}
 }
 
-// Prune deletes records that are older than a time, together with their snapshots.
+// Prune deletes the records of turns and checkpoints that are older than a time, together with their snapshots.
 func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error) {
 	for {
 		old, err := s.opts.Store.OldChanges(ctx, before, 100)

@@ -49,14 +49,14 @@ func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID,
 	})
 }
 
-// beginning returns the record with the older state for a diff.
+// beginning returns the record that contains the older state for DiffSince.
 func (s *Service) beginning(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
 	since orchestrator.DiffSince) (from orchestrator.TurnChanges, err error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, 10_000)
 	if err != nil {
 		return from, err
 	}
-	for _, c := range all { // the newest is first
+	for _, c := range all {
 		if c.Checkpoint || c.Session != session {
 			continue
 		}
@@ -89,7 +89,6 @@ func (s *Service) sinceCommit(ctx context.Context, at git.Place, path string) (s
 	})
 }
 
-// diff joins the diffs of several repositories and removes secrets.
 func (s *Service) diff(ctx context.Context, c orchestrator.TurnChanges, path string,
 	trees func(*git.Repo, orchestrator.SnapshotTree) (from, to string, err error)) (string, error) {
 	var all strings.Builder

@@ -15,7 +15,8 @@ import (
 // Time limits.
 const (
 	holdMost = 2 * time.Second // default of Options.Hold
-	// lookMost is for the snapshot before a turn. A late one is useless for this turn, but makes the next one faster.
+	// lookMost limits the time for the snapshot before a turn. It is long: even a snapshot that is too late for this
+	// turn makes the next one faster.
 	lookMost  = 2 * time.Minute
 	afterMost = 20 * time.Second // for the snapshot after a turn
 )
@@ -24,19 +25,18 @@ type watch struct {
 	s       *Service
 	turn    orchestrator.Turn
 	began   time.Time
-	at      git.Place // the turn's directory and environment
-	resumed bool      // the turn began before a restart of ductor
+	at      git.Place
+	resumed bool // the turn began before a restart of ductor
 
 	mu     sync.Mutex
 	before before
 	writes writes
 	from   int64 // value of Service.order when the turn started
 	to     int64 // value of Service.order when the turn ended; 0 while it runs
-	// shared is the conversation of another turn that wrote at the same time. It is nil if no other turn did.
+	// shared is the conversation of another turn that wrote to the same repository at the same time, or nil.
 	shared *orchestrator.ConversationID
 }
 
-// before is the snapshot of the files before a turn.
 type before struct {
 	stop  context.CancelFunc
 	ready chan struct{} // closed when the snapshot is complete or has failed
@@ -45,7 +45,6 @@ type before struct {
 	why   orchestrator.NoUndo // why a user cannot undo the turn; empty if undo is possible
 }
 
-// isReady reports whether the snapshot is complete or has failed.
 func (b *before) isReady() bool {
 	select {
 	case <-b.ready:
@@ -55,7 +54,7 @@ func (b *before) isReady() bool {
 	}
 }
 
-// none is the TurnWatch of a turn that works outside of any repository.
+// none is the TurnWatch of a turn outside of any repository. It does nothing.
 type none struct{}
 
 func (none) Observe(cli.Event)                               {}
@@ -81,7 +80,8 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, resumed bool) orchestra
 	return w
 }
 
-// takeBefore takes the snapshot before the turn. If the turn began before a restart, it loads the snapshot from then.
+// takeBefore takes the snapshot before the turn. If the turn began before a restart of ductor, it loads the snapshot
+// that the previous process took.
 func (w *watch) takeBefore(ctx context.Context) {
 	repos, trees, err := w.s.treesOf(ctx, w.at, func(ctx context.Context, r *git.Repo) (string, error) {
 		if w.resumed {
@@ -102,7 +102,7 @@ func (w *watch) takeBefore(ctx context.Context) {
 	case w.resumed && trees[0].Before == "":
 		w.before.why = orchestrator.NoUndoLate
 	}
-	if w.resumed { // the snapshot is older than these tools, because it is from before the restart
+	if w.resumed { // the snapshot from before the restart is older than these tools
 		clear(w.writes.early)
 	}
 	w.before.repos, w.before.trees = repos, trees
@@ -126,7 +126,7 @@ func (w *watch) Observe(ev cli.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.writes.observe(ev)
-	default: // no lock: most events come here
+	default: // ignore all other events, without the lock
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *Service) AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.App
 	case <-late.C:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.writes.tooEarly() // the agent gets the decision now, so its write may come before the snapshot
+		w.writes.tooEarly() // the request is allowed before the snapshot is complete
 	}
 }
 
@@ -157,7 +157,7 @@ func (s *Service) SnapshotTaken(turn cli.TurnID) bool {
 	return w == nil || w.before.isReady()
 }
 
-// answered records that the agent has got a decision, so that the tool may write from now on.
+// answered records that the agent has got a decision. If the decision is about a write, the tool may write from now on.
 func (w *watch) answered(id cli.ApprovalID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +194,7 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	defer cancel()
 	select {
 	case <-w.before.ready:
-	case <-ctx.Done(): // do not cancel the snapshot, because it makes the next one faster
+	case <-ctx.Done(): // do not cancel the snapshot: once complete, it makes the next one faster
 		w.s.wg.Go(func() { <-w.before.ready; w.before.stop(); w.drop() })
 		return orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}
 	}
@@ -267,7 +267,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	})
 }
 
-// reason returns why the snapshot before the turn is useless, or "" if it is not.
+// reason returns why the snapshot does not show the state before the turn, or "" if it does.
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -277,7 +277,7 @@ func (w *watch) reason() orchestrator.NoUndo {
 	return w.before.why
 }
 
-// clockSlack is more than the error of a file system's clock.
+// clockSlack is an upper limit for the error of a file system's clock.
 const clockSlack = 50 * time.Millisecond
 
 // touched reports whether a file may have been written after the turn started.
@@ -294,7 +294,8 @@ func (w *watch) touched(ctx context.Context) bool {
 	return len(w.before.repos) == 0
 }
 
-// restorable leaves out changes of nested repositories, which have their own trees.
+// restorable returns the changes without those of nested repositories, because nested repositories have their own
+// trees.
 func restorable(all []git.Change) (some []git.Change) {
 	for _, c := range all {
 		if !c.Old.Repository() && !c.New.Repository() {

@@ -11,15 +11,15 @@ import (
 // writes records whether and when a turn may have written files.
 type writes struct {
 	wrote bool
-	tools map[cli.ToolID]bool     // running tools that may write; false while a tool waits for permission
-	asks  map[cli.ApprovalID]bool // requests for permission; true if the tool may write after permission
+	tools map[cli.ToolID]bool     // running tools that may write; the value is false while a tool waits for permission
+	asks  map[cli.ApprovalID]bool // permission requests; true if the tool may write
 	// early lists tools that may have written before the snapshot was complete, because they did not ask for
-	// permission. unknownTool stands for a write without a known tool.
+	// permission. If such a tool is unknown, the list contains unknownTool.
 	early        map[cli.ToolID]bool
 	snapshotDone bool // the snapshot is complete or has failed
 }
 
-// unknownTool is an ID that no real tool has.
+// unknownTool is the ID that represents any unknown tool.
 const unknownTool cli.ToolID = "\x00"
 
 func newWrites() writes {
@@ -28,7 +28,6 @@ func newWrites() writes {
 	}
 }
 
-// possible reports whether the turn may have written something.
 func (w *writes) possible() bool {
 	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
 }
@@ -50,7 +49,7 @@ func (w *writes) observe(ev cli.Event) {
 			w.early[ev.ID] = true
 		}
 	case cli.ToolChanged:
-		if _, known := w.tools[ev.ID]; !known { // the first event looked like a tool that only reads
+		if _, known := w.tools[ev.ID]; !known { // until now this tool seemed only to read
 			w.observe(ev.ToolStarted)
 		}
 	case cli.ToolEnded:
@@ -65,7 +64,7 @@ func (w *writes) observe(ev cli.Event) {
 	case cli.FileChanged:
 		w.wrote = true
 		w.tooEarly()
-	case cli.ApprovalAsked: // the tool waits for permission, which comes after the snapshot
+	case cli.ApprovalAsked: // the agent gets permission only after the snapshot
 		w.asks[ev.ID] = !onlyReads(ev.Tool)
 		started := ev.Started
 		if started == "" && len(w.tools) == 1 {
@@ -82,7 +81,7 @@ func (w *writes) observe(ev cli.Event) {
 // onlyReads reports whether a tool surely does not change files.
 func onlyReads(tool string) bool {
 	if own := cli.OwnTool(tool); own != "" {
-		return own != "work_with" // the tool work_with lets another agent write files
+		return own != "work_with" // the only tool of ductor with which another agent can write files
 	}
 	switch strings.ToLower(tool) {
 	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file",

@@ -12,15 +12,15 @@ import (
 	"ductor/cli"
 )
 
-// After too many failures, an agent pauses. These are its first and its longest pause. The pause doubles with each
-// further failure.
+// firstPause is how long ductor does not use an agent after too many failures. Each further failure doubles the pause,
+// up to mostPause.
 const (
 	firstPause = time.Minute
 	mostPause  = 30 * time.Minute
 )
 
-// Breakers records how the last turns of each agent in each environment ended. With a nil Breakers, agents never pause.
-// It is safe for concurrent use.
+// Breakers records how the last turns of each agent in each environment ended. If the pointer is nil, agents never
+// pause. It is safe for concurrent use.
 type Breakers struct {
 	failures int // number of failures in a row after which an agent pauses
 	now      func() time.Time
@@ -30,7 +30,7 @@ type Breakers struct {
 }
 
 type agent struct {
-	in      string // the name of the sandbox
+	in      string // sandbox
 	name    cli.Agent
 	account cli.Account
 }
@@ -39,9 +39,9 @@ type agent struct {
 type state struct {
 	limit *cli.Failure // the usage limit that the agent has reached; nil for none
 
-	failed int          // number of failed turns in a row
-	last   *cli.Failure // the last failure
-	paused time.Time    // when the pause ends
+	failed int // number of failed turns in a row
+	last   *cli.Failure
+	paused time.Time // when the pause ends
 }
 
 // New creates Breakers that let an agent pause after this number of failures in a row. If failures is 0, an agent
@@ -50,8 +50,8 @@ func New(failures int, now func() time.Time) *Breakers {
 	return &Breakers{failures: failures, now: now, states: map[agent]state{}}
 }
 
-// Ended records how a turn ended. f is nil if the turn succeeded. A stale turn is not the agent's fault, so Ended
-// ignores such a failure.
+// Ended records how a turn ended. The parameter f is nil if the turn succeeded. Ended ignores cli.ErrStale, because
+// this failure is not the agent's fault.
 func (b *Breakers) Ended(in cli.Sandbox, name cli.Agent, account cli.Account, f *cli.Failure) {
 	if b == nil || f != nil && errors.Is(f, cli.ErrStale) {
 		return
@@ -87,7 +87,6 @@ func pauseAfter(further int) time.Duration {
 	return pause
 }
 
-// verdict classifies the end of a turn by its meaning for the agent.
 type verdict int
 
 const (
@@ -116,7 +115,7 @@ func judge(f *cli.Failure) verdict {
 	return saysNothing
 }
 
-// Open returns nil if ductor may use an agent now. Otherwise it returns the failure because of which the agent pauses.
+// Open returns nil if ductor may use an agent now. If the agent pauses, Open returns the failure that caused the pause.
 func (b *Breakers) Open(in cli.Sandbox, name cli.Agent, account cli.Account) *cli.Failure {
 	if b == nil {
 		return nil
@@ -149,7 +148,8 @@ func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent, account cli.Account
 	return b.states[agent{in.Name(), name, account}].failed < b.failures
 }
 
-// All calls Open for all agents of an environment with these accounts, and returns the failures, sorted by agent.
+// All calls Open for each agent of an environment, with its account in the map. It returns the failures, sorted by
+// agent.
 func (b *Breakers) All(in cli.Sandbox, of cli.Accounts) (all []*cli.Failure) {
 	if b == nil {
 		return nil

@@ -32,9 +32,11 @@ func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 	}
 }
 
-// enter counts an agent as running until the caller calls leave. If the agent cannot continue its session, because
-// another question uses the same lane or because the session has another directory, enter sets r.by.fresh. If ctx does
-// not come from Begin, enter begins the question.
+// enter counts an agent as running until the caller calls leave. If ctx does not come from Begin, it first registers the
+// question, like Begin.
+//
+// The agent cannot continue its session if another question is using that session, or if the session has another
+// directory. Then enter sets r.by.fresh, so that the agent starts a new session.
 func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave func(), err error) {
 	end := func() {}
 	one, begun := ctx.Value(questionKey{}).(*question)
@@ -62,8 +64,8 @@ func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave
 	}, nil
 }
 
-// register counts an agent as running. It returns ErrTooManyConsults if mostAtOnce agents of the conversation are
-// already running.
+// register counts an agent as running. If the conversation already has mostAtOnce running agents, it returns
+// ErrTooManyConsults.
 func (e *Engine) register(one *question, r *asking, of lane) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

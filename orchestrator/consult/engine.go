@@ -37,13 +37,13 @@ type Options struct {
 	Logger      *slog.Logger
 }
 
-// Limits of questions.
+// DefaultWait is the time limit of a question without ConsultQuestion.Wait.
 const (
 	DefaultWait = 10 * time.Minute
 	mostAtOnce  = 8 // questions of one conversation at the same time
 )
 
-// Engine asks models. It is safe for concurrent use.
+// Engine asks models the questions of users and agents. It is safe for concurrent use.
 type Engine struct {
 	opts Options
 
@@ -53,15 +53,16 @@ type Engine struct {
 	wg     sync.WaitGroup
 }
 
-// question is a question that is not answered yet. running counts its agents: a question to a group has several. The
-// number is zero before the first agent starts and between two agents.
+// question is a question that is not answered yet. The field running is the number of agents that are answering it. It
+// is zero before the first agent starts and between two agents. Several agents answer a group question.
 type question struct {
 	running int
-	lanes   map[lane]bool // lanes that the agents of the question use
+	lanes   map[lane]bool
 	cancel  context.CancelCauseFunc
 }
 
-// lane is an agent's own session inside a session of ductor. Two questions must not use it at the same time.
+// lane identifies the agent session that an agent uses inside a session of ductor. Two questions must not use the same
+// agent session at the same time.
 type lane struct {
 	session orchestrator.SessionID
 	of      orchestrator.AgentEnv
@@ -117,33 +118,33 @@ func both(first, second func(cli.Event)) func(cli.Event) {
 	}
 }
 
-// approach configures how an agent is asked: for a consultation, for a group, or for work.
+// approach configures how an agent is asked. It depends on whether the agent answers a single question, answers a group
+// question, or works for a turn.
 type approach struct {
 	kind         orchestrator.EntryKind
 	role         string // name of the agent's role, or empty
-	instructions string // system prompt
+	instructions string
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
 	fresh        bool         // start a new agent session, which later questions do not continue
 	until        int64        // the agent gets only entries up to this number as history
-	quoted       []cli.TurnID // entries whose text is in quotes, so that the history leaves them out
-	quotes       string       // sent after the question, but not stored with it
+	quoted       []cli.TurnID // entries that are not in the history, because quotes contains their text
+	quotes       string       // answers of other models; sent after the question, but not stored with it
 }
 
-// asking is a question for one agent, with the data for the entry that is stored.
+// asking contains a question for one agent, and the entry in which the question will be stored.
 type asking struct {
 	orchestrator.ConsultQuestion
 	by      approach
 	at      cli.Request
 	session orchestrator.Session
 	entry   orchestrator.Turn
-	leftOut int // number of entries that the agent saw shortened or not at all
+	leftOut int // number of entries that the agent did not get in full
 	hidden  *secrets.Set
 	steps   steps.Recorder
 }
 
-// record records an event of the agent, without secrets.
 func (r *asking) record(ev cli.Event) {
-	if ended, is := ev.(cli.ToolEnded); is { // remove color codes first, because they could split a secret
+	if ended, is := ev.(cli.ToolEnded); is { // remove terminal color codes first, because they could split a secret
 		ended.Output, ended.Err = cli.WithoutCodes(ended.Output), cli.WithoutCodes(ended.Err)
 		ev = ended
 	}
@@ -151,7 +152,7 @@ func (r *asking) record(ev cli.Event) {
 	r.steps.Observe(clean)
 }
 
-// askAside asks an agent and stores question and answer as an entry of the session.
+// askAside asks an agent, and stores the question and the answer as an entry of the session.
 func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion,
 	by approach) (a orchestrator.ConsultAnswer, err error) {
 	began := e.opts.Now()
@@ -194,7 +195,7 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 		all := r.steps.Steps()
 		r.entry.Outcome.Steps = len(all)
 		stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all)
-		if errors.Is(stored, orchestrator.ErrNoSession) { // a user has deleted the session, but must get the answer
+		if errors.Is(stored, orchestrator.ErrNoSession) { // return the answer even if the session is deleted
 			e.opts.Logger.Warn("an entry is not stored, because its session is deleted", "session", r.session.ID)
 			stored = nil
 		}
@@ -222,7 +223,7 @@ func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}, err
 }
 
-// outcomeOf returns the outcome to store. err is nil if the agent answered.
+// outcomeOf returns the outcome of an agent's answer, to be stored. If the agent answered, err is nil.
 func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: r.Text, Agent: agent, Model: r.Model,
 		Usage: r.Usage, CostUSD: r.CostUSD}
@@ -256,7 +257,7 @@ const (
 )
 
 // askAgent sends the question to the agent, together with the entries of the session that the agent has not seen. If
-// the agent cannot continue its own session, askAgent starts a new one.
+// the agent cannot continue its last agent session, askAgent starts a new one.
 func (e *Engine) askAgent(ctx context.Context, r *asking) (cli.Result, error) {
 	var store handoff.AgentSessions
 	var own orchestrator.AgentSession
@@ -320,7 +321,7 @@ func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID,
 	return e.lastIn(ctx, in, idOrName, orchestrator.ConsultationEntry)
 }
 
-// LastWorker is like Last, for a Work: it returns the model that last worked in a session.
+// LastWorker returns the model that last ran with Work in a session. Otherwise it is like Last.
 func (e *Engine) LastWorker(ctx context.Context, in orchestrator.ConversationID,
 	idOrName string) (orchestrator.ModelChoice, error) {
 	return e.lastIn(ctx, in, idOrName, orchestrator.WorkEntry)
@@ -348,7 +349,7 @@ func (e *Engine) Asking(in orchestrator.ConversationID) int {
 	return len(e.shownIn(in))
 }
 
-// Abort implements orchestrator.Consults. Ask returns once all processes of its agent are dead.
+// Abort implements orchestrator.Consults. An aborted call of Ask returns once all processes of its agent are dead.
 func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -359,7 +360,7 @@ func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	return len(all)
 }
 
-// shownIn returns the unanswered questions of a conversation, and of all conversations whose activity is shown in it.
+// shownIn returns the unanswered questions of all conversations whose activity ductor shows in the given conversation.
 // The caller holds mu.
 func (e *Engine) shownIn(in orchestrator.ConversationID) (all []*question) {
 	for of, here := range e.asking {

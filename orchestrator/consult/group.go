@@ -32,7 +32,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 		defer mu.Unlock()
 		step(s)
 	}
-	var said []cli.TurnID // entries that were stored for the group's answers
+	var said []cli.TurnID // IDs of the entries that contain answers of the group
 	for round := 1; round <= q.Rounds; round++ {
 		if s, err = e.opts.Session(ctx, q.ConsultQuestion); err != nil {
 			return all, err
@@ -53,7 +53,6 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 	return all, ended(all.Conclusion)
 }
 
-// ended returns an error if the whole group must stop, and nil if it can continue.
 func ended(steps ...orchestrator.GroupStep) error {
 	for _, s := range steps {
 		if errors.Is(s.Err, cli.ErrAborted) || errors.Is(s.Err, orchestrator.ErrShutdown) ||
@@ -68,9 +67,9 @@ func answered(steps []orchestrator.GroupStep) []orchestrator.GroupStep {
 	return slices.DeleteFunc(slices.Clone(steps), func(s orchestrator.GroupStep) bool { return s.Err != nil })
 }
 
-// round asks each model that answered in the previous round. From the second round on, each model gets the answers of
-// the other models. As history, the models get only entries up to by.until, so that they do not see answers of the same
-// round.
+// round asks each model that answered in the previous round. From the second round on, each model gets the answers that
+// the other models gave in the previous round. The history ends at by.until, so that a model does not see answers of
+// the current round.
 func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep,
 	by approach, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
@@ -86,7 +85,7 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 			others := slices.Delete(slices.Clone(before), i, i+1)
 			ask.Text, ask.Context = reconsider, orchestrator.ContextFiles{}
 			by.quotes = "\n\n" + quoted(others)
-			// The model's own answer is already part of its agent session, if that session continues.
+			// If the model continues its agent session, that session already contains the model's own answer.
 			own := before[i].Answer.Entry
 			by.quoted = slices.DeleteFunc(slices.Clone(by.quoted), func(id cli.TurnID) bool { return id == own })
 		}
@@ -107,8 +106,8 @@ const (
 		"The question:\n"
 )
 
-// conclude asks for a conclusion from the answers. It asks the first model that answered, in a new agent session: in
-// its old session the model would prefer its own answer.
+// conclude asks for a conclusion that sums up the answers. It asks the first model that answered, but in a new agent
+// session: in its old session the model would prefer its own answer.
 func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
 	steps []orchestrator.GroupStep, said []cli.TurnID) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
@@ -119,7 +118,7 @@ func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
 	return s
 }
 
-// quoted formats the answers of some models, to be shown to another model.
+// quoted formats the models' answers for the prompt of another model.
 func quoted(steps []orchestrator.GroupStep) string {
 	var b strings.Builder
 	for _, s := range answered(steps) {
@@ -128,8 +127,8 @@ func quoted(steps []orchestrator.GroupStep) string {
 	return b.String()
 }
 
-// Guesses for the estimate, in tokens: the agent's system prompt and tools, and the answer. The true numbers differ
-// between agents and are not known before the question.
+// Estimated tokens of the system prompt with its tools (usualStart) and of an answer. The true numbers differ between
+// agents and are not known before the question.
 const (
 	usualStart  = 15_000
 	usualAnswer = 800

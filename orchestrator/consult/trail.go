@@ -11,10 +11,10 @@ import (
 // it.
 type trail struct {
 	e    *Engine
-	of   orchestrator.AuditEntry // fields that all entries have in common; Call is the ID of the agent's turn
+	of   orchestrator.AuditEntry // template for the entries; Call is the ID of the agent's turn
 	hide func(text string) string
 
-	tools map[cli.ToolID]cli.ToolStarted // running tools
+	tools map[cli.ToolID]cli.ToolStarted
 }
 
 func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *trail {
@@ -22,14 +22,15 @@ func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *tr
 	return &trail{e: e, of: of, hide: hide, tools: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// call makes the ID of a tool call unique. Without the prefix it could equal the ID of a call in the conversation's own
-// turns.
+// call returns a unique ID for a tool call. Without the prefix, the ID could equal that of a tool call in the
+// conversation's turns.
 func (t *trail) call(id cli.ToolID) cli.ToolID { return t.of.Call + "/" + id }
 
 // mostReason is the maximum length of a tool's error in the audit log, in bytes.
 const mostReason = 200
 
-// observe adds a tool to the audit log when the tool has ended. The store skips it if the agent asked for permission.
+// observe adds a tool call to the audit log when the tool has ended. If the agent asked for permission, the log already
+// contains the tool call, and the store skips the entry.
 func (t *trail) observe(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:

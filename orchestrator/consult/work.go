@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// Works connects an Engine to running turns, for which it lets other agents work. All fields are required.
+// Works contains functions that the method Work needs. All fields are required.
 type Works struct {
 	// AskFor is orchestrator.ActiveTurns.AskFor.
 	AskFor func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error)
@@ -25,9 +25,10 @@ const workInstructions = "Another agent has you work on a task for its user, and
 	"End with a short report: what you did, which files you changed, how you checked it, and what is open. " +
 	"If the report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
-// Work runs an agent that works for a turn, with the turn's rights and directory, and returns its report. If the agent
-// asks for permission, the users of the turn and the rules of its conversation decide. Work stops when ctx is done,
-// when the turn ends, and when Abort or Close is called. It returns the same errors as Ask.
+// Work runs another agent for a running turn, with the turn's rights and directory. It returns the agent's report. If
+// the agent asks for permission, the users who may decide requests of the turn decide, or a rule of the conversation.
+// Work stops when ctx is done, when the turn ends, and when Abort or Close is called. It returns the same errors as
+// Ask.
 func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error) {
 	ctx, leave, err := w.For.Help(ctx)
 	if err != nil {
@@ -49,8 +50,8 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 		}})
 }
 
-// lent returns a request with the rights of the turn w.For. If the turn has a bypass for a limited time, the request
-// has the mode ask, because the bypass could end while the agent works.
+// lent returns a request with the rights of the running turn. There is one exception: if the turn has a bypass that
+// ends at a certain time, the request has the mode ask, because that time could come while the agent works.
 func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
 	at := cli.Request{
@@ -65,7 +66,6 @@ func lent(w orchestrator.Work) cli.Request {
 	return at
 }
 
-// work runs the agent once, without a retry.
 func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result,
 	error) {
 	at.Turn = cli.TurnID(e.opts.Side.NewID())
@@ -86,7 +86,7 @@ func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.Act
 	return e.opts.Side.Work(ctx, at, q)
 }
 
-// helper is an agent that works for a turn.
+// helper handles the permission requests of an agent that works for a turn.
 type helper struct {
 	e    *Engine
 	turn orchestrator.ActiveTurn
@@ -122,8 +122,8 @@ func (h *helper) observe(ev cli.Event) {
 // undecided is the reason that the agent gets if its request could not be shown to a user.
 const undecided = "No user can be asked any more, so it was denied."
 
-// ask asks the users of the turn to decide a request. It does not wait for the decision, because the agent's output
-// must be read in the meantime.
+// ask asks the users of the turn to decide a request. It does not wait for the decision, because the caller must
+// continue to read the agent's output.
 func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 	ctx, giveUp := context.WithCancel(h.life)
 	h.asking[id] = giveUp
@@ -131,7 +131,7 @@ func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 		defer giveUp()
 		d, err := h.e.opts.Works.AskFor(ctx, h.turn.Turn.ID, h.who, asked)
 		if ctx.Err() != nil {
-			return // the agent no longer waits
+			return // the agent has withdrawn the request
 		}
 		if err != nil {
 			h.e.opts.Logger.Error("ask a user for a helper agent; its request is denied", "turn", h.turn.Turn.ID,

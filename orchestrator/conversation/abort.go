@@ -8,8 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop implements bot.Desk. No queued turn starts before Stop has committed. The card of the running turn shows that it
-// was stopped as soon as the turn has ended.
+// Stop implements bot.Desk. No queued turn starts before the store has recorded the abort. As soon as the running turn
+// has ended, its card shows that a user stopped it.
 func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)
@@ -27,7 +27,7 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 	return report, err
 }
 
-// StopTurn implements bot.Desk. It aborts the turn first, before anything that may block.
+// StopTurn implements bot.Desk. It aborts the turn before it does anything that may block.
 func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -51,8 +51,8 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return nil
 }
 
-// abortTurn aborts a turn, unless the user may not abort it or pressed the button before the turn existed. In these
-// cases it returns nil. It does not block.
+// abortTurn aborts a turn. It does nothing and returns nil if the user may not abort the turn, or if the turn did not
+// exist yet when the user pressed the button. It does not block.
 func (c *conversation) abortTurn(r *running, by orchestrator.Press) *orchestrator.Stopping {
 	if r == nil || !by.MayEnd(r.turn) || by.Precedes(r.turn) {
 		return nil
@@ -76,7 +76,7 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 		switch r := c.running.Load(); {
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
-		case c.start.redelivered != nil: // the turn ended when ductor restarted
+		case c.start.redelivered != nil: // the turn ended during the restart, but the chat does not show that yet
 			s = &orchestrator.Stopping{Over: c.start.redelivered,
 				Alive: func(context.Context) []cli.ProcessName { return nil }}
 		}
@@ -84,13 +84,14 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort aborts the running turn and removes turns from the queue. One transaction stores this and the result of answer.
-// first is the turn that Stop has just aborted, if any. It may have ended in the meantime.
+// abort aborts the running turn and empties the queue. It calls answer, and stores the abort and the result of answer
+// in one transaction. The parameter first is the turn that Stop has just aborted, or nil. That turn may have ended
+// meanwhile.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
 	report := orchestrator.AbortReport{Stopping: first}
-	now := c.running.Load() // not always the turn that Stop aborted: the next one may have started
+	now := c.running.Load() // not the turn that Stop aborted if the next one has started
 	if s := c.abortTurn(now, by); s != nil {
 		report.Stopping, ending = s, now.turn.ID
 	}
@@ -110,9 +111,9 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running
 	}
 	handled := answer(report)
-	// If the store cannot record the abort now, record tries again. Otherwise the next process would run these turns.
+	// If the write fails, record repeats it later. Without the write, the next process would run these turns.
 	_, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
-		// A later try must not store notices, because the caller reports the error.
+		// Only the first write stores notices. After an error, the caller notifies the user.
 		defer func() { handled.Notices = nil }()
 		return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped), handled)
 	})

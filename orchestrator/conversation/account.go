@@ -12,7 +12,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// accountsWait limits how long ductor checks whether the accounts of an agent are logged in.
 const accountsWait = 2 * time.Second
 
 // Accounts implements menu.Service.
@@ -59,7 +58,6 @@ func (e *Engine) setAccount(ctx context.Context, id orchestrator.ConversationID,
 	})
 }
 
-// hasAccount reports whether the configuration contains an account of an agent.
 func (e *Engine) hasAccount(ctx context.Context, agent cli.Agent, account cli.Account) bool {
 	return account == "" || contains(e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", agent), account)
 }
@@ -75,7 +73,8 @@ func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation,
 	if t.Entry.Account == "" {
 		return
 	}
-	// If the agent is no longer configured, it has no accounts. Do nothing, because the turn reports that problem.
+	// If the agent is no longer configured, it has no accounts. Then do nothing: the turn will fail and report the
+	// missing agent.
 	all := e.opts.Gateway.Accounts(cli.AtOnce(ctx), "", t.Agent)
 	if len(all) == 0 || contains(all, t.Entry.Account) {
 		return
@@ -93,7 +92,7 @@ func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation,
 }
 
 // continueAs changes the account of an agent in the conversation, and runs the prompt of a turn again with that
-// account. If it returns an error, the account stays the same.
+// account. It does not change the account if it returns an error.
 func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	if t.Agent == "" || account == t.Entry.Account || !e.hasAccount(ctx, t.Agent, account) {
@@ -104,7 +103,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 		return receipt, err
 	}
 	again := repetition(t, withoutJobWants(t.Wants), by)
-	c.do(func() { // no turn starts before this function returns, so the new turn uses the new account
+	c.do(func() { // in the inbox, so that the new turn cannot start before its account is set
 		if err = e.unrepeated(ctx, t.ID, by.Conversation); err != nil {
 			return
 		}
@@ -118,8 +117,8 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 		}); err != nil {
 			return
 		}
-		// This commit must come second, because it marks the press as handled. Otherwise a crash between the two would
-		// lose the change of the account.
+		// Append the turn after changing the account. Because append marks the press as handled, a crash between append
+		// and a later change would lose the change.
 		if receipt, err = c.append(ctx, &again); err != nil {
 			err = errors.Join(err, e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
 				c.Settings.Accounts = before
@@ -146,15 +145,15 @@ func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.A
 	case !by.MayEnd(r.turn) || by.Precedes(r.turn):
 		return receipt, orchestrator.ErrNotAllowed
 	}
-	// Queue the copy of the turn first, so that the prompt is not lost once the turn is stopped. This does not mark the
-	// press as handled. After a crash in between, ductor handles the press again, finds the copy and stops the turn.
+	// Queue the copy of the turn first, so that the prompt is not lost once the turn is stopped. Do not mark the press
+	// as handled yet: if ductor crashes before StopTurn, it handles the press again, finds the copy and stops the turn.
 	queuing := by
 	queuing.Updates = nil
 	receipt, err = e.continueAs(ctx, r.turn, account, queuing)
 	if receipt.Full || err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
 		return receipt, err
 	}
-	receipt.Turn = id // the card of this turn changes its buttons when it has ended
+	receipt.Turn = id // the turn whose card gets other buttons when the turn has ended
 	// ErrNoTurn means that the turn has just ended without an abort.
 	if stop := e.StopTurn(ctx, id, by); !errors.Is(stop, orchestrator.ErrNoTurn) {
 		err = cmp.Or(stop, err)

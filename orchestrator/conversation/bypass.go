@@ -28,35 +28,35 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 	return err
 }
 
-// bypassed reports whether the permission mode bypass is active for a conversation and an environment. A user must have
-// chosen it for this environment, and its time must not be over.
+// bypassed reports whether the permission mode bypass is active for a conversation. It is active only in the
+// environment for which a user chose it, and only until BypassUntil.
 func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver ends a bypass. A timer calls it at until, even if the wall clock was changed. By then the user may have
-// ended the bypass or chosen another one.
+// bypassOver ends a bypass that ends at the time until. A timer calls it at that time, even if the wall clock was
+// changed. By then the user may have ended the bypass or started another one.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, until time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
-		return // ductor ends; its next start ends the bypass
+		return // ductor is ending; the next process ends the bypass
 	}
 	defer e.wg.Done()
 	ended, turn, err := c.expire(ctx, until)
 	if err != nil {
-		// The bypass is inactive anyway, because permissionOf checks the time.
+		// Only log the error: permissionOf checks the time, so the bypass is inactive.
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
 	if turn != "" {
 		c.leaveBypass(ctx, turn)
 	}
-	if ended { // false if a user had ended the bypass before
+	if ended {
 		e.notice(ctx, id, "turn.bypass-over")
 	}
 }
 
-// expire ends a bypass that lasts until the given time or whose time is already over. It returns the running turn if
-// that uses the bypass.
+// expire ends a bypass if it ends at the given time, or should have ended already. If the running turn uses the bypass,
+// expire returns that turn.
 func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
@@ -114,8 +114,8 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	}
 }
 
-// endBypasses ends every bypass that began before a restart. It marks the running turns that use one, so that CaughtUp
-// switches their agents. It notifies the conversations that have no such turn.
+// endBypasses ends every bypass that began before a restart. If a running turn uses the bypass, it marks the turn, so
+// that CaughtUp switches the agent to another mode. It notifies the other conversations.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndBypasses(ctx, e.now())
 	if err != nil {
@@ -125,7 +125,7 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		switch {
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
-			turns[i].Bypass = e.now() // the end is now; CaughtUp switches the agent
+			turns[i].Bypass = e.now() // tells CaughtUp to switch the agent
 			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool {
 				return id == t.Prompt.Conversation
 			})

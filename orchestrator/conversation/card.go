@@ -6,8 +6,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// quietChat is a Chat for turns with Wants.Silence or Wants.Known. It shows nothing while such a turn runs. It shows
-// the outcome only if Wants.NeedNoMessage returns false.
+// quietChat is the Chat for turns of jobs that may have nothing to report (see isQuiet). It shows nothing while such a
+// turn runs. It shows the outcome only if Wants.NeedNoMessage returns false.
 type quietChat struct{ orchestrator.Chat }
 
 func isQuiet(t orchestrator.Turn) bool { return t.Wants.Silence != "" || t.Wants.Known != "" }

@@ -50,8 +50,8 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		if t.Outcome.Recovery.Kind == cli.Refused {
 			t.Prompt = handoff.WithoutPictures(t.Prompt)
 		}
-		// One commit must change the session and store the turn. Otherwise a second press could delete the session that
-		// the turn of the first press has already started.
+		// One transaction must reset the agent's session and store the turn. Otherwise a second press of the button
+		// could delete the session that the turn of the first press has already started.
 		return e.repeat(ctx, t, wants, by, t.AgentEnv())
 	case orchestrator.ActionLift:
 		return e.liftBudgets(ctx, t, wants, by)
@@ -79,7 +79,7 @@ func repetition(t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.P
 }
 
 // unrepeated returns ErrRepeated if another turn already repeats this turn, or if a job will do so later. The caller
-// must be in the inbox, so that no other press can repeat the turn after the check.
+// must be in the inbox. Otherwise another press could repeat the turn right after the check.
 func (e *Engine) unrepeated(ctx context.Context, id cli.TurnID, in orchestrator.ConversationID) error {
 	if _, err := e.waitingJob(ctx, id, in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return cmp.Or(err, orchestrator.ErrRepeated)
@@ -87,8 +87,8 @@ func (e *Engine) unrepeated(ctx context.Context, id cli.TurnID, in orchestrator.
 	return e.opts.Store.Unrepeated(ctx, id)
 }
 
-// continueWith runs the prompt of a turn with another agent. The conversation uses that agent from then on, unless the
-// agent of t was chosen for this turn only.
+// continueWith runs the prompt of a turn with another agent. It also makes that agent the agent of the conversation,
+// unless the turn's order named an agent.
 func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	other := t.Outcome.Recovery.Other
@@ -113,8 +113,8 @@ func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
 	return e.opts.Jobs.Job(ctx, orchestrator.JobID(turn.LaterJob+string(id)), in)
 }
 
-// runLater creates a job that runs the prompt of a turn again when the agent's usage limit ends. If the limit is
-// already over, it runs the prompt now.
+// runLater creates a job that runs the prompt of a turn again when the agent's usage limit ends. If the limit has ended
+// already, runLater runs the prompt now.
 func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	at := t.Outcome.Recovery.At
@@ -132,7 +132,8 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	return receipt, err
 }
 
-// postpone stops a running turn, and creates a job that runs its prompt when the first usage limit of its agent ends.
+// postpone stops a running turn. It creates a job that runs the prompt of the turn when the earliest usage limit of its
+// agent ends.
 func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	c, err := e.conversation(by.Conversation)
@@ -155,8 +156,8 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	c.do(func() { receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by) })
 	created := err == nil
 	if errors.Is(err, orchestrator.ErrRepeated) {
-		// The job may exist already, because of another press or because ductor crashed while it handled this one. Then
-		// the turn must still be stopped. If no job exists, another turn already repeats the prompt.
+		// If the job exists already, the turn must still be stopped: the user pressed the button before, or ductor
+		// crashed while it handled this press. If no job exists, another turn already repeats the prompt.
 		if _, err = e.waitingJob(ctx, id, by.Conversation); errors.Is(err, orchestrator.ErrNoJob) {
 			err = orchestrator.ErrRepeated
 		}
@@ -172,8 +173,8 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 }
 
 // scheduleLaterFor calls scheduleLater for a user who pressed a button. The job gets the rights of the chat only if
-// both the turn and the user have them. Its permission mode is at most the mode that the chat has now, and never
-// bypass.
+// both the turn and the user have them. The permission mode of the job is then limited to the mode that the chat has
+// now. It is never bypass.
 func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (time.Time, error) {
 	if !t.Prompt.Rights.OfChat() || !by.May(orchestrator.ActAsChat) {
@@ -190,8 +191,9 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 	return e.scheduleLater(ctx, t, at, mode)
 }
 
-// scheduleLater creates a job that runs the prompt of a turn at a time. It returns ErrRepeated if unrepeated does. most
-// limits the permission mode of the job. If most is empty, the job does not get the rights of the chat.
+// scheduleLater creates a job that runs the prompt of a turn at a time. It returns ErrRepeated if another turn or job
+// already repeats the prompt. The parameter most limits the permission mode of the job. If it is empty, the job does
+// not get the rights of the chat.
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	most cli.PermissionMode) (time.Time,
 	error) {
@@ -249,8 +251,8 @@ func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.Conver
 	return nil
 }
 
-// cancelRetries makes ductor stop trying a turn again: it cancels the retries of a running turn, and the job that would
-// run the turn later. If the buttons of the turn's card change, now or when the turn ends, it sets Receipt.Turn.
+// cancelRetries makes ductor stop trying a turn again. It cancels the retries of a running turn, and the job that would
+// run the turn later. If the buttons of the turn's card will change because of that, Receipt.Turn is the turn.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)
@@ -280,8 +282,8 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
 }
 
-// withoutJobWants removes those settings of a job that hide the result, because a user runs the turn again and wants to
-// see the result.
+// withoutJobWants removes the settings with which a job hides its results. A user who runs the turn again wants to see
+// the result.
 func withoutJobWants(w orchestrator.Wants) orchestrator.Wants {
 	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
 	return w
@@ -297,8 +299,8 @@ func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.P
 	return e.opts.Chat.ShowAgain(ctx, t)
 }
 
-// endedTurn loads the turn whose button was pressed. It returns an error if the turn has not ended, or if it belongs to
-// another conversation.
+// endedTurn loads a turn when a user has pressed a button below it. It returns an error if the turn has not ended, or
+// if it belongs to another conversation.
 func (e *Engine) endedTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
 	t, err := e.opts.Store.Turn(ctx, id)
 	if err != nil {

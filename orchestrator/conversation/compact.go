@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Compact implements agent.Service. If the agent cannot compact its context, ductor starts a new session of the agent
-// with a summary of the history.
+// Compact implements agent.Service: it compacts the agent's context. If the agent has no command for that, ductor
+// starts a new session of the agent with a summary of the history.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
 	return e.enqueue(ctx, e.compaction(orchestrator.Turn{Prompt: p}))
@@ -41,7 +41,8 @@ func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants or
 	return e.repeat(ctx, t, wants, by)
 }
 
-// afterOther returns a Failure if t may run only after another turn has succeeded, and that turn did not succeed.
+// afterOther checks whether t may start. If t may run only after another turn has succeeded (Wants.After), and that
+// turn did not succeed, it returns a Failure.
 func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 	if t.Wants.After == "" {
 		return nil
@@ -111,7 +112,6 @@ func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationI
 	return who, req, "", nil
 }
 
-// spender returns whose budgets apply to a turn: the user's and the job's.
 func spender(t orchestrator.Turn) spending.Spender {
 	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }
@@ -140,7 +140,7 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orc
 	return e.repeat(ctx, t, wants, by)
 }
 
-// warnOfBudgets warns a chat when most of a budget is used up. It does so once in each period of the budget.
+// warnOfBudgets warns a chat when most of a budget is used up, once in each period of the budget.
 func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
 	if e.opts.Budgets == nil {
 		return

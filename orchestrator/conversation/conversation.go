@@ -19,7 +19,7 @@ import (
 )
 
 // conversation holds the queue and the running turn of one conversation. Only functions that run in its inbox may
-// access its fields. They also make the commits that change the queue. So no mutex is held during a commit.
+// access its fields, because there is no mutex. These functions also make the database commits that change the queue.
 type conversation struct {
 	inbox inbox
 	e     *Engine
@@ -31,12 +31,12 @@ type conversation struct {
 	aborts  atomic.Int32 // aborts that are not committed yet; until then no queued turn starts
 	queue   []waiting
 	start   start
-	cleared int // counts the aborts that emptied the queue
-	// showing contains the outcomes that the chat does not show yet. Each function makes ductor give up showing the
-	// outcome.
+	cleared int
+	// showing contains the outcomes that the chat does not show yet. Calling a function in it makes ductor give up
+	// showing that outcome.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once ductor has tried to show the newest outcome
-	last    lastTurn        // facts about the previous turn that the running turn needs
+	last    lastTurn
 	titles  titles
 }
 
@@ -47,22 +47,22 @@ type lastTurn struct {
 
 // start controls when queued turns run after a restart of ductor.
 type start struct {
-	later bool // no turn starts before the chat shows the outcomes from before the restart
-	// redelivered is closed once the chat shows the outcomes from before the restart. It is nil if the chat already
-	// did.
+	later bool // if true, no turn starts before the chat shows the outcomes from before the restart
+	// redelivered is closed once the chat shows the outcomes from before the restart. It is nil in a conversation
+	// without turns from then.
 	redelivered <-chan struct{}
 }
 
 type waiting struct {
 	turn    orchestrator.Turn
 	shown   bool        // the chat shows that the turn waits
-	remains cli.Remains // remains of a turn that began before a restart; empty for a new turn
+	remains cli.Remains // what is left of a turn that began before a restart; empty for a new turn
 	// cardOpened is true if the chat may contain a card of the turn from before a restart.
 	cardOpened bool
 	after      <-chan struct{} // closed when the turn may run; nil if it may run immediately
 }
 
-// running describes the running turn. Its fields never change; a change replaces the whole value.
+// running describes the running turn. It is immutable: to change it, store another running.
 type running struct {
 	turn    orchestrator.Turn
 	started time.Time
@@ -72,18 +72,18 @@ type running struct {
 	promptSent *atomic.Bool
 	ctx        context.Context // cancelled when the turn is aborted
 	cancel     context.CancelCauseFunc
-	retries    context.Context // cancelled when the turn ends or when a user wants no more retries
+	retries    context.Context // cancelled when the turn ends, or when a user stops ductor from trying again
 	noRetries  context.CancelFunc
 	helpers    *helpers
-	cleared    int           // value of conversation.cleared when another message replaced this turn
+	cleared    int           // value of conversation.cleared at the time when another message replaced this turn
 	over       chan struct{} // closed once all processes of the turn are dead and ductor has tried to show the outcome
 }
 
 // is reports whether r has this ID. It returns false if r is nil.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
-// do runs f in the conversation's inbox. Then it starts the next turn if possible, so that an abort after do finds that
-// turn running. Functions in the inbox must not call do.
+// do runs f in the conversation's inbox. Then, still in the inbox, it starts the next turn if possible. So an abort
+// that comes after do finds that turn running. Functions in the inbox must not call do.
 func (c *conversation) do(f func()) {
 	c.inbox.handle(func() {
 		f()
@@ -91,7 +91,6 @@ func (c *conversation) do(f func()) {
 	})
 }
 
-// startNext starts the first turn of the queue if no turn is running.
 func (c *conversation) startNext() {
 	if c.running.Load() != nil || len(c.queue) == 0 || c.start.later || c.aborts.Load() > 0 || !c.e.open() {
 		return
@@ -118,12 +117,12 @@ func (c *conversation) startNext() {
 	}()
 }
 
-// turnEnded records that no turn is running any more. It closes the turn's channel over once ductor has tried to show
-// the outcome.
+// turnEnded records that no turn is running any more. Once ductor has tried to show the outcome, it closes the channel
+// running.over.
 func (c *conversation) turnEnded() {
 	over, shown := c.running.Swap(nil).over, c.shown
 	c.e.wg.Go(func() {
-		<-shown // closed even if the outcome could not be shown
+		<-shown // closed after one try to show the outcome, even a failed one
 		close(over)
 	})
 }
@@ -141,7 +140,6 @@ func (c *conversation) RequestReady(t orchestrator.Turn, req cli.Request, prompt
 	})
 }
 
-// ahead returns the number of turns that run before a new turn.
 func (c *conversation) ahead() int {
 	n := len(c.queue)
 	if c.running.Load() != nil {
@@ -160,11 +158,12 @@ func (c *conversation) remove(i int) waiting {
 	return w
 }
 
-// inbox runs functions one at a time, in order, like an actor. Only these functions may access the state of the
+// inbox runs functions one at a time, in the order of their arrival. Only these functions may access the state of the
 // conversation.
 //
-// A caller waits for its function. If the inbox is empty, the caller runs the function itself, which avoids a switch of
-// goroutines. If more functions arrive in the meantime, a new goroutine runs them and then ends.
+// The caller of handle waits until its function has run. If the inbox is empty, the caller runs the function itself,
+// which is faster than another goroutine. If more functions arrive in the meantime, a new goroutine runs them and then
+// ends.
 type inbox struct {
 	mu       sync.Mutex // guards messages only; not held while a function runs
 	messages []message  // the first one runs now
@@ -203,7 +202,7 @@ func (in *inbox) serve(m message) {
 	}
 }
 
-// next removes the first message, which has run, and returns the message after it, or false.
+// next removes the first message when its function has run. It returns the message after it, or false if there is none.
 func (in *inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

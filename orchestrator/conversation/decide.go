@@ -8,15 +8,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// heldAgents is a Gateway that waits before it allows a request, until the snapshot of the turn's files is complete.
-// The wait has a time limit. It happens in the background, so the user who decides need not wait.
+// heldAgents is a Gateway that waits for the snapshot of the turn's files before it tells the agent that a request is
+// allowed. The wait has a time limit. It happens in the background, so the user who decides need not wait.
 type heldAgents struct {
 	orchestrator.Gateway
 	e *Engine
 }
 
-// Decide passes a decision to the agent at once, or returns nil and passes it on later. If ductor or the turn ends
-// before that, nothing is lost: the agent no longer needs the decision, or it repeats its request.
+// Decide passes a decision to the agent at once, or returns nil and passes it on later. If the turn ends before that,
+// the agent no longer needs the decision. If ductor ends before that, the agent repeats its request.
 func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	files := h.e.opts.Snapshots
 	if !d.Allow || files == nil {

@@ -12,21 +12,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// delivery contains the outcome of a turn and the functions that show it.
 type delivery struct {
 	turn   orchestrator.Turn
-	stored <-chan bool // receives whether the outcome is in the store; see record
+	stored <-chan bool // receives true when the outcome is in the store; see record
 	show   func(context.Context, orchestrator.Outcome) error
-	// changed computes the file changes of the turn. ductor calls it after the chat shows the outcome, and then calls
-	// amend, which adds the changes to the outcome in the chat. changed is nil if the turn changed no file.
+	// changed computes the file changes of the turn, or is nil if the turn changed no file. ductor calls it once the
+	// chat shows the outcome. Then it calls amend, which adds the changes to the message in the chat.
 	changed func(context.Context) orchestrator.Changed
 	amend   func(context.Context, orchestrator.Outcome) error
 }
 
-// deliver shows an outcome, and afterwards the file changes of the turn. It returns once the chat shows the outcome and
-// the store contains it, so that the next turn can run. It waits no longer than Options.DeliveryWait, because agents
-// must not wait for an unreachable chat. If the next turn runs earlier, its events wait, so that the chat shows the
-// outcomes in order.
+// deliver shows an outcome, and afterwards the file changes of the turn. It returns when the next turn can run: once
+// the chat shows the outcome and the store contains it.
+//
+// An agent must not wait for an unreachable chat. So deliver returns after Options.DeliveryWait in any case. Then the
+// chat does not show the next turn before this outcome.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {
 		c.deliverOutcome(ctx, d, nil)
@@ -37,7 +37,7 @@ func (c *conversation) deliver(ctx context.Context, d delivery) {
 	c.e.wg.Go(func() { rest <- c.e.amend(ctx, d, shown) })
 }
 
-// amend adds the file changes to an outcome that the chat shows. It returns true if the chat now shows everything.
+// amend adds the file changes to an outcome that the chat shows. It returns true if nothing remains to be shown.
 func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool {
 	t, changed := d.turn, d.changed(ctx)
 	if changed == (orchestrator.Changed{}) {
@@ -56,8 +56,9 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 		func() error { return d.amend(ctx, t.Outcome) })
 }
 
-// deliverOutcome shows an outcome. The returned channel receives true once the chat shows it. If the caller adds
-// something to the outcome later, rest must receive true once the chat shows that, too; otherwise rest is nil.
+// deliverOutcome shows an outcome. The returned channel receives true once the chat shows the outcome. If the caller
+// adds something to the outcome later, it sends true to the channel rest once the chat shows that, too. Otherwise rest
+// is nil.
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
@@ -78,7 +79,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		log := e.log.With("turn", t.ID)
 		wanted := true
 		delivered := e.retryUntilDone(log, "outcome-not-delivered", func() error {
-			defer tried() // the next delivery waits only for the first try
+			defer tried() // the next outcome waits only for the first try of this one
 			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil
@@ -89,7 +90,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		if !delivered || !<-d.stored {
 			return
 		}
-		e.opts.Gateway.Settled(t.ID) // the store already contains the outcome
+		e.opts.Gateway.Settled(t.ID) // the store contains the outcome, so the agent's output is no longer needed
 		mark := func() {
 			if err := e.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
 				log.Error("mark turn delivered", "err", err)
@@ -97,7 +98,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		}
 		if wanted && rest == nil {
 			mark()
-		} else { // mark the turn later; if ductor ends before that, the next process shows the outcome
+		} else {
 			e.wg.Go(func() {
 				if (rest == nil || <-rest) && (wanted || e.withdraw(keep, d)) {
 					mark()
@@ -106,7 +107,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		}
 		_, _ = e.opts.Store.Session(ctx, t.Session) // puts the session into the store's cache for the next prompt
 	})
-	if t.Outcome.State == orchestrator.TurnAborted { // the user who stopped the turn does not want to wait
+	if t.Outcome.State == orchestrator.TurnAborted { // after an abort, the next turn need not wait
 		return shown
 	}
 	wait := time.NewTimer(e.opts.DeliveryWait)
@@ -118,11 +119,11 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 	return shown
 }
 
-// withdraw removes the buttons from a card whose outcome the user no longer wants to see. It reports whether that
-// succeeded.
+// withdraw removes the buttons from a card if the user no longer wants to see its outcome. It returns true if it has
+// removed them.
 func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	o, log := d.turn.Outcome, e.log.With("turn", d.turn.ID)
-	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil { // the stored outcome contains the additions of amend
+	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil {
 		o = t.Outcome
 	}
 	o.Announce = orchestrator.Unwanted
@@ -134,15 +135,15 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	return e.retryUntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
-// delivering registers a delivery as the newest of the conversation. before is closed once ductor has tried the
-// delivery before it. The caller must call tried when it has tried this one; it may call it more than once. giveUp is
-// called with errNotWanted if the user no longer wants to see the outcome.
+// delivering registers a delivery as the newest of the conversation. The channel before is closed once ductor has tried
+// the previous delivery. The caller must call the function tried when it has tried this delivery; calling it again is
+// safe. If the user no longer wants to see the outcome, ductor calls giveUp with errNotWanted.
 func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
 	tried func()) {
 	shown := make(chan struct{})
 	c.do(func() {
 		before, c.shown = c.shown, shown
-		if t.Outcome.State != orchestrator.TurnAborted { // the chat must show in any case that a turn was aborted
+		if t.Outcome.State != orchestrator.TurnAborted { // always show that a turn was aborted
 			c.showing[t.ID] = giveUp
 		}
 	})
@@ -161,7 +162,7 @@ func closedChannel() <-chan struct{} {
 	return c
 }
 
-// untilClosed returns a context that is cancelled with ctx, and when the engine has been closing for the time
+// untilClosed returns a context that is cancelled with ctx. While the engine is closing, it is cancelled after
 // lastDelivery.
 func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -185,12 +186,11 @@ func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.Canc
 // lastDelivery limits how long ductor tries to show outcomes while it shuts down.
 const lastDelivery = 5 * time.Second
 
-// errNotWanted is the cause of a context that was cancelled because the user does not want to see the rest of an
-// answer.
+// errNotWanted is the cause of a cancelled context if the user does not want to see the rest of an answer.
 var errNotWanted = errors.New("the user does not want the rest of the answer")
 
-// giveUpShowing makes ductor give up showing outcomes that the chat does not show yet. It returns the turn of one of
-// them, or "".
+// giveUpShowing makes ductor give up showing the outcomes that the chat does not show yet. It returns one of their
+// turns, or "" if there were none.
 func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	for id, giveUp := range c.showing {
 		giveUp(errNotWanted)
@@ -199,8 +199,8 @@ func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	return turn
 }
 
-// record calls write and returns its error. If write fails, record also calls it again in the background until it
-// succeeds or the engine ends. The returned channel receives whether write has succeeded.
+// record calls write and returns its error. After an error, record calls write again in the background, until it
+// succeeds or the engine ends. The returned channel then receives true, or false if the engine ended first.
 func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
 	done := make(chan bool, 1)
 	err := write(ctx)
@@ -215,7 +215,7 @@ func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(contex
 	return done, err
 }
 
-// recorded returns the channel that record would return after write has succeeded.
+// recorded returns a channel like that of record after a successful write.
 func recorded() <-chan bool {
 	done := make(chan bool, 1)
 	done <- true
@@ -245,14 +245,13 @@ func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error
 	}
 }
 
-// longestPause is the longest pause between two tries.
 const longestPause = 5 * time.Minute
 
-// ending returns a function that stores the end of a turn. If the end is already stored, the function changes nothing.
+// ending returns a function that stores the end of a turn. The function may be called several times.
 func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {
-		if !promptSent { // no agent got the prompt
+		if !promptSent { // no attempt has stored the start of the turn
 			if _, err := e.opts.Store.StartTurn(ctx, t, cli.Start{}); err != nil {
 				return fmt.Errorf("start turn: %w", err)
 			}
@@ -279,7 +278,6 @@ func (e *Engine) diskState() (orchestrator.DiskState, <-chan struct{}) {
 	return state, changed.Done()
 }
 
-// diskFull returns an error if the disk is full.
 func (e *Engine) diskFull() error {
 	if state, _ := e.diskState(); state == orchestrator.DiskFull {
 		return orchestrator.ErrDiskFull

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Store     orchestrator.Store
 	Gateway   orchestrator.Gateway
-	Tokens    side.Tokens         // for users who log in an agent with a token
+	Tokens    side.Tokens         // stores the tokens with which users log in agents
 	Tracer    orchestrator.Tracer // nil means that turns are not traced
 	Chat      orchestrator.Chat
 	Viewers   *orchestrator.Viewers   // nil means none
@@ -34,10 +34,10 @@ type Options struct {
 	// are an error.
 	Sandboxes orchestrator.Sandboxes
 
-	TurnOptions                    // used if Live is nil
+	TurnOptions                    // fixed options, if Live is nil
 	Live        func() TurnOptions // called for each turn
 
-	Dir         string   // for conversations that have not chosen a directory; absolute path
+	Dir         string   // default working directory of conversations; absolute path
 	Roots       []string // users can choose these directories and all directories below them; absolute paths
 	AddDirs     []string // more directories that all agents may use; absolute paths
 	Roles       Roles    // nil means none
@@ -50,9 +50,9 @@ type Options struct {
 	Files func(in cli.Sandbox) (approval.Files, error)
 	// Servers returns ductor's own MCP servers for an agent in a conversation.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
-	// OwnersServers returns the owner's MCP servers for a request. The second result contains the servers that the
-	// agent does not get. wanted reports whether the turn should have a server. OwnersServers is nil if the owner
-	// configured no server.
+	// OwnersServers returns the owner's MCP servers for a request, and those of them that the agent cannot use. It
+	// calls the function wanted to ask whether the turn should have a server. It is nil if the owner configured no
+	// server.
 	OwnersServers func(ctx context.Context, req cli.Request, wanted func(name string) bool) ([]cli.ToolServer,
 		[]cli.AbsentServer)
 	// Secrets returns the secrets of a directory and of its agents, which must not be shown or stored. It may be nil.
@@ -65,31 +65,33 @@ type Options struct {
 	Budgets *spending.Budgets // nil means none
 
 	// Summarizer summarizes history that is too long for a prompt. If it is nil, ductor shortens the history instead.
-	// If its Model is empty, ductor uses it only if a user asks for a summary.
+	// If its field Model is empty, ductor summarizes only if a user asks for it.
 	Summarizer *handoff.Summarizer
 	Shorten    side.Shortener // shortens long results of jobs
 	// DeliveryWait limits how long the next turn waits until the chat shows the outcome of the previous turn. It is
-	// also the first pause after a failed try to show an outcome or to write to the store.
+	// also the pause after the first failure to show an outcome or to write to the store.
 	DeliveryWait time.Duration
 	OnFailure
 
 	// Screen shows approvals to users. If it is nil, ductor denies all requests.
 	Screen orchestrator.ApprovalScreen
-	// Approvers returns the users who may decide requests in a group. approvals is the user who started the turn. If
-	// Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
-	Approvers       func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
+	// Approvers returns the users who may decide requests in a group. The parameter sender is the user who started the
+	// turn. If Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
+	Approvers       func(in orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID
 	ApprovalTimeout time.Duration // after this time a request is denied; 0 means DefaultApprovalTimeout
 
 	Lang *lang.Choices // the languages of messages in each chat
 
 	Now func() time.Time
-	// After calls f once, after the duration d. stop prevents the call. nil means time.AfterFunc.
+	// After starts a timer that calls f after the duration d, and returns a function that stops the timer. If the field
+	// After is nil, ductor uses time.AfterFunc.
 	After  func(d time.Duration, f func()) (stop func() bool)
 	NewID  func() string
 	Logger *slog.Logger
 }
 
-// TurnOptions configures how turns run. The options may change while ductor runs; a turn uses those at its start.
+// TurnOptions configures how turns run. The options may change while ductor runs. A running turn keeps the options with
+// which it started.
 type TurnOptions struct {
 	Permissions
 	Sessions
@@ -97,7 +99,7 @@ type TurnOptions struct {
 	Agents   map[cli.Agent]orchestrator.AgentDefaults
 	Projects []orchestrator.ProjectPolicy
 	Settings orchestrator.Settings // defaults for the settings of conversations
-	LongTurn time.Duration         // a turn that takes longer ends with a notification; 0 means a minute
+	LongTurn time.Duration         // a turn that takes longer than this notifies the user; 0 means a minute
 	QueueMax int                   // maximum number of waiting turns in a conversation
 }
 
@@ -114,12 +116,12 @@ type Permissions struct {
 
 // Sessions configures when a session ends, and how much of its history a new agent gets.
 type Sessions struct {
-	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends sessions not used for so long; 0 means never
+	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends a session that is idle so long; 0: never
 	// DailyReset is a time of day such as "04:00". The first turn after it does not continue an older session, but
 	// starts a new one. Empty means no daily reset.
 	DailyReset    string `toml:"daily_reset"`
 	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // maximum tokens of history
-	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // a model such as "claude/haiku"
+	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // such as "claude/haiku"
 	DefaultRole   string `toml:"default_role"`
 }
 
@@ -130,7 +132,6 @@ func (s Sessions) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// turns returns the current TurnOptions.
 func (e *Engine) turns() TurnOptions {
 	p := e.opts.TurnOptions
 	if e.opts.Live != nil {
@@ -145,7 +146,6 @@ func (e *Engine) turns() TurnOptions {
 	return p
 }
 
-// turnSettings returns the settings for a turn that starts now.
 func (e *Engine) turnSettings() turn.Settings {
 	now := e.turns()
 	return turn.Settings{Agents: now.Agents, HandoffTokens: now.HandoffTokens, Recovery: now.Recovery}
@@ -179,7 +179,7 @@ type Engine struct {
 	opts      Options
 	log       *slog.Logger
 
-	life    context.Context // the contexts of all turns are children of life; cancelled with ErrShutdown
+	life    context.Context // parent of the contexts of all turns; cancelled with ErrShutdown
 	endLife context.CancelCauseFunc
 	wg      sync.WaitGroup
 
@@ -227,8 +227,8 @@ func New(opts Options) *Engine {
 
 func (e *Engine) now() time.Time { return e.opts.Now() }
 
-// Close lets running turns finish, but starts no more turns. When ctx is done, it interrupts the turns that still run
-// and waits until the chats show that. Queued turns stay in the store.
+// Close lets running turns finish, but starts no more turns. When ctx is done, it interrupts the turns that are still
+// running, and waits until the chats show that these were interrupted. Queued turns stay in the store.
 func (e *Engine) Close(ctx context.Context) {
 	done := e.shut()
 	select {
@@ -240,8 +240,8 @@ func (e *Engine) Close(ctx context.Context) {
 	e.endLife(orchestrator.ErrShutdown)
 }
 
-// Detach closes the engine for a restart of ductor. It detaches from running turns at once, without ending them. The
-// next process takes them over in Recover. Detach waits until the chats show the current state of the turns, or until
+// Detach closes the engine for a restart of ductor. It does not end running turns: the agents continue, and the next
+// process takes over their turns in Recover. Detach waits until the chats show the current state of the turns, or until
 // ctx is done.
 func (e *Engine) Detach(ctx context.Context) {
 	done := e.shut()
@@ -252,7 +252,7 @@ func (e *Engine) Detach(ctx context.Context) {
 	}
 }
 
-// shut makes the engine start no more turns. The returned channel is closed when no turn is running any more.
+// shut prevents new turns from starting. The returned channel is closed when no turn is running any more.
 func (e *Engine) shut() <-chan struct{} {
 	e.mu.Lock()
 	e.closed = true
@@ -277,7 +277,8 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	return c, nil
 }
 
-// open reports whether turns may still start. If so, it also adds the caller to wg.
+// open reports whether turns may still start. If it returns true, it has called wg.Add, and the caller must call
+// wg.Done.
 func (e *Engine) open() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,8 +19,8 @@ var (
 	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
 )
 
-// sandboxOf returns the environment for a conversation's work in a directory. wanted may request a sandbox that the
-// policy does not require. It cannot avoid a sandbox that the policy requires.
+// sandboxOf returns the environment in which a conversation must work in a directory. The parameter wanted can request
+// a sandbox although the policy requires none. It cannot prevent a sandbox that the policy requires.
 func (e *Engine) sandboxOf(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if e.opts.Sandboxes != nil {
@@ -49,8 +49,8 @@ func noSandbox(err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
-// nextPlace returns the session and the environment that the next turn of the conversation would use. It makes the same
-// choice as sessionFor, but creates no session.
+// nextPlace returns the session and the environment that the next turn of the conversation would use. It chooses them
+// like sessionFor, but creates no session.
 func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox,
 	error) {
 	session := orchestrator.Session{Dir: e.dirOf(conv)}
@@ -89,8 +89,8 @@ func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID
 // Directory implements sessions.Engine, projects.Engine and changes.Engine.
 func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
 
-// resolveDir returns a path as an absolute directory without symbolic links. It returns an error unless the resolved
-// directory is inside the roots.
+// resolveDir returns the absolute path of a directory, without symbolic links. It returns an error unless this path is
+// inside the configured roots.
 func (e *Engine) resolveDir(base, path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		home, err := os.UserHomeDir()

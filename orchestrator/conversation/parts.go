@@ -11,11 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// If a user forwards messages and adds a comment, Telegram sends the comment first, and then the forwarded messages one
-// by one. ductor adds the forwarded messages to the prompt with the comment, while the turn of that prompt waits or
-// runs. See orchestrator.Prompt.PartOf.
+// If a user forwards messages and adds a comment, Telegram delivers the comment before the forwarded messages, in
+// separate updates. ductor adds the forwarded messages to the prompt with the comment, while the turn of that prompt
+// waits or runs. See orchestrator.Prompt.PartOf.
 
-// join adds the prompt of a waiting turn to the turn of the message in Prompt.PartOf, if that turn waits, too.
+// join merges a waiting turn into the turn of the message Prompt.PartOf, if both turns are waiting.
 func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
 	c.do(func() {
 		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })
@@ -33,8 +33,8 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 	return joined, err
 }
 
-// mergePrompts sets the prompt of turn i in the queue to a combination of two prompts. It returns false if the turn no
-// longer waits.
+// mergePrompts replaces the prompt of a waiting turn by a combination of two prompts. The parameter i is the turn's
+// index in the queue. mergePrompts returns false if the turn no longer waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
 	t := &c.queue[i].turn
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)

@@ -10,8 +10,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// preparation is the request for the first attempt of a turn, and the information that its card shows before the
-// answer.
+// preparation contains the request for the first attempt of a turn, and facts that its card shows before the answer.
 type preparation struct {
 	req     cli.Request
 	instead *cli.Failure // the reason why another agent replaces the default agent; nil if none does
@@ -19,8 +18,8 @@ type preparation struct {
 	endedMode cli.PermissionMode
 }
 
-// prepare chooses the session, agent and model of the turn, and builds the request. For a turn that began before a
-// restart, these choices do not change.
+// prepare chooses the session, agent and model of the turn, and builds the request. If the turn began before a restart,
+// prepare makes the same choices as then.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
 	conv, err := e.opts.Store.Conversation(r.record, t.Prompt.Conversation)
@@ -52,7 +51,7 @@ func (r *runningTurn) prepare() (preparation, error) {
 	if err != nil {
 		return preparation{}, err
 	}
-	if conv.Agent == "" { // an agent that the user chose is used even if it is unavailable
+	if conv.Agent == "" { // an agent that a user chose is never replaced
 		who = e.runner.Available(r.record, *t, who)
 	}
 	ended := e.endElsewhere(r.record, &conv, *t)
@@ -67,7 +66,7 @@ func (r *runningTurn) prepare() (preparation, error) {
 	return preparation{req: req, instead: who.Instead, endedMode: ended}, err
 }
 
-// attemptRequest builds the request for one attempt of a turn. It does not set a budget.
+// attemptRequest builds the request for one attempt of a turn. The request has no budget yet.
 func (e *Engine) attemptRequest(
 	ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who turn.Choice,
 ) (cli.Request, error) {
@@ -78,7 +77,6 @@ func (e *Engine) attemptRequest(
 	return req, err
 }
 
-// prepareLeft prepares a turn that began before a restart of ductor.
 func (r *runningTurn) prepareLeft(conv orchestrator.Conversation) (p preparation, err error) {
 	if r.session, err = r.e.opts.Store.Session(r.record, r.turn.Session); err != nil {
 		return preparation{}, fmt.Errorf("load session: %w", err)
@@ -105,7 +103,7 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 		return cli.Request{}, orchestrator.Session{}, err
 	}
 	conv = withWants(conv, t.Wants)
-	if t.Agent != who.Agent { // the same agent uses the same account, even if a user has chosen another one since
+	if t.Agent != who.Agent { // otherwise keep the account with which the turn began
 		t.Agent = who.Agent
 		c.e.useAccount(ctx, conv, t)
 	}
@@ -146,8 +144,8 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	return req, nil
 }
 
-// addServers adds the owner's MCP servers to a request. Only turns with the rights of the chat get them. A turn in plan
-// mode gets none, because agents cannot be limited to tools that only read.
+// addServers adds the owner's MCP servers to a request. It adds them only to turns with the rights of the chat. It adds
+// none in plan mode, because ductor cannot prevent the servers' tools from changing something.
 func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestrator.Conversation,
 	r orchestrator.Rights) {
 	if e.opts.OwnersServers == nil {
@@ -160,15 +158,14 @@ func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestr
 	req.Servers, req.Absent = append(req.Servers, servers...), absent
 }
 
-// nowAbsent records which of the owner's MCP servers the turn does not get. It returns the servers that the chat must
-// report. It leaves out a server that the chat has already reported with the same reason, unless a turn got it in
-// between.
+// nowAbsent records which of the owner's MCP servers are missing in this turn. It returns the servers about which the
+// chat must notify the user. A server that was missing in the previous turn for the same reason is not among them.
 func (l *lastTurn) nowAbsent(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	before := l.absent
 	l.absent = map[string]string{}
 	for _, s := range all {
 		switch {
-		case s.Why == "" && before[s.Name] != "": // the turn does not need the server
+		case s.Why == "" && before[s.Name] != "": // not needed in this turn, so keep what the chat last reported
 			l.absent[s.Name] = before[s.Name]
 		case s.Why != "":
 			l.absent[s.Name] = s.Why

@@ -11,13 +11,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// Recover continues the work of the previous process. Call it once, before the first Submit. It returns once all of
-// this has started:
-//   - Running turns continue in their cards. If a turn cannot continue, the card shows that it was interrupted. No
+// Recover continues the work of the previous process. Call it once, before the first Submit. It starts the following
+// work and returns:
+//   - It continues running turns in their cards. If a turn cannot continue, the card shows that it was interrupted. No
 //     prompt runs twice.
-//   - Outcomes that a chat does not show yet are sent.
-//   - Queued turns run.
-//   - Messages that wrongly show a turn as waiting are corrected.
+//   - It sends outcomes that a chat does not show yet.
+//   - It runs queued turns.
+//   - It corrects messages that wrongly show a turn as waiting.
 func (e *Engine) Recover(ctx context.Context) error {
 	past, err := e.opts.Store.TurnsShownWaiting(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 		log := e.log.With("turn", o.Turn)
 		if _, err := e.record(context.WithoutCancel(ctx), log, func(ctx context.Context) error {
 			return e.opts.Store.EndBackground(ctx, o.Start.Run)
-		}); err != nil { // the disk may be full
+		}); err != nil { // only log the error, because the disk may be full
 			log.Error("record the end of background work", "err", err)
 		}
 	}
@@ -73,13 +73,12 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// canContinue reports whether the turn can start or, after a restart, continue.
 func (w waiting) canContinue() bool {
 	return w.turn.State == orchestrator.TurnQueued || w.remains == cli.RemainsRun
 }
 
-// continueTurns continues the turns of a conversation after a restart: first the turn that was running, then ended
-// turns that the chat does not show, and then the queue.
+// continueTurns restores the turns of a conversation after a restart, in this order: the turn that was running, ended
+// turns that the chat does not show yet, and the queue.
 func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	var ended []orchestrator.Turn
 	var ran, wait []waiting
@@ -87,7 +86,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		switch {
 		case !w.canContinue():
 			ended = append(ended, w.turn)
-		case w.remains != "": // the turn that was running comes first, even if a queued turn is before it in turns
+		case w.remains != "":
 			ran = append(ran, w)
 		default:
 			wait = append(wait, w)
@@ -99,10 +98,10 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	redelivered := make(chan struct{})
 	c.do(func() {
 		c.start = start{later: true, redelivered: redelivered}
-		if len(ran) > 0 { // an abort must find the turn in the queue at once, because the chat shows its card
+		if len(ran) > 0 { // queue it now, so that an abort finds it
 			c.start.later, ran[0].after = false, redelivered
 		}
-		for i := range wait { // the first turn may have had a card before the restart
+		for i := range wait { // only the first turn can have had a card before the restart
 			wait[i].cardOpened = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)
@@ -152,8 +151,8 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 	c.deliver(ctx, delivery{turn: t, stored: stored, show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
-// changesOf returns a function that computes the file changes of a turn, because ductor ended before it had computed
-// them. It returns nil if the turn changed no file, according to its stored steps.
+// changesOf returns a function that computes the file changes of a turn if the previous process did not compute them.
+// It returns nil if the turn changed no file, according to its stored steps.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
 	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
 		t.Outcome.Changed != (orchestrator.Changed{}) {
@@ -180,7 +179,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 	return files.End()
 }
 
-// dropOutcome gives up showing an outcome, and stores that.
+// dropOutcome marks an outcome as delivered although the chat does not show it, and notifies the user.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
 	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation,

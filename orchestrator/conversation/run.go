@@ -11,18 +11,18 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// runningTurn runs one turn, from the queue to its outcome. One goroutine uses it.
+// runningTurn runs one turn, from the queue to its outcome. It is not safe for concurrent use.
 type runningTurn struct {
 	e       *Engine
 	c       *conversation
-	ctx     context.Context // see turn.Turn
-	record  context.Context // see turn.Turn
+	ctx     context.Context // cancelled when the turn must end
+	record  context.Context // never cancelled, so that the outcome is stored, too
 	waiting waiting
 
 	turn       orchestrator.Turn
 	session    orchestrator.Session
 	running    *turn.Turn // nil before the turn is prepared
-	promptSent bool       // an agent has the prompt
+	promptSent bool
 }
 
 func (r *runningTurn) log() *slog.Logger {
@@ -74,7 +74,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	if r.turn.Wants.Purpose.Job != "" {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
-	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // the process of the agent was killed
+	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // the abort killed the process
 		r.e.warmLater(r.record, r.turn.Prompt.Conversation, afterAbort)
 	}
 	changed := r.running.Events.EndFiles()
@@ -95,8 +95,10 @@ func (r *runningTurn) shorten(req cli.Request, text string) string {
 	return short
 }
 
-// prepareWithRetry prepares the first attempt of the turn. While the disk is full, it tries again. It does not do so
-// for a turn that began before a restart, because its agent is running and a user must be able to abort it.
+// prepareWithRetry prepares the first attempt of the turn. While the disk is full, it tries again.
+//
+// If the turn began before a restart, prepareWithRetry tries only once: the agent is running, and a user must be able
+// to abort it.
 func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	for {
 		full := r.e.diskFull()
@@ -113,8 +115,8 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	}
 }
 
-// failToStart ends a turn that could not be prepared. If the disk is the reason, the turn stays in the store, so that
-// the next process tries it again.
+// failToStart ends a turn that could not be prepared. If a disk error is the reason, the turn stays in the store, so
+// that the next process tries the turn again.
 func (r *runningTurn) failToStart(err error) {
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
 	lost := errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
@@ -146,7 +148,7 @@ func (r *runningTurn) openCard() {
 		}
 		card := r.e.opts.Chat.Reopen(r.record, t)
 		if r.waiting.remains != cli.RemainsRun {
-			card.Show(cli.CaughtUp{}) // no earlier events exist
+			card.Show(cli.CaughtUp{})
 		}
 		return card
 	})
@@ -157,7 +159,7 @@ func (r *runningTurn) openCard() {
 	default:
 	}
 	r.e.wg.Go(func() {
-		<-shown // closed even if the outcome could not be shown
+		<-shown // closed after one try to show the outcome, even a failed one
 		r.running.Events.Card()
 	})
 }
@@ -174,7 +176,8 @@ func (r *runningTurn) leave() {
 	r.running.Events.Card().Leave(ctx)
 }
 
-// conclude stores the outcome of the turn and shows it. If changed is not nil, it then adds the file changes to it.
+// conclude stores the outcome of the turn and shows it. Then it calls changed, if that is not nil, and adds the file
+// changes to the outcome.
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()
 	t.Outcome.Announce = e.announcement(r.record, t, t.Outcome)
@@ -211,8 +214,8 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 	e.warnOfBudgets(r.record, t)
 }
 
-// announcement selects whether a separate message tells the user that a turn has ended. After an abort, no message
-// does.
+// announcement selects whether a separate message notifies the user that a turn has ended. An aborted turn needs no
+// such message.
 func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn,
 	o orchestrator.Outcome) orchestrator.Announcement {
 	if o.State == orchestrator.TurnAborted || t.Started.IsZero() {

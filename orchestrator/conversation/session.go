@@ -15,9 +15,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// sessionFor returns the session for a turn: the session that was current when the turn was queued, or else the current
-// one. It creates a session if the conversation has none, or if that session was deleted, was moved to another
-// conversation, or has ended by the reset rules.
+// sessionFor returns the session for a turn. This is the session that was current when the turn was queued, or the
+// current one if the conversation had none then. sessionFor creates a new session if there is none, if it was deleted,
+// if it was moved to another conversation, or if it has ended (see Sessions.IdleReset and Sessions.DailyReset).
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session
@@ -30,7 +30,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	if id != "" {
 		s, err := e.opts.Store.Session(ctx, id)
 		switch {
-		case err == nil && !e.expired(s) && s.Conversation == conv.ID: // a session can be moved to another conversation
+		case err == nil && !e.expired(s) && s.Conversation == conv.ID:
 			return s, nil
 		case err != nil && !errors.Is(err, orchestrator.ErrNoSession):
 			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
@@ -41,7 +41,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	}
 	s := e.newSession(conv, t)
 	var err error
-	// Do this in the inbox: a concurrent change of the conversation would undo it.
+	// In the inbox, no concurrent change of the conversation can overwrite the current session.
 	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
@@ -62,8 +62,8 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 	}
 }
 
-// SideSession returns the session for a question outside of the conversation's turns, as orchestrator.Consults
-// describes. It creates the session if necessary.
+// SideSession returns the session of a question outside of the conversation's turns; see ConsultQuestion.Session. It
+// creates the session if necessary.
 func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
 	if q.Session == "" && q.Asks != "" && !orchestrator.IsOutsideTurn(q.Asks) {
 		t, err := e.opts.Store.Turn(ctx, q.Asks)
@@ -109,7 +109,7 @@ func (e *Engine) sideSession(ctx context.Context, q orchestrator.ConsultQuestion
 	return s, e.opts.Orders.CreateOwnSession(ctx, q.Session, s)
 }
 
-// expired reports whether s has ended by the reset rules.
+// expired reports whether a session has ended by IdleReset or DailyReset.
 func (e *Engine) expired(s orchestrator.Session) bool {
 	now := e.now()
 	if e.turns().IdleReset > 0 && now.Sub(s.Used) >= e.turns().IdleReset {
@@ -137,15 +137,14 @@ func title(prompt string) string {
 	return cli.Shorten(words, titleLength)
 }
 
-// titledBy is how many entries are checked, from the newest, to find out whether the title of a session is one of their
-// prompts.
+// titledBy is the number of entries, from the newest, whose prompts storeTitle compares with the title of a session.
 const titledBy = 20
 
 // titles handles the titles that agents choose for the sessions of a conversation.
 type titles struct {
 	newest  atomic.Pointer[agentTitle]
 	storing sync.Mutex
-	stored  agentTitle // the title that was stored last; storing guards it
+	stored  agentTitle // the title that was stored last; guarded by storing
 }
 
 type agentTitle struct {
@@ -161,7 +160,7 @@ func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own stri
 		c.titles.storing.Lock()
 		defer c.titles.storing.Unlock()
 		if newest := c.titles.newest.Load(); newest != now && newest.session == now.session {
-			return // the agent has chosen another title since
+			return // the agent has already reported a newer title
 		}
 		if err := c.storeTitle(ctx, t, *now); err != nil {
 			c.e.log.Warn("change the title of a session", "turn", t.ID, "err", err)
@@ -169,12 +168,13 @@ func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own stri
 	})
 }
 
-// storeTitle stores the agent's title as the title of a session, unless a user has chosen the title. A title was chosen
-// by a user if it is neither from an agent nor the beginning of a prompt. The caller holds titles.storing.
+// storeTitle stores the agent's title as the title of a session, unless a user has chosen the title. It assumes that a
+// user has chosen any title that is neither an agent's title nor the beginning of a prompt. The caller holds
+// titles.storing.
 func (c *conversation) storeTitle(ctx context.Context, t orchestrator.Turn, now agentTitle) error {
 	s, err := c.e.opts.Store.Session(ctx, t.Session)
 	if err != nil {
-		return nil // the turn itself reports the error
+		return nil // the turn will report this error
 	}
 	replaces := s.Title == now.title || c.titles.stored == agentTitle{t.Session, s.Title}
 	if !replaces {
@@ -254,7 +254,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 			return
 		}
 		if was, err = e.opts.Store.Conversation(ctx, s.Conversation); err == nil {
-			err = e.opts.Store.MoveSession(ctx, s.ID, to) // a turn that runs later finds that its session was moved
+			err = e.opts.Store.MoveSession(ctx, s.ID, to)
 		}
 	})
 	if err != nil || was.Session != s.ID {
@@ -268,7 +268,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 	return nil
 }
 
-// MoveChat implements bot.Desk. A turn that is running ends under the old chat ID.
+// MoveChat implements bot.Desk. A running turn still ends in the old chat.
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	if err := e.opts.Store.MoveChat(ctx, from, to); err != nil {
 		return err
@@ -278,7 +278,8 @@ func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	e.mu.Unlock()
 	for _, id := range known {
 		if id.Chat == from {
-			// The next turn starts a new process under the new ID, and continues the session there.
+			// Close the idle process of the old chat. The next turn in the new chat starts another one and continues
+			// the session there.
 			e.opts.Gateway.Release(id.Key())
 		}
 	}
@@ -295,7 +296,7 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
 	if s.Conversation != id {
 		return orchestrator.Session{}, orchestrator.ErrElsewhere
 	}
-	// Mark the session as used. Otherwise the reset rules could end it at the next turn.
+	// Mark the session as used. Otherwise IdleReset or DailyReset could end it at the next turn.
 	if err := e.opts.Store.TouchSession(ctx, s.ID, e.now()); err != nil {
 		return orchestrator.Session{}, err
 	}

@@ -83,7 +83,8 @@ func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, na
 	return err
 }
 
-// Roles implements menu.Service. It omits roles that users cannot choose, because their name is empty or NoRole.
+// Roles implements menu.Service. It omits a role with an empty name and a role called NoRole, because users could not
+// choose them.
 func (e *Engine) Roles() []string {
 	if e.opts.Roles == nil {
 		return nil
@@ -122,7 +123,7 @@ func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (o
 	return cmp.Or(main.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// displayOf is like Display, for a conversation that is already loaded.
+// displayOf is like Display, for a conversation that the caller has already loaded.
 func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (orchestrator.DisplayMode, error) {
 	if c.ID.Topic != 0 {
 		return e.Display(ctx, c.ID)
@@ -130,8 +131,8 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	return cmp.Or(c.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// SetDisplay sets the display mode of a chat. It applies to turns that start after the call. It accepts DisplayAsked
-// and the modes that users can choose. For other modes it returns ErrBadChoice.
+// SetDisplay sets the display mode of a chat, for turns that start after the call. It accepts DisplayAsked and the
+// modes that users can choose. For any other mode, it returns ErrBadChoice.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
 	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
@@ -140,7 +141,7 @@ func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID,
 		func(c *orchestrator.Conversation) { c.Settings.Display = mode })
 }
 
-// settingsOf returns the settings of a conversation. It fills in the configured defaults.
+// settingsOf returns the settings of a conversation, with the configured defaults in place of empty ones.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
 	return orchestrator.Settings{Accounts: c.Settings.Accounts, Busy: e.busyOf(c),
 		Notify: cmp.Or(c.Settings.Notify, e.turns().Settings.Notify),
@@ -165,13 +166,14 @@ func (e *Engine) permissionOf(c orchestrator.Conversation, in cli.Sandbox) cli.P
 	return c.Permission
 }
 
-// elsewhere reports whether a user chose the permission mode for another environment than in.
+// elsewhere reports whether the conversation's permission mode does not apply in the given environment, because a user
+// chose it for another one.
 func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
 }
 
-// endElsewhere resets the permission mode of the conversation if a user chose it for another environment than the
-// turn's. It returns the old mode, or "" if it did not reset it.
+// endElsewhere resets the permission mode of the conversation if a user chose the mode for another environment than
+// that of the turn. It returns the mode that it reset, or "".
 func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation,
 	t orchestrator.Turn) (ended cli.PermissionMode) {
 	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {
@@ -186,15 +188,15 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
 		Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
 	if err != nil {
-		// The mode does not apply anyway, because permissionOf checks the environment.
+		// Only log the error: permissionOf checks the environment, so the mode does not apply.
 		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err)
 	}
 	ask(conv)
 	return ended
 }
 
-// roleOf returns the name of the conversation's role, or "". If a user chose a role that no longer exists, the result
-// is "" and not the default role, because the user did not choose that.
+// roleOf returns the name of the conversation's role, or "". If a user chose a role that no longer exists, it returns
+// "". It does not return the default role then, because the user chose another one.
 func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
 		return e.turns().DefaultRole
@@ -239,9 +241,8 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 	return dir, err
 }
 
-// change loads a conversation, calls f to change it, and saves it. All of this happens in the inbox, so that no
-// concurrent change is lost. It sets the time and the conversation of the audit entries, and stores them in the same
-// transaction.
+// change loads a conversation, calls f to change it, and saves it together with audit entries. It fills in the time and
+// the conversation of the entries. All of this happens in the inbox, so that no concurrent change is lost.
 func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
 	c, err := e.conversation(id)
@@ -269,9 +270,8 @@ func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f fun
 	return nil
 }
 
-// chooseAgent returns the agent and model for a turn in an environment. First the conversation's choice applies, then
-// the choice of its role, then the configured default. A model that was chosen for one agent is never used with another
-// agent.
+// chooseAgent returns the agent and model for a turn in an environment: the choice of the conversation, or else of its
+// role, or else the configured default. A model that was chosen for one agent is never used with another agent.
 func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
 	role, _ := e.role(e.roleOf(conv))
 	who := turn.Choice{Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort}
@@ -304,14 +304,14 @@ func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.Too
 	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
 }
 
-// boundsOf returns the Bounds of a conversation's turns in a directory.
 func (e *Engine) boundsOf(conv orchestrator.Conversation, dir string) orchestrator.Bounds {
 	role, _ := e.role(e.roleOf(conv))
 	return role.Bounds.With(e.projectOf(dir).Bounds)
 }
 
-// grant adds permissions to a request: the bounds, the tools and the permission mode. Tools that the configuration
-// allows are added only for turns with the rights of the chat. Tools that it forbids are forbidden for all turns.
+// grant adds permissions to a request: the bounds, the tools and the permission mode. The allowed tools of the
+// configuration apply only to turns with the rights of the chat. The forbidden tools of the configuration apply to all
+// turns.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
 	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
@@ -320,10 +320,10 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	if r.OfChat() {
 		req.AllowedTools = slices.Concat(e.turns().AllowedTools, bounds.AllowedTools)
 	}
-	if req.Permission == cli.Plan { // agents change nothing in plan mode
+	if req.Permission == cli.Plan {
 		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
-	// If the bypass can end while the turn runs, the agent must be able to ask a user after that.
+	// A bypass with a time limit may end while the turn runs. Then the agent must be able to ask a user.
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox))
 	req.Attended = e.opts.Screen != nil && !forever
 }
@@ -345,7 +345,7 @@ func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce s
 		return a, nil
 	}
 	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
-		// Otherwise a user has chosen another mode in the meantime.
+		// Do not overwrite a mode that a user has chosen since the request.
 		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) {
 			c.Permission, c.GrantedIn, c.BypassUntil = mode, a.Sandbox, time.Time{}
 		}

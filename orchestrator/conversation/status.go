@@ -23,8 +23,8 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
-	// Ignore the error, because the rest of the status is useful without an agent. With AtOnce, chooseAgent does not
-	// wait for agents that are being checked.
+	// Ignore the error, because the rest of the status is useful without an agent. AtOnce makes chooseAgent use the
+	// last known state of the agents instead of checking them.
 	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
@@ -103,7 +103,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	}
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
-	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // turns report the error
+	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // ignore the error, because turns report it
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
 		for mode := range p.Cannot {
 			if e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: mode,
@@ -118,8 +118,8 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	return p, nil
 }
 
-// limits returns a sentence for each permission mode that an agent does not fully support. The sentence names the part
-// of the mode that is missing.
+// limits explains which parts of the permission modes an agent does not support. It returns one sentence for each mode
+// that the agent does not fully support.
 func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]string {
 	limits := map[cli.PermissionMode]string{}
 	for _, mode := range cli.PermissionModes() {
@@ -140,7 +140,8 @@ func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only 
 	return e.menu(ctx, id, ctx, only...)
 }
 
-// placeOf returns a request with the working directory, the environment and the accounts of a conversation's next turn.
+// placeOf returns a request that contains only the working directory, the environment and the accounts of the
+// conversation's next turn.
 func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (at cli.Request, err error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -150,7 +151,7 @@ func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (a
 	return cli.Request{Dir: session.Dir, Sandbox: in, ChatID: id.Chat, Accounts: conv.Settings.Accounts}, err
 }
 
-// menu lists the models of the agents. It stops asking agents when the context asking is done.
+// menu lists the models of the agents. The context asking limits how long it queries agents.
 func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context,
 	only ...cli.Agent) ([]cli.MenuEntry, error) {
 	at, err := e.placeOf(ctx, id)
@@ -166,7 +167,8 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 
 var _ orchestrator.ActiveTurns = (*Engine)(nil)
 
-// ActiveTurn implements orchestrator.ActiveTurns. It returns ErrNoTurn also if the agent does not have the prompt yet.
+// ActiveTurn implements orchestrator.ActiveTurns. A turn without its prompt does not count: the agent must have got the
+// prompt.
 func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
 	e.mu.Lock()
 	c := e.conversations[in]
@@ -216,7 +218,7 @@ type helpers struct {
 	wg   sync.WaitGroup
 }
 
-// join registers another agent, as orchestrator.ActiveTurn describes for Help.
+// join implements ActiveTurn.Help: it registers another agent.
 func (h *helpers) join(ctx context.Context) (_ context.Context, leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

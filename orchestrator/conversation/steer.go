@@ -12,13 +12,13 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// steerWait limits how long an agent may take to accept a message.
 const steerWait = 15 * time.Second
 
 // Steer implements bot.Desk. It adds the prompt of a waiting turn to the running turn.
 //
-// It stores the state TurnSteered before it sends the prompt to the agent, and marks the turn as delivered afterwards.
-// If ductor dies in between, the next process does not send the prompt again, but shows that the agent may not have it.
+// First it stores the state TurnSteered. Then it sends the prompt to the agent, and marks the turn as delivered. If
+// ductor crashes before the last step, the next process does not send the prompt again. Instead, the chat shows that
+// the prompt may not have reached the agent.
 func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -41,19 +41,19 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 		return err
 	}
 	e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
-	if e.open() { // if not open, the next process shows the error
+	if e.open() {
 		defer e.wg.Done()
 		c.redeliver(ctx, h.waiting.turn)
 	}
 	return orchestrator.ErrSteerUnknown
 }
 
-// handover describes a waiting turn while its prompt is sent to the running turn.
+// handover describes a waiting turn whose prompt is being sent to the running turn.
 type handover struct {
 	waiting waiting
 	into    cli.TurnID
 	req     cli.Request
-	cleared int // value of conversation.cleared when that began
+	cleared int // value of conversation.cleared at the start of the handover
 }
 
 func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, error) {
@@ -61,7 +61,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The agent has not got its own prompt yet, or the running turn is separate.
+	// The agent has not got its own prompt yet, or the running turn is not for the user's messages (see isSeparate).
 	if r.req == nil || !r.promptSent.Load() || isSeparate(r.turn) {
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
@@ -95,7 +95,6 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	return h, nil
 }
 
-// steered records that the agent has got the prompt.
 func (e *Engine) steered(ctx context.Context, h handover) error {
 	err := e.opts.Store.MarkDelivered(ctx, h.waiting.turn.ID)
 	e.unqueued(h.waiting)
@@ -105,7 +104,8 @@ func (e *Engine) steered(ctx context.Context, h handover) error {
 	return nil
 }
 
-// requeue moves a turn back to the front of the queue, unless an abort has emptied the queue in the meantime.
+// requeue moves a turn back to the front of the queue. It does not do that if an abort has emptied the queue since the
+// start of the handover.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
 	// An abort has emptied the queue. Do not store the turn as queued: after a crash the next process would run it.
@@ -156,7 +156,7 @@ func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 	return nil
 }
 
-// replaceRunning aborts the running turn, because another turn should run instead. It does not change the queue.
+// replaceRunning aborts the running turn to make room for another turn. It does not change the queue.
 func (c *conversation) replaceRunning(ctx context.Context) error {
 	r := c.running.Load()
 	if r == nil {
@@ -172,8 +172,8 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return nil
 }
 
-// requeueUnread moves steered messages that the agent did not read back to the front of the queue, or, if another
-// message replaced the turn, behind that message.
+// requeueUnread puts messages that were sent to the running turn, but that its agent did not read, back into the queue:
+// at its front, or after the message that replaced the turn.
 func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, replaced bool) {
 	if c.running.Load().cleared != c.cleared {
 		return
@@ -236,8 +236,7 @@ func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
 	return orchestrator.Receipt{Turn: t.ID, Ahead: 1, Did: orchestrator.BusyInterrupt}, c.replaceRunning(ctx)
 }
 
-// notRunningError returns the error for a user who wants to do something with a running turn, if the turn is not
-// running.
+// notRunningError explains to a user why a turn cannot be aborted or changed: it is not running.
 func (e *Engine) notRunningError(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	t, err := e.opts.Store.Turn(ctx, id)
 	switch {

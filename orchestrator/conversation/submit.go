@@ -13,7 +13,7 @@ import (
 )
 
 // Submit implements bot.Desk. If the queue is full, it stores nothing. If a turn is running, the BusyMode of the
-// conversation selects how to handle the prompt. Receipt.Did reports the result.
+// conversation selects how to handle the prompt. Receipt.Did is the mode that was applied.
 func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
 	error) {
 	return e.submit(ctx, orchestrator.Turn{Prompt: p, Wants: w})
@@ -56,8 +56,8 @@ func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	})
 }
 
-// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode. If the mode cannot be
-// applied, the prompt stays in the queue, and applyBusyMode returns BusyQueue.
+// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode. If that fails, it leaves
+// the prompt in the queue and returns BusyQueue.
 func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
 	e := c.e
 	if t.Prompt.PartOf != 0 {
@@ -77,7 +77,7 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
 		mode = orchestrator.BusySteer
 	}
-	// Turns with other rights always wait. Otherwise their users could abort or change a turn of another user.
+	// Otherwise a user with other rights than the chat's could abort or change the turn of another user.
 	if !t.Prompt.Rights.OfChat() {
 		mode = orchestrator.BusyQueue
 	}
@@ -113,8 +113,7 @@ func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn,
 	return receipt, err
 }
 
-// append stores a new turn and adds it to the end of the queue. It fills in the other fields of t. It runs in the
-// inbox.
+// append completes a new turn, stores it, and adds it to the end of the queue. It runs in the inbox.
 func (c *conversation) append(ctx context.Context, t *orchestrator.Turn,
 	forget ...orchestrator.AgentEnv) (receipt orchestrator.Receipt, err error) {
 	receipt.Ahead = c.ahead()
@@ -129,10 +128,9 @@ func (c *conversation) append(ctx context.Context, t *orchestrator.Turn,
 	return receipt, err
 }
 
-// full reports whether the queue is full.
 func (c *conversation) full() bool { return len(c.queue) >= c.e.turns().QueueMax }
 
-// store fills in the other fields of a new turn and stores it as queued.
+// store completes a new turn and stores it as queued.
 func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
 	if t.Again != "" {
 		if _, err := e.waitingJob(ctx, t.Again, t.Prompt.Conversation); !errors.Is(err, orchestrator.ErrNoJob) {
@@ -186,7 +184,7 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 			err = orchestrator.ErrNotAllowed
 			return
 		}
-		if err = e.drop(ctx, c.queue[i]); err == nil { // after an error the turn still waits
+		if err = e.drop(ctx, c.queue[i]); err == nil {
 			c.remove(i)
 			cancelled = true
 		}
@@ -227,8 +225,8 @@ func (e *Engine) drop(ctx context.Context, w waiting) error {
 	return nil
 }
 
-// unqueued removes the message which shows that a turn waits. If the turn was cancelled before that message was sent,
-// terminals may still show the turn, because they read it from the store.
+// unqueued removes the message that shows a turn as waiting. If a turn was cancelled before this message was sent, a
+// terminal may still show the turn, because terminals read waiting turns from the store.
 func (e *Engine) unqueued(w waiting) {
 	switch v := e.opts.Viewers; {
 	case w.shown:
@@ -274,7 +272,7 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// withWants returns c with the choices of an order in place of its own.
+// withWants returns a copy of the conversation in which the settings of an order replace the choices of users.
 func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Conversation {
 	if w.Agent != "" {
 		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
@@ -285,14 +283,14 @@ func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.C
 	return c
 }
 
-// isSeparate reports whether a turn does not belong to the user's dialog with the agent, because it has its own
-// session, is quiet, or has its own rights. Messages that users send while it runs are not meant for its agent.
+// isSeparate reports whether a turn does not belong to the user's dialog with the agent: it has its own session, is
+// quiet, or has its own rights. Messages that users send while such a turn runs are not meant for its agent.
 func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
-// ownSession returns the session with the name Wants.Own. It creates a session if none has this name, if that session
-// has ended by the reset rules, or if the turn needs another directory.
+// ownSession returns the session that is called Wants.Own. It creates a session if there is none, if the session has
+// ended by IdleReset or DailyReset, or if the turn needs another directory.
 func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id, err := e.opts.Orders.OwnSession(ctx, conv.ID, t.Wants.Own)

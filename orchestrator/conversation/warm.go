@@ -11,18 +11,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// warmLimit limits how long warm may take to choose an agent.
+// warmLimit limits how long the method warm may take to choose an agent.
 const warmLimit = 15 * time.Second
 
-// afterAbort is the pause between an abort and the start of the next agent process. In this time the chat can show the
-// end of the turn.
+// afterAbort is the pause between an abort and the start of the next agent process. The pause leaves time to show the
+// end of the turn in the chat first.
 const afterAbort = 500 * time.Millisecond
 
 // warm starts the agent process for the next prompt in the background, while the user may still be typing. It ignores
 // errors, because the turn will report them.
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
 
-// warmLater calls warm after a pause.
 func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, pause time.Duration) {
 	if !e.open() {
 		return
@@ -92,11 +91,11 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	}()
 }
 
-// lateWait limits how long text that comes after the end of a turn waits until the chat shows the turn.
+// lateWait is how long extend waits until the chat shows the turn.
 const lateWait = 10 * time.Second
 
-// extend adds text to the answer of an ended turn and to its card. It returns false if the card has no space for the
-// text.
+// extend adds text to the answer of a turn that has ended, and to its card. It returns false if the card has no space
+// for the text.
 func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text string) bool {
 	ctx, cancel := context.WithTimeout(e.life, lateWait)
 	defer cancel()
@@ -120,7 +119,6 @@ func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text st
 	return err == nil && t.Outcome.Short == ""
 }
 
-// withoutSecrets removes the secrets of a conversation's project from a text.
 func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) string {
 	var dir string
 	conv, err := e.opts.Store.Conversation(e.life, id)

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // pictures that Telegram shows
+	_ "image/jpeg" // decoders for the formats that Telegram can show as pictures
 	_ "image/png"
 	"os"
 	"path/filepath"
@@ -33,13 +33,13 @@ type Environment interface {
 // Options configures a Service. All fields are required.
 type Options struct {
 	Roots     []string                      // absolute paths
-	Protected []string                      // ductor's own files: absolute paths, also without symbolic links
+	Protected []string                      // absolute paths of ductor's own files, with and without symbolic links
 	Secrets   func(dir string) *secrets.Set // secrets of a directory, which must not be shown
-	// Session loads the session of a turn. Its directory is the directory of the turn.
+	// Session loads the session of a turn. Session.Dir is the working directory of the turn.
 	Session func(context.Context, orchestrator.SessionID) (orchestrator.Session, error)
 	// Dir returns the directory that the next turn of a chat would use.
 	Dir func(context.Context, orchestrator.ConversationID) (string, error)
-	// Sandbox returns where agents run that work in a directory.
+	// Sandbox returns the sandbox in which agents work in a directory; empty means this host.
 	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox
 	Environment func(cli.Sandbox) (Environment, error)
 }
@@ -57,7 +57,7 @@ func (s *Service) OfTurn(ctx context.Context, t orchestrator.Turn) (orchestrator
 	session, err := orchestrator.Session{}, error(nil)
 	if t.Session != "" {
 		session, err = s.opts.Session(ctx, t.Session)
-	} else { // the turn of an Outsider may have no session
+	} else { // an Outsider's turn has no session
 		session.Dir, err = s.opts.Dir(ctx, t.Prompt.Conversation)
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Service) OfChat(ctx context.Context, id orchestrator.ConversationID, pa
 	return orchestrator.FilePlace{Sandbox: s.opts.Sandbox(full(dir, path), id), Dir: dir, Roots: s.opts.Roots}, nil
 }
 
-// full makes a path absolute. Relative paths start in dir.
+// full returns an absolute path. Relative paths are relative to dir, and "~" is the home directory.
 func full(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -115,7 +115,8 @@ func (s *Service) Read(ctx context.Context, at orchestrator.FilePlace, path stri
 	return orchestrator.ProjectFile{Name: filepath.Base(full), Content: content, Picture: isPicture(content)}, nil
 }
 
-// clean removes the secrets of a directory from a text file. It returns an error for a binary file with a secret.
+// clean removes secrets from the content of a text file in the given directory. It returns an error for a binary file
+// that contains a secret.
 func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
 	set := s.opts.Secrets(dir)
 	has := secrets.InText(content)
@@ -196,7 +197,7 @@ func (s *Service) Write(ctx context.Context, at orchestrator.FilePlace, path, na
 	return "", &orchestrator.FileError{Path: path, Why: orchestrator.FileDirectory}
 }
 
-// find returns the root that contains a path, and the rest of the path.
+// find returns the root that contains a path, and the path relative to this root.
 func (s *Service) find(at orchestrator.FilePlace, path string) (root, below string, err error) {
 	full := full(at.Dir, path)
 	for _, named := range at.Roots {

@@ -26,8 +26,8 @@ func File(path string, content []byte) string {
 	return fmt.Sprintf("<file path=%q>\n%s\n</file>\n", path, strings.TrimRight(string(content), "\n"))
 }
 
-// Context formats the context files of a directory, to be put before the first prompt of a session. It returns ""
-// without context files. Files that are unreadable or too long are returned as left.
+// Context formats the context files of a directory, to be put before the first prompt of a session. It returns "" if
+// there are none. The result left lists the files that are unreadable or too long.
 func Context(dir string, files []string) (text string, left []LeftOut) {
 	var b strings.Builder
 	for _, name := range files {
@@ -48,7 +48,7 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 		"</project-files>\n\n", left
 }
 
-// plain returns an error whose text explains the problem with a file to a user.
+// plain converts an error about a file to an error whose text users understand.
 func plain(err error) error {
 	var refused *rooted.Error
 	if !errors.As(err, &refused) {

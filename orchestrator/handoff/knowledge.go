@@ -11,43 +11,43 @@ import (
 	"ductor/orchestrator"
 )
 
-// firstWords is the delay before Knowledge stores that the agent accepted the prompt. The first words of the answer
-// arrive at the same moment and are more urgent. A crash during the delay does no harm, because the next process reads
-// the events of the turn again.
+// firstWords is how long Knowledge waits before it stores that the agent has accepted the prompt. At this moment the
+// answer begins, and showing its first words is more urgent. If ductor crashes meanwhile, the next process reads the
+// events of the turn again.
 const firstWords = 50 * time.Millisecond
 
-// MostMissed limits how many entries ductor reads for an agent that is new in a session. More entries rarely fit into
-// the limit of tokens.
+// MostMissed limits how many entries ductor reads for an agent that is new in a session. The limit of tokens rarely
+// allows more entries in a prompt.
 const MostMissed = 1000
 
-// AgentSessions stores which session of its own each agent uses for a session of ductor.
+// AgentSessions stores the records of the agent sessions that belong to a session of ductor.
 type AgentSessions interface {
 	SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv,
 		own orchestrator.AgentSession) error
 }
 
-// Knowledge selects the entries of a session that a prompt must contain as history. It also stores the entries that the
-// agent has seen. These include all entries in a prompt that the agent has accepted. It does so in the background, so
-// that the answer need not wait for the disk.
+// Knowledge selects the entries of a session that a prompt must contain as history. It also stores which entries the
+// agent has seen: once the agent accepts the prompt, it has seen all entries in the prompt. Knowledge stores this in
+// the background, so that the answer need not wait for the disk.
 //
 // Sending and Learn may run concurrently. All other methods must be called by one goroutine, before or after them.
 type Knowledge struct {
-	store AgentSessions // nil means that nothing is stored
+	store AgentSessions
 	entry orchestrator.Turn
 	own   orchestrator.AgentSession
-	upTo  int64 // number of the newest entry that the agent will have seen when it accepts the prompt
+	upTo  int64 // number of the newest entry that the prompt contains, or that the agent has seen before
 
-	forgets  bool // the agent drops prompts of failed turns; see cli.SessionStarted
+	forgets  bool // the agent does not remember the prompts of failed turns; see cli.SessionStarted
 	accepted bool
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup
-	former   <-chan struct{} // closed when the previous save has ended; nil before the first save
+	former   <-chan struct{} // closed when the previous write to the store has ended; nil before the first
 	mu       sync.Mutex      // guards err; while the agent runs it also guards own and accepted
 	err      error
 }
 
-// NewKnowledge creates a Knowledge for the prompt of an entry. own is the stored record of the agent's own session and
-// of the entries that it has seen. If store is nil, nothing is stored.
+// NewKnowledge creates a Knowledge for the prompt of an entry. The parameter own is the stored record of the agent
+// session. If store is nil, Knowledge stores nothing.
 func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator.AgentSession) *Knowledge {
 	return &Knowledge{store: store, entry: entry, own: own, upTo: max(entry.Entry.UpTo, own.UpTo),
 		over: make(chan struct{})}
@@ -65,14 +65,15 @@ func (k *Knowledge) Accepted() bool { return k.accepted }
 // KnowsAll records that the agent has seen all entries up to a number.
 func (k *Knowledge) KnowsAll(upTo int64) { k.upTo = upTo }
 
-// Missed returns the entries that the prompt must contain as history. entries must contain all entries of the session
-// with numbers after Own().UpTo, in order. Missed leaves out entries that the agent has seen in another way:
+// Missed returns the entries that the prompt must contain as history. The parameter entries must contain, in order, all
+// entries of the session with numbers greater than k.Own().UpTo. Missed leaves out entries that the agent has seen in
+// another way:
 //   - the agent's own last turn
 //   - the entry that the prompt quotes
-//   - answers of other models that the agent's own last turn asked for, because the agent got them as results of tools
+//   - answers of other models, if the agent asked for them in its own last turn and got them as results of tools
 //
-// It sets Seen on an entry that the agent may have seen: the entry was part of a prompt, but it is unknown whether the
-// agent accepted that prompt.
+// If an entry was part of an earlier prompt, but it is unknown whether the agent accepted that prompt, Missed sets Seen
+// on the entry.
 func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.Turn) {
 	own, who := k.own, k.entry.AgentEnv()
 	gotResults := slices.ContainsFunc(entries, func(e orchestrator.Turn) bool {
@@ -96,17 +97,18 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 	return missed
 }
 
-// IsCompaction reports whether a turn only compacts the agent's context, so that it contains nothing for another agent.
+// IsCompaction reports whether a turn only compacts an agent's context. Such a turn is of no interest to other agents.
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
-// knownWithoutPrompt reports whether an agent knows its own turn although it never accepted a prompt for it. This is
-// true for the agent's own commands, and for messages that were added to another turn.
+// knownWithoutPrompt reports whether a turn is of a kind whose prompt is never accepted, although the agent has seen
+// the turn. These are the agent's own commands, and messages that were added to another turn.
 func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
 
-// Sending must be called before the prompt is sent. It stores the number of the newest entry in the prompt. If ductor
-// crashes before the agent accepts the prompt, the number shows that the agent may have seen the entries.
+// Sending must be called before the prompt is sent. It stores the number of the newest entry in the prompt as
+// AgentSession.Offered. After a crash, this number shows which entries the agent may have seen, although it has not
+// accepted the prompt.
 func (k *Knowledge) Sending(ctx context.Context) error {
 	k.mu.Lock()
 	own, offers := k.own, k.own.Offered >= k.upTo
@@ -117,10 +119,11 @@ func (k *Knowledge) Sending(ctx context.Context) error {
 	return k.store.SetAgentSession(ctx, k.entry.Session, k.entry.AgentEnv(), own)
 }
 
-// Forget forgets the agent's own session. A new session of the agent may have the same ID.
+// Forget resets the record of the agent session, because the agent starts a new one. The new agent session may have the
+// same ID.
 func (k *Knowledge) Forget() { k.own, k.upTo = orchestrator.AgentSession{}, 0 }
 
-// Learn updates the record of the agent's own session and of the entries that it has seen, from an event.
+// Learn updates the record of the agent session when the agent has sent an event.
 func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -19,8 +19,8 @@ type Store interface {
 	SaveSummary(ctx context.Context, s orchestrator.Summary) error
 }
 
-// Summarizer summarizes history that is too long for a prompt, by asking a model. It stores the summary with the
-// session and extends it later, so that no turn is summarized twice. All fields except Keep are required.
+// Summarizer asks a model for a summary of history that is too long for a prompt. It stores the summary with the
+// session. Later it extends the summary, so that no turn is summarized twice. All fields except Keep are required.
 type Summarizer struct {
 	Store Store
 	Side  side.Client
@@ -41,8 +41,8 @@ const (
 	summaryShare   = 4      // a summary may use a fourth of the budget
 )
 
-// Write formats turns that do not fit into budget tokens. The result contains a summary of the older turns, and the
-// newest turns unchanged. The agent that summarizes runs in the environment of at, without permissions.
+// Write formats turns that have more tokens than budget. The result contains a summary of the older turns, and the
+// newest turns unchanged. The summarizing agent runs in the same environment as the request at, without permissions.
 func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.SessionID, turns []orchestrator.Turn,
 	budget int) (Told, error) {
 	former, err := s.Store.Summary(ctx, id)
@@ -66,7 +66,7 @@ func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.
 	return told, nil
 }
 
-// newest returns how many of the newest turns fit into a budget, but at least one.
+// newest returns how many of the newest turns fit into a budget of tokens. It returns 1 if none fits.
 func newest(turns []orchestrator.Turn, budget int) (n int) {
 	for _, t := range slices.Backward(turns) {
 		if budget -= Tokens(wholeTurn(t)) + 1; budget < 0 && n > 0 {
@@ -77,7 +77,6 @@ func newest(turns []orchestrator.Turn, budget int) (n int) {
 	return n
 }
 
-// summarize asks the model to extend a summary by more turns.
 func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former string, turns []orchestrator.Turn,
 	budget int) (string, error) {
 	var b strings.Builder

@@ -17,7 +17,8 @@ func Tokens(s string) int {
 	return int(c.sum + 0.5)
 }
 
-// counter adds up the tokens of a text, run by run. A run consists of characters of the same class.
+// counter counts the tokens of a text. It splits the text into runs, which are sequences of characters of the same
+// class.
 type counter struct {
 	sum    float64
 	class  class
@@ -33,7 +34,7 @@ const (
 	lower
 	upper
 	digits
-	syllables // scripts with a character for each word or syllable
+	syllables // scripts in which each character is a word or a syllable
 	alphabet  // scripts other than Latin
 	signs
 )
@@ -64,7 +65,7 @@ func (c *counter) add(r rune) {
 	next := classOf(r)
 	switch {
 	case next == c.class:
-	case c.class == upper && next == lower && c.length > 0: // a capital letter that begins this word
+	case c.class == upper && next == lower && c.length > 0: // the last capital letter belongs to the next word
 		c.length--
 		c.end()
 		c.length = 1
@@ -76,7 +77,7 @@ func (c *counter) add(r rune) {
 	c.accent = c.accent || next == lower && r > unicode.MaxASCII
 }
 
-// end adds the tokens of the current run to the sum. The factors come from the texts in
+// end adds the tokens of the current run to the sum. Its constants were fitted to the texts in
 // TestTokensComeCloseToVocabularies.
 func (c *counter) end() {
 	n := float64(c.length)

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Text around the history, so that the agent does not mistake the history for a request.
+// Text before and after the history. Without it, the agent might mistake the history for a request.
 const (
 	head = "[What was said in this session that you do not know yet. It is background, not a request.]\n"
 	tail = "[End of what was said before. The request:]\n\n"
@@ -18,25 +18,25 @@ const (
 	leftOut = "[%d turns before are left out.]\n"
 )
 
-// worthTelling is the minimum number of tokens for a shortened turn. With less space, Write leaves out the turn.
+// worthTelling is the minimum number of tokens for a shortened turn. If there is less space, Write leaves out the turn.
 const worthTelling = 200
 
 // Repeated replaces the prompt of an earlier turn if the agent gets the same prompt now.
 const Repeated = "[the request below]"
 
-// Told is formatted history for an agent.
+// Told contains history in the form in which an agent gets it.
 type Told struct {
 	Text    string // to be put before the prompt; empty without history
 	Turns   int    // number of turns in Text, including shortened ones
 	LeftOut int    // number of turns that are shortened or missing
-	// Shortened means that Text contains a turn without its middle.
+	// Shortened is true if Text contains only the beginning and the end of one of the turns.
 	Shortened bool
 	Tokens    int // estimated tokens of Text
 }
 
-// Write formats turns within budget tokens. If they do not fit, it prefers the newest turns. If one turn is too long,
-// it includes the beginning and the end of that turn. turns must be in order. summary describes the time before them;
-// it may be empty.
+// Write formats turns so that the result has at most budget tokens. It prefers the newest turns. If a turn is too long,
+// Write uses the beginning and the end of that turn. The parameter turns must be in order. The parameter summary sums
+// up what happened before them; it may be empty.
 func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t orchestrator.Turn) bool {
 		return t.Prompt.Text == "" && t.Outcome.Text == ""
@@ -52,7 +52,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	var newestFirst []string
 	for _, t := range slices.Backward(turns) {
 		text := wholeTurn(t)
-		n := Tokens(text) + 1 // plus one, because estimates are rounded
+		n := Tokens(text) + 1
 		if n > room {
 			if len(newestFirst) > 0 && room < worthTelling {
 				break
@@ -84,7 +84,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	return told
 }
 
-// Whole returns how many turns are missing completely.
+// Whole returns how many turns are left out completely.
 func (t Told) Whole() int {
 	if t.Shortened {
 		return t.LeftOut - 1
@@ -134,8 +134,8 @@ func modelOf(t orchestrator.Turn, m cli.ModelID) string {
 	return strings.TrimSpace(fmt.Sprint(t.Agent, " ", cmp.Or(m, t.Model)))
 }
 
-// question returns the prompt of a turn with the names of the attached files. If the agent refused the turn, it leaves
-// out pictures: a picture may be the reason, and reading it again may cause another refusal.
+// question returns the prompt of a turn, with the names of the attached files. If the agent refused to answer, question
+// leaves out pictures, because a picture may be the reason for the refusal.
 func question(t orchestrator.Turn) string {
 	p := t.Prompt
 	if t.Outcome.Recovery.Kind == cli.Refused {
@@ -163,8 +163,8 @@ func Attached(a orchestrator.Attachment) string {
 	return "\n" + a.String()
 }
 
-// Middle shortens a text to budget tokens. It returns the beginning and the end, with a note between them about the
-// length of the missing part.
+// Middle shortens a text to at most budget tokens. It keeps the beginning and the end. Between them it puts a note
+// about the length of the missing middle.
 func Middle(s string, budget int) string {
 	all := Tokens(s)
 	if all <= budget {

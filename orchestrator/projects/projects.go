@@ -49,7 +49,7 @@ type Book struct {
 
 var _ orchestrator.Projects = (*Book)(nil)
 
-// New creates a Book. The caller must call Attach before using it.
+// New creates a Book. The caller must call its method Attach before using it.
 func New(o Options) *Book { return &Book{opts: o} }
 
 // Attach sets the components that are constructed after the Book.
@@ -92,8 +92,8 @@ const (
 	foundMost   = 200
 )
 
-// repositories finds Git repositories in a root and below it. Those at higher levels come first. It does not follow
-// symbolic links, and does not search in hidden directories or inside repositories.
+// repositories finds Git repositories in a directory and below it. Repositories that are nested less deeply come first.
+// The search does not follow symbolic links, and does not enter hidden directories or repositories.
 func repositories(ctx context.Context, dir string) (found []string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -116,7 +116,7 @@ func repositories(ctx context.Context, dir string) (found []string) {
 				continue
 			}
 			entries, _ := d.ReadDir(max(left, 1)) // an unreadable directory counts as empty
-			_ = d.Close()                         // no error matters after reading
+			_ = d.Close()                         // the directory was only read, so an error does not matter
 			left -= len(entries)
 			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 			for _, e := range entries {
@@ -198,7 +198,7 @@ func (b *Book) makeTreesDir(main string) error {
 
 var unplain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9._-]+`) })
 
-// folderOf returns a name for the folder of a branch that no other branch has.
+// folderOf returns a folder name for the worktree of a branch. Different branches get different names.
 func folderOf(branch string) string {
 	plain := strings.Trim(unplain().ReplaceAllString(branch, "-"), ".-")
 	if plain == branch {
@@ -208,8 +208,8 @@ func folderOf(branch string) string {
 	return plain + "-" + hex.EncodeToString(sum[:3])
 }
 
-// worktrees lists those worktrees of dir's repository in which conversations may work. It also returns where git must
-// run for this repository.
+// worktrees lists the worktrees of the repository that contains dir, but only those in which conversations may work. It
+// also returns where Git must run for this repository.
 func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, dir string) (git.Place,
 	[]orchestrator.Worktree, error) {
 	at := git.Place{Dir: dir}

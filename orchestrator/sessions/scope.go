@@ -8,14 +8,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// Access gives a Book the roles of users, the groups and the shared projects. All fields are required.
+// Access contains functions with which a Book finds out who may read which sessions. All fields are required.
 type Access struct {
 	// RoleOf returns the current role of a user.
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
 	// Groups lists the groups in which ductor may work now.
 	Groups func() []int64
-	// Shared returns the directories of projects whose sessions every group can read, even those from other chats.
-	// except lists the directories of all other projects.
+	// Shared returns the directories of the projects that share their sessions: every group can read these sessions,
+	// even those from other chats. The result except lists the directories of all other projects.
 	Shared func() (dirs, except []string)
 }
 

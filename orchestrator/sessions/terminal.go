@@ -25,8 +25,8 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 	return st, foreign, err
 }
 
-// resumable lists the stored sessions among which the given session must be. If a hook in a terminal reported the
-// session, these are the sessions of its directory. Otherwise they are the sessions of the conversation's directory.
+// resumable lists the stored sessions of one directory. If a hook in a terminal reported the session with the given ID,
+// this is the directory of that session. Otherwise it is the conversation's directory.
 func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent,
 	id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
 	dir := ""
@@ -67,9 +67,8 @@ func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) 
 	return foreign, nil
 }
 
-// writtenByDuctor reports whether ductor wrote the first prompt of a session. That is necessary because the store does
-// not know all of ductor's sessions: earlier versions did not store all session IDs, and the user may run another
-// ductor with another store.
+// writtenByDuctor recognizes a session of ductor by its first prompt. The session may be missing in the store, because
+// earlier versions did not store all session IDs, or because it belongs to another ductor with another store.
 func writtenByDuctor(first string) bool {
 	return slices.ContainsFunc([]string{
 		"<instructions> The user reads your answers in a chat.",

@@ -23,7 +23,7 @@ type Gateway interface {
 	Release(conversation cli.Conversation)
 }
 
-// Client asks agents. All fields except Tracer, Budgets and Secrets are required.
+// Client asks agents questions. All fields except Tracer, Budgets and Secrets are required.
 type Client struct {
 	Gateway Gateway
 	Tracer  orchestrator.Tracer // nil means that questions are not traced
@@ -41,7 +41,7 @@ type Question struct {
 	Resume       cli.AgentSessionID    // the agent session to continue; empty to start a new one
 	Wait         time.Duration         // time limit
 	Person       orchestrator.PersonID // the user whose budget applies; 0 means the user of the private chat
-	Asks         cli.TurnID            // the turn whose agent asks; empty if a user or ductor asks
+	Asks         cli.TurnID            // the turn whose agent has the question; empty if a user or ductor has it
 	TextOnly     bool                  // the answer needs no files and no tools, so any agent can give it
 	Watch        func(cli.Event)       // gets the events of the agent; may be nil
 }
@@ -58,20 +58,21 @@ var (
 	errTooLong = errors.New("its answer is too long")
 )
 
-// ReadsFiles reports whether an agent that answers a question can read the files of its project. Codex cannot, because
-// it reads files with a shell. Agents that answer questions get no shell, because the sandbox of Codex would let
-// commands read the whole disk.
+// ReadsFiles reports whether an agent can read the project's files when it answers a question. Codex cannot: it reads
+// files with a shell, and its sandbox would let the shell read the whole disk. So agents that answer questions get no
+// shell.
 func ReadsFiles(agent cli.Agent) bool {
 	list, held := tools.ReadOnly(agent)
 	return !held || len(list.Only) > 0
 }
 
-// Ask asks an agent in the environment of at and returns its answer. It does not use the permissions in at: the agent
-// can only read, has no shell and sees only the project. If it asks for permission, the request is denied. The settings
-// of the project do not apply.
+// Ask asks an agent a question and returns its answer. The agent runs in the environment of the request at, but without
+// its permissions: it can only read, has no shell and sees only the project. Ask denies all permission requests. The
+// settings of the project do not apply.
 //
-// Some agents cannot be limited like that. Ask refuses them if another agent asks. The Gateway refuses agents for which
-// ductor cannot enforce the read-only mode, unless q.TextOnly is set.
+// ductor cannot limit every agent in this way. If another agent has the question, Ask does not use an agent without
+// these limits. The Gateway does not use an agent for which ductor cannot enforce the read-only mode, unless q.TextOnly
+// is set.
 //
 // If ctx is done, the error is the cause of ctx. The Result contains the cost of the question even after an error. An
 // answer longer than one megabyte is cut.
@@ -87,8 +88,8 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 	return a.Work(ctx, at, q)
 }
 
-// Work runs an agent as if it ran the turn in at, with the permissions in at. The agent does not get the settings of
-// the project or MCP servers. In everything else, Work is like Ask.
+// Work gives an agent a task. The agent has the permissions of the request at, but gets neither the settings of the
+// project nor MCP servers. In everything else, Work is like Ask.
 func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -118,7 +119,7 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 			}
 		}
 	})
-	a.Gateway.Settled(at.Turn) // after a restart, ductor will not continue this turn
+	a.Gateway.Settled(at.Turn) // the next process must not continue this turn after a restart
 	if a.Budgets != nil {
 		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn),
 			Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,

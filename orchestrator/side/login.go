@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// loginWait limits how long a log-in may take. The agents' codes expire after the same time.
+	// loginWait limits how long a log-in may take. The codes for log-ins expire after the same time.
 	loginWait = 15 * time.Minute
-	// tokenWait limits how long the turn may take that checks a token.
+	// tokenWait limits the turn that checks a token.
 	tokenWait = 90 * time.Second
 )
 
@@ -34,16 +34,16 @@ type LoginOptions struct {
 	// turn.
 	Place func(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error)
 	Life  context.Context                // log-ins end when this context is done
-	Enter func() (leave func(), ok bool) // must be called before work in the background, which must then call leave
+	Enter func() (leave func(), ok bool) // call it before work in the background, and leave after the work
 	Lang  *lang.Choices
 	Log   *slog.Logger
 }
 
 // Tokens stores tokens with which agents log in. Its functions are safe for concurrent use.
 type Tokens struct {
-	// Try lets an agent use a token, as the environment variable with the name variable. of is the result of
-	// cli.Account.Of. The agent uses the token until undo is called or ductor ends. From now on ductor removes the
-	// token from logs, messages and stored texts.
+	// Try lets an agent use a token in the environment variable with the given name. The parameter of is the result of
+	// cli.Account.Of. The agent uses the token until the caller calls undo, or until ductor ends. From now on, ductor
+	// removes the token from logs, messages and stored texts.
 	Try func(of, variable, token string) (undo func())
 	// Keep stores the token, so that it is also used after a restart of ductor.
 	Keep func(of, variable, token string) error
@@ -53,8 +53,8 @@ type Tokens struct {
 // for concurrent use.
 type LoginDesk struct {
 	o       LoginOptions
-	running sync.Map // functions that cancel log-ins, by orchestrator.AgentEnv
-	trying  sync.Map // accounts (cli.Account.Of) of which a token is being checked
+	running sync.Map // maps an orchestrator.AgentEnv to the function that cancels its log-in
+	trying  sync.Map // contains an account (cli.Account.Of) while one of its tokens is being checked
 }
 
 // NewLoginDesk returns a LoginDesk.
@@ -146,8 +146,8 @@ func (d *LoginDesk) CancelLogIn(of orchestrator.AgentEnv) bool {
 	return runs
 }
 
-// UseToken implements agent.LoginService. It checks the token with a short turn, and stores it unless the agent rejects
-// it.
+// UseToken implements agent.LoginService. It checks the token with a short turn. If the agent does not reject the
+// token, UseToken stores it.
 func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orchestrator.AgentEnv, way cli.Login,
 	token string) error {
 	at, err := d.o.Place(ctx, by.Conversation)
@@ -156,7 +156,7 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orc
 	}
 	agent, of := env.Agent, env.Account.Of(env.Agent)
 	at.Session, at.Sandbox, at.Accounts = "log-in", env.Sandbox, at.Accounts.With(agent, env.Account)
-	// Check one token of an account at a time, because a token applies in all environments.
+	// A token applies in all environments, so check only one token of an account at a time.
 	if _, tries := d.trying.LoadOrStore(of, true); tries {
 		return orchestrator.ErrStillOpen
 	}
@@ -198,7 +198,6 @@ func (d *LoginDesk) UseToken(ctx context.Context, by orchestrator.Press, env orc
 	return nil
 }
 
-// try checks the token that an agent currently uses, with a short prompt.
 func (d *LoginDesk) try(at cli.Request, agent cli.Agent, person orchestrator.PersonID) error {
 	_, err := d.o.Client.Ask(d.o.Life, at, Question{
 		Model: orchestrator.ModelChoice{Agent: agent}, Prompt: "OK?", Wait: tokenWait, Person: person,

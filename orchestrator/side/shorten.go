@@ -13,23 +13,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// MostResult is the maximum length, in characters, of a result that ductor sends to another chat than the request came
-// from. Longer results are shortened.
+// MostResult limits the length, in characters, of a result that ductor sends to another chat than the one with the
+// request. ductor shortens longer results.
 const MostResult = 20_000
 
 // Shortener shortens results that are too long for a chat.
 type Shortener struct {
 	Side   Client
-	Model  orchestrator.ModelChoice // writes summaries; the zero value means no summaries
+	Model  orchestrator.ModelChoice // model for summaries; the zero value means no summaries
 	Wait   time.Duration            // time limit for one summary
 	Logger *slog.Logger
 }
 
 var summaryBlock = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<SUMMARY>(.*?)</SUMMARY>`) })
 
-// Shorten shortens a text that has more than most characters. It returns false if the text is short enough. It returns
-// the last <SUMMARY> block of the text. If the text has no such block, Model writes a summary in the environment of at.
-// If that fails, the result is the end of the text.
+// Shorten shortens a text that has more characters than the parameter most. For a shorter text it returns false. The
+// result is the last <SUMMARY> block of the text, if it has one. Otherwise, Model writes a summary, in the environment
+// of the request at. If that fails, the result is the end of the text.
 func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, most int) (string, bool) {
 	if utf8.RuneCountInString(text) <= most {
 		return text, false

@@ -37,7 +37,7 @@ type Budgets struct{ opts Options }
 // New creates Budgets.
 func New(o Options) *Budgets { return &Budgets{o} }
 
-// WarnAt is the used percentage of a budget at which ductor warns users or the owner.
+// WarnAt is how much of a budget, in percent, must be used before ductor warns users or the owner.
 const WarnAt = 80
 
 // Spender identifies the user and the job whose budgets apply to a turn.
@@ -46,7 +46,7 @@ type Spender struct {
 	Job    orchestrator.JobID    // empty means none
 }
 
-// account is one limit for one period of time.
+// account is a limit for the costs in one day or month.
 type account struct {
 	of     Spender // the user or job that is limited; zero for the limit of all costs
 	period string  // a day as 2006-01-02, or a month as 2006-01
@@ -66,7 +66,6 @@ func (a account) scope() orchestrator.BudgetScope {
 	return "all"
 }
 
-// accounts returns all limits that apply to the turns of a spender.
 func (b *Budgets) accounts(who Spender) (list []account) {
 	now := b.opts.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -90,7 +89,6 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 	return list
 }
 
-// today returns the current day as SpendingStore.LiftBudgets expects it.
 func (b *Budgets) today() string { return b.opts.Now().Local().Format(time.DateOnly) }
 
 // Left returns how many US dollars a turn may cost. 0 means no limit. If a budget is used up, it returns a *cli.Failure
@@ -119,7 +117,6 @@ func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left f
 	return left, nil
 }
 
-// describe formats the name of a budget and how much of it is used.
 func describe(p lang.Printer, a account, spent float64) string {
 	cost, limit := p.Cost(spent), p.Cost(a.limit)
 	switch {
@@ -168,7 +165,7 @@ func (b *Budgets) Lift(ctx context.Context, by orchestrator.PersonID) error {
 	return b.opts.Store.LiftBudgets(ctx, b.today(), by, b.opts.Now())
 }
 
-// Count adds the usage of something other than a turn.
+// Count adds tokens and cost that do not belong to a turn.
 func (b *Budgets) Count(ctx context.Context, s orchestrator.Spent) {
 	if s.Usage == (cli.Usage{}) && s.CostUSD == 0 {
 		return

@@ -16,7 +16,7 @@ import (
 // Limits for the stored steps of one turn. All except mostSteps are in bytes.
 const (
 	mostSteps  = 900
-	mostOutput = 256 << 10 // for one step; of a longer output, ductor stores the end
+	mostOutput = 256 << 10 // for one step; ductor stores the end of a longer output
 	mostInput  = 32 << 10  // for one step
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10
@@ -26,13 +26,13 @@ const (
 type Recorder struct {
 	Now func() time.Time
 
-	asks  map[cli.ApprovalID]cli.ToolID // tools that wait for permission, by request
-	since map[cli.ToolID]time.Time      // when tools started after they had got permission; zero while they wait
+	asks  map[cli.ApprovalID]cli.ToolID // the tool of each permission request
+	since map[cli.ToolID]time.Time      // when a tool got permission; zero while it waits
 	steps []orchestrator.Step
 	open  map[cli.ToolID]int // indexes in steps of running tools
 	size  int
-	said  int // bytes of the answer so far
-	first int // index of the first step whose output was not dropped
+	said  int // length of the answer so far, in bytes
+	first int // index of the first step that still has its output
 }
 
 // Observe records an event. The event must not contain secrets.
@@ -79,7 +79,7 @@ func (r *Recorder) Observe(ev cli.Event) {
 		s := &r.steps[i]
 		if since, waited := r.since[ev.ID]; waited && since.IsZero() {
 			ev.Duration = 0
-		} else if waited { // the time in which the tool waited for a user does not count
+		} else if waited { // do not count the time in which the tool waited for a user
 			ev.Duration = min(ev.Duration, max(r.Now().Sub(since), 0))
 		}
 		s.Duration, s.ExitCode, s.Err = ev.Duration, ev.ExitCode, ev.Err
@@ -102,8 +102,8 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 	return len(r.steps) - 1
 }
 
-// storeOutput stores the end of an output. If all arguments and outputs together are too long, it drops the oldest of
-// them.
+// storeOutput stores the end of an output. If the arguments and outputs of all steps are too long together, it drops
+// the oldest ones.
 func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	s.Output, s.Lost = cli.Tail(output, mostOutput)
 	s.Size = len(s.Output)

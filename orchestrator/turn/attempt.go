@@ -18,14 +18,14 @@ import (
 type attempt struct {
 	*Turn
 	req        cli.Request
-	resumes    bool        // the attempt began before a restart of ductor
-	promptSent atomic.Bool // the start of the attempt is stored
+	resumes    bool // the attempt began before a restart of ductor
+	promptSent atomic.Bool
 	known      *handoff.Knowledge
 	requests   *approval.Requests
 }
 
-// Run runs attempts until one succeeds or no other attempt makes sense. It returns the result of the last attempt.
-// first is the request of the first one. promptSent reports whether an agent got the prompt.
+// Run makes attempts until one succeeds or another attempt would be useless. It returns the result of the last attempt.
+// The parameter first is the request for the first attempt. If an agent has got the prompt, promptSent is true.
 func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
@@ -70,7 +70,7 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		a.showHanded() // even if the agent did nothing after it got the history
+		a.showHanded() // also if no event of the agent has made the card show it
 	}
 	a.requests.Drain()
 	if !result.Detached {
@@ -90,7 +90,7 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 		for {
 			t.Entry.UpTo = a.known.UpTo()
 			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
-			// Call Sending only at the first start. Later starts happen in the middle of the turn.
+			// Call Sending only before the prompt. A later start happens in the middle of the turn.
 			if ok && err == nil && !a.promptSent.Load() {
 				err = a.known.Sending(ctx)
 			}
@@ -110,8 +110,8 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 	}
 }
 
-// watchFiles starts the snapshot of the turn's files and the watch. The caller calls it when the prompt was sent, so
-// that the answer need not wait for the snapshot.
+// watchFiles starts the snapshot of the turn's files, and then watches the agent's file changes. The caller calls it
+// after sending the prompt, so that the answer need not wait for the snapshot.
 func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 	if files := a.runner.opts.Snapshots; files != nil {
 		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
@@ -139,11 +139,11 @@ func (a *attempt) event(ev cli.Event) {
 		return // the card shows the outcome when it has been stored
 	}
 	a.Events.Event(ev)
-	a.requests.HandleEvent(ev) // after the card, which must show a question before its answer
+	a.requests.HandleEvent(ev) // after Event, so that the card shows a question before its answer
 }
 
-// ask sends the prompt to the agent. If the agent cannot continue its session, because that no longer exists, ask
-// starts a new session.
+// ask sends the prompt to the agent. If the agent session that it should continue no longer exists, ask starts a new
+// one.
 func (a *attempt) ask() cli.Result {
 	gateway := a.runner.opts.Gateway
 	run := gateway.Run
@@ -175,7 +175,6 @@ func (a *attempt) ask() cli.Result {
 	return a.runAgent(gateway.Run, a.event)
 }
 
-// gatewayRun is one of the methods Run and Resume of orchestrator.Gateway.
 type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result
 
 func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
@@ -189,12 +188,12 @@ func (a *attempt) runAgent(run gatewayRun, emit func(cli.Event)) cli.Result {
 	return result
 }
 
-// prepareHistory adds to the prompt the history that the agent has not seen. If the result contains an error or a text,
-// the attempt must end with this result.
+// prepareHistory adds to the prompt the history that the agent has not seen. If the result has an error or a text, the
+// attempt must not send the prompt, but end with this result.
 func (a *attempt) prepareHistory() (result cli.Result) {
 	switch {
-	case a.resumes: // the prompt already has the history
-	case a.req.Task == cli.TaskCommand: // the name of the command must be at the beginning
+	case a.resumes:
+	case a.req.Task == cli.TaskCommand: // a prompt that begins with history would not be recognized as a command
 	case a.req.Task == cli.TaskCompact:
 		if a.req.Resume == "" {
 			result.Text = a.printer().Text("turn.nothing-to-compact")

@@ -12,9 +12,9 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// compact runs a turn that compacts the agent's context. The text of the result compares the sizes before and after. It
-// uses the sizes that /context shows, because the sizes that agents report with a compaction may leave out instructions
-// and tools.
+// compact runs a turn that compacts the agent's context. The text of the result compares the size of the context before
+// and after. Both sizes are those that /context shows. The sizes that agents report with a compaction are not used,
+// because they may leave out instructions and tools.
 func (a *attempt) compact(run gatewayRun) cli.Result {
 	r := a.runner
 	var before cli.Fill
@@ -35,7 +35,7 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 		return a.compactAfresh()
 	case result.Err != nil || result.Aborted || result.Detached:
 		return result
-	case !shortened: // the result already explains why not
+	case !shortened: // the agent's text explains why it did not compact
 		result.Err = cli.Failf(cli.Refused, a.turn.Agent, "%s", cli.ShortLine(result.Text))
 		return result
 	}
@@ -47,8 +47,8 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 	return result
 }
 
-// compactText compares the size of a context before and after a compaction. If the context seems larger than before,
-// the agent counted the two sizes differently.
+// compactText describes the size of a context before and after a compaction. If the context seems to have grown, it
+// shows only the new size, because the agent has counted in two different ways.
 func compactText(p lang.Printer, before, after cli.Fill) string {
 	now := p.Tokens(after.Used)
 	if percent, known := after.Percent(); known && percent > 0 {
@@ -77,7 +77,8 @@ func (a *attempt) summarizer() *handoff.Summarizer {
 	return &own
 }
 
-// compactAfresh deletes the agent's session. The next prompt then starts a new session with a summary of the history.
+// compactAfresh is compact for an agent that cannot compact its context. It deletes the agent session. With the next
+// prompt, the agent gets a summary of the history in a new session.
 func (a *attempt) compactAfresh() cli.Result {
 	o, p := &a.runner.opts, a.printer()
 	turns, err := o.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
@@ -105,7 +106,7 @@ func (a *attempt) compactAfresh() cli.Result {
 	return cli.Result{Text: text}
 }
 
-// filledLately is how many turns, from the newest, lastFill searches for a context size.
+// filledLately is the number of turns, from the newest, in which lastFill looks for a context size.
 const filledLately = 20
 
 // lastFill returns the newest context size that an agent has reported after a turn of a session.
@@ -122,8 +123,8 @@ func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who or
 	return cli.Fill{}
 }
 
-// Fill returns how full an agent's context is in the session of a request. If the agent cannot report that now, it
-// returns the size that the agent last reported after a turn. turn is the running turn, or empty.
+// Fill returns how full an agent's context is in the session of a request. If the agent cannot report that now, Fill
+// returns what the agent last reported after a turn. The parameter turn is the ID of the running turn, or empty.
 func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
 	now, err := r.opts.Gateway.Fill(ctx, who, req, turn)
 	if err == nil && now.Used > 0 {

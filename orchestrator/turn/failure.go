@@ -9,15 +9,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// followUps records which attempts a turn has made after its first one failed.
+// followUps records which further attempts a turn has made after a failure.
 type followUps struct {
 	repeated    bool // the same agent tried once more, without a pause
 	substituted bool // another agent tried
 	retries     int  // number of further tries by the same agent, each after a pause
 }
 
-// followUp decides whether another attempt follows a failure in which the agent ran nothing. If so, it waits until that
-// attempt may start, and returns its agent.
+// followUp decides whether the turn makes another attempt after a failure. Another attempt is possible only if the
+// agent has not done anything yet. followUp waits until the next attempt may start, and returns the agent for it.
 func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (who Choice, ok bool) {
 	breakers, in, account, f := t.runner.opts.Breakers, t.turn.Sandbox, t.turn.Entry.Account, result.Err
 	ran, _ := t.Events.Ran()
@@ -52,9 +52,9 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	return Choice{}, false
 }
 
-// Available returns the agent that should run a turn now: who, or a substitute from the configuration if the circuit
-// breaker of who is open. If who is only at its usage limit, a substitute requires orchestrator.LimitHandOff. A turn
-// that names its agent gets no substitute.
+// Available returns the agent that should run a turn now. This is the chosen agent, unless its circuit breaker is open.
+// Then it may be a substitute from the configuration. If the agent is only at its usage limit, a substitute requires
+// orchestrator.LimitHandOff. A turn whose order names an agent gets no substitute.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent, who.Account)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -69,8 +69,8 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 	return other
 }
 
-// substitute returns a configured agent that may run a turn without asking the user. It does not return an agent in
-// others. It returns false if no agent remains.
+// substitute returns another configured agent that may run a turn without asking the user. It must not be one of the
+// given agents. If there is none, substitute returns false.
 func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
 	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, r.accounts(ctx, t), others)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
@@ -80,7 +80,6 @@ func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []c
 	return Choice{Agent: other, Model: own.Model, Effort: own.Effort}, true
 }
 
-// accounts returns the accounts of the turn's agent and of the agents that could replace it.
 func (r *Runner) accounts(ctx context.Context, t orchestrator.Turn) cli.Accounts {
 	conv, err := r.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
@@ -92,8 +91,8 @@ func (r *Runner) accounts(ctx context.Context, t orchestrator.Turn) cli.Accounts
 	return conv.Settings.Accounts.With(t.Agent, t.Entry.Account)
 }
 
-// exhausted lists the agents that must not get the turn now. They failed in this turn or in the turns which it repeats,
-// or their circuit breaker is open.
+// exhausted lists the agents that must not get the turn now. An agent is in the list if its circuit breaker is open, or
+// if it failed in this turn or in an earlier turn with the same prompt.
 func (t *Turn) exhausted(ctx context.Context, agent cli.Agent) []cli.Agent {
 	return t.runner.exhausted(ctx, t.turn, append([]cli.Agent{agent}, t.Events.Replaced()...))
 }
@@ -124,11 +123,10 @@ func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	return orchestrator.AutomaticNothing
 }
 
-// pauseStep is how often a card updates the time that remains until a retry.
 const pauseStep = 5 * time.Second
 
-// pause waits before a retry and shows how long. It returns false if the user wants no more retries or aborts the turn.
-// After an abort it also marks the result as aborted.
+// pause waits before a retry. Meanwhile the card shows the remaining time. If the user stops the retries or aborts the
+// turn, pause returns false. After an abort it also marks the result as aborted.
 func (t *Turn) pause(result *cli.Result, retry int) bool {
 	p, now, set := t.printer(), t.runner.opts.Now, t.runner.opts.Settings
 	end := now().Add(set().RetryAfter << (retry - 1))
@@ -186,8 +184,8 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	return out
 }
 
-// recovery returns the actions from which the user can choose after a failure of this turn. These are the actions of
-// RemedyOf for the kind of failure, as far as they are possible for this turn.
+// recovery returns the actions that the user can choose after a failure of this turn. RemedyOf lists the actions for
+// the kind of failure; recovery leaves out those that are impossible for this turn.
 func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	o := &t.runner.opts
 	out := orchestrator.Recovery{Kind: f.Kind}
@@ -215,7 +213,7 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 				continue
 			}
 		case orchestrator.ActionAgain:
-			if later { // a try before the end of the limit would fail
+			if later { // running the prompt now would fail, because the limit has not ended
 				continue
 			}
 		case orchestrator.ActionHandOff:
@@ -230,8 +228,9 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	return out
 }
 
-// refusedBefore reports whether the same agent also refused the previous turn of this session. Then the session may
-// contain something that makes it refuse every prompt, such as a picture that the model's API cannot read.
+// refusedBefore reports whether the previous turn of this session failed in the same way (cli.Refused), with the same
+// agent. Then the session may contain something that makes every prompt fail, such as a picture that the model's API
+// cannot read.
 func (t *Turn) refusedBefore() bool {
 	if t.turn.Session == "" {
 		return false

@@ -15,17 +15,17 @@ import (
 //  2. the watch of the turn's files
 //  3. the recorder of the steps
 //  4. the trace of the attempt
-//  5. the progress, with which ductor decides what to do after a failure
+//  5. the progress, which determines what ductor may do after a failure
 //  6. the owner's terminals
-//  7. the card in the chat, which also sets the icon of the topic and shows if the agent is silent
+//  7. the card in the chat
 //
 // A mutex makes sure that the observers get one event at a time. Fanout is safe for concurrent use.
 type Fanout struct {
-	redactor *Redactor // Redactor of the running attempt
+	redactor *Redactor
 
 	mu       sync.Mutex
 	files    orchestrator.TurnWatch // nil before the prompt is sent, or if nothing watches files
-	trace    orchestrator.TurnTrace // trace of the running attempt; nil without tracing
+	trace    orchestrator.TurnTrace
 	steps    steps.Recorder
 	progress progress
 	viewers  func(cli.Event)          // shows events in terminals; nil for none
@@ -109,7 +109,8 @@ func (f *Fanout) SetViewers(show func(cli.Event)) {
 	f.viewers = show
 }
 
-// SetCard sets the function that opens the card. Card calls it. Until then the Fanout stores the events for the card.
+// SetCard sets the function that opens the card. The first call of Card calls this function. Until then, the Fanout
+// stores the events for the card.
 func (f *Fanout) SetCard(open func() orchestrator.Card) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +131,8 @@ func (f *Fanout) Card() orchestrator.Card {
 	return f.card
 }
 
-// WatchFiles calls start and passes events to its result. It does nothing if an earlier attempt already did so.
+// WatchFiles calls start and passes later events to the TurnWatch that start returns. If the turn already has a
+// TurnWatch from an earlier attempt, WatchFiles does nothing.
 func (f *Fanout) WatchFiles(start func() orchestrator.TurnWatch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

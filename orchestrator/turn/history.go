@@ -25,7 +25,7 @@ func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 }
 
 // handOff adds to the prompt the history that the agent has not seen. If the history is too long, the configured model
-// summarizes it. Without such a model, or if it fails, ductor shortens the history.
+// summarizes it. If no model is configured, or if the model fails, ductor shortens the history.
 func (a *attempt) handOff() error {
 	o := &a.runner.opts
 	turns, err := a.missed()
@@ -46,7 +46,7 @@ func (a *attempt) handOff() error {
 		told = a.summarize(s, turns, told, waits)
 	}
 	a.req.Prompt = told.Text + a.req.Prompt
-	if told.Turns+told.LeftOut > 0 { // otherwise the text of an earlier attempt stays, which the chat may not show yet
+	if told.Turns+told.LeftOut > 0 { // otherwise keep what an earlier attempt has set
 		a.handed = cli.HandedOver{
 			To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
 			LeftOut: told.Whole(), Shortened: told.Shortened,
@@ -55,7 +55,7 @@ func (a *attempt) handOff() error {
 	return nil
 }
 
-// showHanded shows in the chat, once, how much history the agent got.
+// showHanded makes the card show, once, how much history the agent has got.
 func (a *attempt) showHanded() {
 	if a.handed.Turns+a.handed.LeftOut > 0 && a.handed.To == a.turn.Agent {
 		a.Events.Show(a.handed)
@@ -64,7 +64,7 @@ func (a *attempt) showHanded() {
 }
 
 // summarize summarizes history with a model. Meanwhile the chat shows that the turn waits for the model. If the model
-// fails, the result is the parameter otherwise.
+// fails, summarize returns the shortened history instead.
 func (a *attempt) summarize(
 	s *handoff.Summarizer, turns []orchestrator.Turn, otherwise handoff.Told, waits cli.Status,
 ) handoff.Told {
@@ -79,7 +79,7 @@ func (a *attempt) summarize(
 }
 
 // warnOfTerminals warns the user if a part of the session ran in a terminal and the turn's agent has not seen that
-// part. The warning names the agents that have.
+// part. The warning names the agents that have seen it.
 func (a *attempt) warnOfTerminals() {
 	who := a.turn.AgentEnv()
 	for of, has := range a.start.Session.AgentSessions {
@@ -116,12 +116,13 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	return withoutRepeats(a.known.Missed(turns), repeats(turns, a.turn)), nil
 }
 
-// LaterJob is the prefix of the ID of a job that runs a prompt again when a usage limit has ended. The ID of the turn
-// with the prompt follows.
+// LaterJob is the prefix of the ID of a job that runs a prompt again when a usage limit has ended. The rest of the ID
+// is the ID of the earlier turn.
 const LaterJob = "later-"
 
-// repeats returns the turn whose prompt t repeats, or "". If t is the turn of a LaterJob, this is the turn in the ID of
-// that job, unless a user has changed the job's prompt.
+// repeats returns the earlier turn that has the same prompt as t, because t repeats that turn, or "". If t belongs to a
+// LaterJob, the earlier turn is in the ID of the job. Then repeats also checks that no user has changed the job's
+// prompt.
 func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	id, later := strings.CutPrefix(string(t.Wants.Job), LaterJob)
 	if later && slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
@@ -145,9 +146,9 @@ func (a *attempt) hasAnswered() bool {
 	})
 }
 
-// withoutRepeats replaces the prompt of turn again by the text handoff.Repeated, because the agent gets the same prompt
-// now. If that turn repeats another turn, it does the same for that one, and so on. If such a turn has no answer, it
-// removes the turn. turns must be in order.
+// withoutRepeats replaces the prompt of an earlier turn by the text handoff.Repeated, because the agent gets the same
+// prompt now. If the earlier turn repeats another turn, that turn is changed in the same way, and so on. Turns without
+// an answer are removed. The parameter turns must be in order.
 func withoutRepeats(turns []orchestrator.Turn, again cli.TurnID) []orchestrator.Turn {
 	for i := len(turns) - 1; i >= 0 && again != ""; i-- {
 		if turns[i].ID != again {

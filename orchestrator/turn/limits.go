@@ -8,7 +8,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// loadLimits passes the stored limits of the agent's account to the Fanout.
 func (a *attempt) loadLimits() {
 	all, err := a.runner.opts.Store.PlanLimits(a.record)
 	if err != nil {
@@ -28,7 +27,8 @@ func (a *attempt) mergeLimits(ev cli.LimitsReported) cli.LimitsReported {
 	return a.withOthers(known)
 }
 
-// withOthers adds other accounts to which the user can switch before the limit is reached.
+// withOthers converts limits to an event. If a limit is almost reached, the event contains other accounts to which the
+// user can switch.
 func (a *attempt) withOthers(known cli.AccountLimits) cli.LimitsReported {
 	ev := cli.LimitsReported{AccountLimits: known}
 	if len(known.Near(a.runner.opts.Now()).Limits) > 0 {
@@ -62,7 +62,6 @@ func (t *Turn) otherAccounts(ctx context.Context) (others []cli.Account) {
 	return others
 }
 
-// loginWait limits how long ductor checks whether other accounts are logged in.
 const loginWait = 5 * time.Second
 
 // accountActions returns one action for each other account with which the prompt could run after a limit was reached.
@@ -78,7 +77,7 @@ func (t *Turn) accountActions(f *cli.Failure) (actions []orchestrator.Action) {
 	return actions
 }
 
-// accountOf returns the account with which an agent runs the turn. It is empty for any other agent.
+// accountOf returns the account of the turn, if the given agent is the turn's agent. Otherwise it returns "".
 func (t *Turn) accountOf(agent cli.Agent) cli.Account {
 	if agent != t.turn.Agent {
 		return ""

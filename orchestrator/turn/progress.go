@@ -10,10 +10,10 @@ import (
 // progress records the actions of the agent in the turn. They decide whether the turn may run again.
 type progress struct {
 	ran      bool                          // the agent wrote text, used a tool or asked a user
-	tools    map[cli.ToolID]bool           // tools that have started; true if the tool has run
-	asks     map[cli.ApprovalID]cli.ToolID // requests for permission that no user has allowed yet
+	tools    map[cli.ToolID]bool           // tools that have started; the value is true once the tool runs
+	asks     map[cli.ApprovalID]cli.ToolID // the tool of each permission request that no user has allowed yet
 	replaced []cli.Agent                   // agents that failed, so that another agent took over
-	limits   cli.AccountLimits             // limits of the agent's account
+	limits   cli.AccountLimits
 }
 
 func newProgress() progress {

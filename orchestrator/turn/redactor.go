@@ -13,15 +13,15 @@ import (
 // Redactor removes secrets from the events of one attempt before they are shown or stored. Known, Learn and Result are
 // safe for concurrent use.
 type Redactor struct {
-	read  <-chan struct{} // closed when the secrets have been read into known
+	read  <-chan struct{} // closed when known contains the secrets
 	known atomic.Pointer[secrets.Set]
-	learn sync.Mutex // held while known is replaced
+	learn sync.Mutex // held while Learn replaces known
 
 	text, thought secrets.Stream // text and reasoning of the agent
 }
 
-// NewRedactor creates a Redactor. spawn starts a goroutine in which read reads the secrets. Until it has, events must
-// wait, but the prompt can already be sent.
+// NewRedactor creates a Redactor. It uses the function spawn to start a goroutine that calls read. When read has
+// returned the secrets, the Redactor can handle events. The prompt can be sent before that.
 func NewRedactor(spawn func(func()), read func() *secrets.Set) *Redactor {
 	done := make(chan struct{})
 	r := &Redactor{read: done}
@@ -63,8 +63,8 @@ func (r *Redactor) Result(result cli.Result) cli.Result {
 }
 
 // pass removes secrets from an event and passes the event to a Fanout. It holds back text that could be the start of a
-// secret until a later event shows whether it is. If the order of an event and the text matters, it first passes the
-// text that it held back.
+// secret until a later event shows whether it is one. It passes the text that it holds back before any event that must
+// come after the text.
 func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:
@@ -105,7 +105,7 @@ func passText(c secrets.Change, to *Fanout) {
 	}
 }
 
-// passThought passes reasoning to a Fanout. c never retracts anything, because no part of a secret was passed before.
+// passThought passes reasoning to a Fanout. It ignores c.Retract, which is always 0 here.
 func passThought(c secrets.Change, to *Fanout) {
 	if c.Text != "" {
 		to.observeLocked(cli.ThinkingDelta{Text: c.Text})

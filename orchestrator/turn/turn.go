@@ -34,7 +34,7 @@ type Settings struct {
 // Recovery configures the reaction to a turn that failed before its agent ran anything.
 type Recovery struct {
 	Limits  orchestrator.LimitPolicy `toml:"rate_limited" default:"ask" check:"ask|wait|handoff"`
-	Retries int                      `toml:"retries" default:"3" check:"0..10"` // if the model is overloaded
+	Retries int                      `toml:"retries" default:"3" check:"0..10"` // number of retries
 	// RetryAfter is the pause before the first retry. It doubles with each retry.
 	RetryAfter time.Duration `toml:"retry_after" default:"15s" check:"1s..10m"`
 	// Failures is the number of failed turns in a row after which ductor does not use an agent for a while. 0 means
@@ -59,7 +59,7 @@ type Options struct {
 	Project  func(dir string) orchestrator.ProjectPolicy
 
 	Life  context.Context // parent of the contexts of all turns
-	Spawn func(func())    // starts a goroutine for which the shutdown of the conversations waits
+	Spawn func(func())    // starts a goroutine; the conversations do not shut down before it ends
 	Lang  *lang.Choices
 	Now   func() time.Time
 	Log   *slog.Logger
@@ -76,7 +76,8 @@ type Conversation interface {
 	// PrepareAgain builds the request for another attempt by the agent in who. It sets the agent and the model of the
 	// turn, and returns the session to use.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
-	// RequestReady gets the request of an attempt. The Turn sets promptSent to true when the agent gets the prompt.
+	// The Turn calls RequestReady with the request of each attempt. Later it sets promptSent to true when the agent
+	// gets the prompt.
 	RequestReady(t orchestrator.Turn, req cli.Request, promptSent *atomic.Bool)
 	// The Turn calls PromptSent when the agent gets the prompt.
 	PromptSent(ctx context.Context, t orchestrator.Turn)
@@ -94,15 +95,15 @@ type Conversation interface {
 // Choice is the agent, model and effort for a turn.
 type Choice struct {
 	Agent   cli.Agent
-	Account cli.Account // empty if Agent is not the agent that the user chose; then the conversation sets it
+	Account cli.Account // empty if Agent replaces the chosen agent; then the Conversation chooses the account
 	Model   cli.ModelID
 	Effort  cli.Effort
-	// Instead is set if this agent replaces the configured one. It is the failure of the configured agent.
+	// Instead is the failure of the configured agent if Agent replaces it. Otherwise it is nil.
 	Instead *cli.Failure
 }
 
-// Last describes the turn of a session that ended last. Messages is the number of turns that the session had then. If
-// the session has another number now, another process has run turns in it.
+// Last describes the last turn of a session. Messages is the number of turns of the session after that turn. A
+// different number at the start of the next turn means that another process has run turns in the session.
 type Last struct {
 	Session  orchestrator.SessionID
 	Messages int
@@ -132,7 +133,7 @@ type Turn struct {
 
 	start  Start
 	turn   orchestrator.Turn
-	handed cli.HandedOver // history in the prompt; the card does not show it yet
+	handed cli.HandedOver // history in the prompt that the card does not mention yet
 }
 
 // New creates a Turn.
@@ -153,7 +154,7 @@ func (t *Turn) log() *slog.Logger {
 	return t.runner.opts.Log.With("turn", t.turn.ID, "chat", in.Chat, "topic", in.Topic)
 }
 
-// Finish stores the steps of the turn and returns the outcome. result is the result of the last attempt.
+// Finish stores the steps of the turn and returns the outcome. The parameter result is the result of the last attempt.
 func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 	steps := t.Events.Steps()
 	if len(steps) > 0 {
@@ -172,7 +173,7 @@ func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
 		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback,
 		Ending: orchestrator.Ending{Standing: cli.Standing{Fill: result.Fill, Limits: t.Events.Limits().Near(now)}},
-		// The second difference uses the monotonic clock, so it is right even if the wall clock was set back.
+		// now.Sub(Began) uses the monotonic clock, so it is right even if the wall clock was set back.
 		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),
 	}
 	switch {

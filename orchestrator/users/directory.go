@@ -32,7 +32,8 @@ type Directory struct {
 	open  invitations
 }
 
-// cache contains the newest data from the store. The Directory uses it if the store does not respond.
+// cache contains the data that was last read from the store. The Directory uses it if the store returns an error or is
+// too slow.
 type cache struct {
 	sync.Mutex
 	roles orchestrator.Roster
@@ -122,7 +123,7 @@ func (d *Directory) List(ctx context.Context) ([]Known, error) {
 	return all, nil
 }
 
-// change returns an error if by must not change users, or if the user is in the configuration.
+// change returns an error if the user who pressed must not change users, or if the other user is in the configuration.
 func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) error {
 	if !by.May(orchestrator.ManageUsers) {
 		return orchestrator.ErrNotAllowed

@@ -10,14 +10,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostOpen is the maximum number of open invitations.
 const mostOpen = 5
 
-// invitations contains the open invitations. Only one process may create invitations.
+// invitations contains the open invitations. It is not updated from the store, so only one process may create
+// invitations.
 type invitations struct {
 	sync.Mutex
 	all   []orchestrator.Invitation
-	wrong int // number of wrong codes; Invite resets it if it finds no open invitation
+	wrong int // number of wrong codes so far; reset when an invitation is created while no other is open
 }
 
 // Invite creates an invitation for one user and returns its code. The code itself is not stored. Invite may return
@@ -51,8 +51,8 @@ func (d *Directory) expire() {
 	d.open.all = slices.DeleteFunc(d.open.all, func(i orchestrator.Invitation) bool { return !now.Before(i.Expires) })
 }
 
-// Join implements updates.Joins. It does nothing without an open invitation, or if the text does not look like a code.
-// After paircode.MostWrong wrong codes it closes all invitations.
+// Join implements updates.Joins. It does nothing if there is no open invitation, or if the text does not look like a
+// code. After paircode.MostWrong wrong codes, it closes all invitations.
 func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
 	if !paircode.Shaped(code) {
 		return false
@@ -105,7 +105,7 @@ func (d *Directory) match(ctx context.Context, code string) (found orchestrator.
 	return found, false
 }
 
-// Greet returns a user who has accepted an invitation and has not got the welcome message yet. It returns false for any
+// Greet returns a user who joined, but to whom ductor has not sent the welcome message yet. It returns false for any
 // other user.
 func (d *Directory) Greet(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
 	u, there, err := d.opts.Store.JoinedUser(ctx, id)
