@@ -31,7 +31,7 @@ type Entry struct {
 	Auth    []string          `toml:"auth"`    // kinds of log-in that the agent offers: agent, terminal, env_var
 	Keys    []string          `toml:"keys"`    // environment variables that can contain an API key
 	State   []string          `toml:"state"`   // directories that the agent writes to
-	Home    string            `toml:"home"` // environment variable with the directory of state and log-in
+	Home    string            `toml:"home"`    // environment variable with the directory of state and log-in
 	Resume  []string          `toml:"resume"`  // command that resumes the session {id} in a terminal
 	Loads   string            `toml:"loads"`   // whether the agent can load an earlier session: yes or no
 	Models  string            `toml:"models"`  // where the list of models comes from, in words
