@@ -98,8 +98,8 @@ func (p *Peer) read() {
 			p.finish(err)
 			return
 		}
-		// Store the offset first. If this message is the last one before the start of a turn, the turn must not receive
-		// it again after a restart of ductor.
+		// Store the offset before the message is handled. A turn that starts meanwhile must not receive the message a
+		// second time after a restart of ductor.
 		p.handled.Store(p.in.At())
 		p.dispatch(raw)
 	}
@@ -123,7 +123,7 @@ func (p *Peer) dispatch(raw []byte) {
 		p.opts.Handler.Notified(m)
 	case m.hasID():
 		p.calls.deliverAnswer(m)
-	case m.Error == nil: // without an ID, the error concerns a message that the program could not read
+	case m.Error == nil: // an error without an ID: the program could not read a message of ductor
 		p.Garbage(raw)
 	}
 }
