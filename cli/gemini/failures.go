@@ -23,7 +23,7 @@ func kindOf(code int, text string) cli.FailureKind {
 	switch {
 	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):
 		return cli.UnknownModel
-	// The session contains a tool call without a result, because the process ended during the call.
+	// The agent's process ended during a tool call, so the session contains a call without a result.
 	case strings.Contains(text, "number of function response parts is equal to"):
 		return cli.ResumeFailed
 	}
