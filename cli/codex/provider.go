@@ -95,8 +95,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 // during a turn, and background terminals.
 const leastMinor = 100
 
-// Modes implements cli.Provider. It returns only OneShot if the installed version is too old for Live. It queries the
-// version until the version is known.
+// Modes implements cli.Provider. It returns only OneShot if the installed version is too old for Live. It asks Codex
+// for its version, and remembers the result.
 func (p *Provider) Modes() []cli.Mode {
 	p.modesMu.Lock()
 	defer p.modesMu.Unlock()
