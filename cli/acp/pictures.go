@@ -30,15 +30,15 @@ type modelsRead struct {
 type imageSupport string
 
 const (
-	imagesRead    imageSupport = "open"
-	imagesNotRead imageSupport = "shut"
-	imagesUnknown imageSupport = "unknown" // the agent does not report the ability
+	imagesRead  imageSupport = "open"
+	noImages    imageSupport = "shut"
+	maybeImages imageSupport = "unknown" // the agent does not report the ability
 )
 
 // imageSupportOf describes whether a model can read pictures, either itself or with the help of another model. If model
 // is empty, it describes the current model.
 func (m modelsRead) imageSupportOf(model string) imageSupport {
-	found := imagesUnknown
+	found := maybeImages
 	for _, p := range m.Providers {
 		if p.Name == "qwen-oauth" && !p.Current { // Qwen Code lists this model even without a log-in
 			continue
@@ -48,7 +48,7 @@ func (m modelsRead) imageSupportOf(model string) imageSupport {
 			case one.Reads != nil && one.Reads.Image:
 				return imagesRead
 			case one.Reads != nil && (one.ID == model || model == "" && one.Active):
-				found = imagesNotRead
+				found = noImages
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func (m modelsRead) imageSupportOf(model string) imageSupport {
 func (s *session) imageSupport(ctx context.Context, model cli.ModelID) imageSupport {
 	switch {
 	case !s.process.hello.Capabilities.Prompt.Image:
-		return imagesNotRead
+		return noImages
 	case !s.process.options().quirks.DropsPictures:
 		return imagesRead
 	}
@@ -68,7 +68,7 @@ func (s *session) imageSupport(ctx context.Context, model cli.ModelID) imageSupp
 	s.mu.Unlock()
 	var models modelsRead
 	if err := s.process.call(ctx, methodModels, sessionParams{SessionID: string(s.id)}, &models); err != nil {
-		return imagesUnknown
+		return maybeImages
 	}
 	return models.imageSupportOf(want)
 }
@@ -80,10 +80,10 @@ func (s *session) withoutUnread(ctx context.Context, req cli.Request) (fit cli.R
 		return req, nil
 	}
 	switch agent := s.process.options().Agent; s.imageSupport(ctx, req.Model) {
-	case imagesNotRead:
+	case noImages:
 		req.Images = nil
 		return req, req.WithoutPictures(agent)
-	case imagesUnknown:
+	case maybeImages:
 		return req, req.PerhapsWithoutPictures(agent)
 	}
 	return req, nil

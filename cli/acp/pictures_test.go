@@ -13,12 +13,12 @@ func TestWhichModelsReadPictures(t *testing.T) {
 		models, model string
 		want          imageSupport
 	}{
-		"words alone":                   {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "a(openai)", imagesNotRead},
+		"words alone":                   {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "a(openai)", noImages},
 		"pictures":                      {`{"modelId":"a(openai)","modalities":{"image":true},"isCurrent":true}`, "a(openai)", imagesRead},
-		"the current one":               {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "", imagesNotRead},
-		"not known":                     {`{"modelId":"$runtime|openai|a(openai)","isCurrent":true,"isRuntime":true}`, "$runtime|openai|a(openai)", imagesUnknown},
+		"the current one":               {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "", noImages},
+		"not known":                     {`{"modelId":"$runtime|openai|a(openai)","isCurrent":true,"isRuntime":true}`, "$runtime|openai|a(openai)", maybeImages},
 		"another reads them for it":     {`{"modelId":"a(openai)","modalities":{},"isCurrent":true},{"modelId":"b(openai)","modalities":{"image":true}}`, "a(openai)", imagesRead},
-		"another one that is not known": {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "c(openai)", imagesUnknown},
+		"another one that is not known": {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "c(openai)", maybeImages},
 	} {
 		var m modelsRead
 		if err := json.Unmarshal([]byte(listed+c.models+"]}]}"), &m); err != nil {
