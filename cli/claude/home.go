@@ -100,8 +100,8 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	return []cli.HomeSeed{
 		{From: filepath.Join(dir, loginFile), To: ".claude/" + loginFile, Link: true},
 		{From: state, To: ".claude.json", Pick: ownState},
-		{From: filepath.Join(dir, "settings.json"), To: ".claude/settings.json", Pick: func(userSettings []byte) ([]byte, error) {
-			return ownSettings(owner, dir, userSettings)
+		{From: filepath.Join(dir, "settings.json"), To: ".claude/settings.json", Pick: func(theirs []byte) ([]byte, error) {
+			return ownSettings(owner, dir, theirs)
 		}},
 	}
 }
@@ -114,12 +114,12 @@ func ownState(owner []byte) ([]byte, error) {
 	return json.Marshal(state)
 }
 
-// ownSettings returns the settings.json for a session's own home directory. It copies what the log-in needs from
-// userSettings, the settings.json of the user who runs ductor. It copies no hooks, plugins and permissions. The result
-// also excludes the memory files in the directories owner and dir.
-func ownSettings(owner, dir string, userSettings []byte) ([]byte, error) {
-	settings := picked(userSettings, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
-	if env := loginEnv(userSettings); len(env) > 0 {
+// ownSettings returns the settings.json for a session's own home directory. The parameter theirs is the settings.json
+// of the user who runs ductor. From it, ownSettings copies what the log-in needs, but no hooks, plugins and
+// permissions. The result also excludes the memory files in the directories owner and dir.
+func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
+	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
+	if env := loginEnv(theirs); len(env) > 0 {
 		raw, err := json.Marshal(env)
 		if err != nil {
 			return nil, fmt.Errorf("write how Claude logs in: %w", err)
