@@ -190,8 +190,8 @@ const (
 	verdictDeny  verdict = "deny"
 )
 
-// verdictOn decides a permission request, or returns verdictAsk if a user must decide. why is the reason of a denial. A
-// tool that req.AllowedTools permits still needs a user's permission to access a protected file.
+// verdictOn decides a permission request, or returns verdictAsk if a user must decide. For a denial, why is the reason.
+// A tool in req.AllowedTools runs without asking, unless it accesses a protected file.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool {
 		return slices.Contains(list, t.name) || slices.Contains(list, t.call.ToolKind)

@@ -206,7 +206,7 @@ func (proc *agentProcess) asked(m rpc.Message) {
 		proc.refuse(m.ID, rpc.CodeBadParams, "the request cannot be read: "+cli.ShortLine(err.Error()))
 		return
 	}
-	if proc.State() == shared.Detached { // ductor is stopping, and answers after its restart
+	if proc.State() == shared.Detached { // the next process of ductor will answer
 		return
 	}
 	s, ok := proc.sessions.Of(cli.AgentSessionID(a.params.SessionID))
@@ -221,7 +221,7 @@ func (proc *agentProcess) serveRequest(m rpc.Message) {
 	_ = json.Unmarshal(m.Params, &p) // an unreadable request names no session
 	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
 	switch {
-	case proc.State() == shared.Detached: // ductor is stopping, and answers after its restart
+	case proc.State() == shared.Detached: // the next process of ductor will answer
 	case !known:
 		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
 	case proc.Peer().Past(): // from before a restart of ductor, which may already have handled it

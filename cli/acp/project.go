@@ -63,8 +63,8 @@ func (o *Options) project() Project {
 	return p
 }
 
-// vars returns the environment variables that make the agent respect the permission mode, and ignore project settings
-// that no user has allowed.
+// vars returns environment variables that make the agent respect the permission mode. They also make the agent ignore
+// project settings that no user has allowed.
 func (o *Options) vars(req cli.Request) map[string]string {
 	h, _ := o.listed(req.Permission)
 	all := map[string]string{}

@@ -123,7 +123,7 @@ func (r *repeats) fresh(text string, now time.Time) string {
 	return text
 }
 
-// begins reports whether a is a prefix of b, or b of a.
+// begins reports whether one of the texts is a prefix of the other.
 func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 func (r *reporter) emitHeldRepeat() { r.out.Text(r.message.held()) }
