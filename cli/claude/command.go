@@ -187,8 +187,8 @@ const (
 	toolExitPlan = "ExitPlanMode"
 )
 
-// denial returns the answer to a request to use a tool if no user can decide it: a message for the model, and a reason
-// for users.
+// denial returns a message for the model, and a reason for users. They explain why ductor denied a request to use a
+// tool if no user can answer.
 func denial(tool string) (message, reason string) {
 	switch tool {
 	case toolQuestion:

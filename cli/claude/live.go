@@ -88,7 +88,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptions) *liveRun {
 	run := &liveRun{process: proc, mem: mem}
 	run.idle = &idler{session: s, run: run, dir: dir}
-	run.idle.mu.Lock() // the first line may come before run.stream is set
+	run.idle.mu.Lock() // until run.stream is set, no line may be handled
 	defer run.idle.mu.Unlock()
 	o.Agent, o.Idle = agent, run.idle.line
 	o.Limits = turn.LimitsOf(s.provider.opts.ProviderOptions)

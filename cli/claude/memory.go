@@ -35,7 +35,7 @@ func newMemory() *memory {
 	}
 }
 
-// deny records a denied tool call. It returns false if the call was recorded before.
+// deny records a denied tool call. It returns false if the call is already recorded.
 func (m *memory) deny(call string) bool {
 	if m.denied[call] {
 		return false

@@ -88,8 +88,8 @@ var (
 	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// CannotHold implements cli.ToolHolder. Claude accepts a list of permitted tools only for its own tools. To permit only
-// some MCP servers, ductor must start Claude with no other servers.
+// CannotHold implements cli.ToolHolder. Claude's list of permitted tools does not cover tools of MCP servers. If a
+// request permits only some servers, ductor must therefore start Claude without all other servers.
 func (*Provider) CannotHold(req cli.Request) string {
 	servers, _ := cli.Servers(req.Tools.Only)
 	for _, name := range servers {

@@ -133,8 +133,8 @@ func (t *liveTurn) updateNote(ctx context.Context) {
 // takeBackID is the prefix of the ID of a request to drop a message. The rest of the ID is the ID of the message.
 const takeBackID = "take-back-"
 
-// interrupt asks Claude to end the turn. It first takes back the messages that Claude has not read, because Claude
-// would work on them after the interrupt.
+// interrupt asks Claude to end the turn. Before that, it withdraws the messages that Claude has not read. Otherwise
+// Claude would work on these messages after the interrupt.
 func (t *liveTurn) interrupt() error {
 	var lines []byte
 	for _, id := range t.p.steers.Waiting() {
