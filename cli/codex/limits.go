@@ -35,8 +35,8 @@ type turnLimit struct {
 // limitsUpdated is the notification that limits have changed. It contains only some of the account's limits.
 const limitsUpdated = "account/rateLimits/updated"
 
-// readLimits requests all limits of the account, at most once a minute, and passes them to the running turns. Only the
-// goroutine that reads Codex's output calls it.
+// readLimits requests all limits of the account, at most once a minute. The running turns receive the limits. Only the
+// goroutine that reads Codex's output calls readLimits.
 func (h *server) readLimits() {
 	if time.Since(h.limitsRead) < time.Minute || h.Peer().Past() {
 		return

@@ -175,8 +175,8 @@ func (s *thread) Fits(req cli.Request) bool {
 	return s.bound.suits(req) && setting == s.server.Key()
 }
 
-// Goodbye implements shared.AgentSession. If other sessions use the server, it ends the processes of this thread's
-// tools. After the last session, the caller stops the server with all its processes.
+// Goodbye implements shared.AgentSession. If other sessions use the server, Goodbye ends the processes that this
+// thread's tools started. After the last session, the caller stops the server and all processes.
 func (s *thread) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, error) {
 	h := s.server
 	h.Remove(s.id, s.live)
@@ -233,8 +233,8 @@ func (s live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, req)
 }
 
-// sweepScript ends every process whose environment contains $1. It sends TERM, and after a second KILL, until no
-// process is left. It runs where the agent runs, which may be a container. Its own environment does not contain $1.
+// sweepScript ends every process whose environment contains the argument $1, but not itself. It sends TERM, and after a
+// second KILL, until no such process is left. The script runs where the agent runs, which may be in a container.
 const sweepScript = `i=0
 while [ $i -lt 100 ]; do
 	found=

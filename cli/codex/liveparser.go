@@ -85,7 +85,7 @@ type messages struct {
 	streaming string          // ID of the message that is streaming
 	torn      string          // ID of a message whose stream broke; a retry will repeat it
 	thought   map[string]bool // IDs of the reasoning that was already streamed
-	comments  map[string]bool // for each started message: whether it is commentary, which is not part of the answer
+	comments  map[string]bool // message ID to whether the message is commentary instead of answer
 }
 
 // start records the start of a message. It returns the ID of a broken message that the new one replaces, or "".
@@ -124,7 +124,7 @@ func (p *liveParser) notification(method string, n *notice) (over bool) {
 		p.turn = n.Turn.ID
 	}
 	if n.Turn != nil && n.Turn.ID != p.turn || n.Turn == nil && n.TurnID != "" && n.TurnID != p.turn {
-		return false // it belongs to an earlier turn
+		return false // a notification of an earlier turn
 	}
 	if method != "error" {
 		p.network.offline = time.Time{}

@@ -165,8 +165,8 @@ func toolFlags(req cli.Request) []string {
 	return flags
 }
 
-// deniesEdits reports whether a request denies patches of files. Codex has no setting that disables them. With a
-// read-only sandbox, Codex rejects them or asks.
+// deniesEdits reports whether a request denies patches of files. Codex has no setting that disables patches. With a
+// read-only sandbox, it rejects a patch or asks the user.
 func deniesEdits(req cli.Request) bool {
 	edits := tools.Own(Agent, []string{"edit"})
 	return slices.ContainsFunc(req.Tools.Denied, func(name string) bool { return slices.Contains(edits, name) })

@@ -33,8 +33,8 @@ type Provider struct {
 	live shared.Dialect[news]
 
 	mu sync.Mutex
-	// totals contains the token usage of each thread so far. It is needed to compute the usage of one turn, because
-	// Codex reports the total of a resumed thread.
+	// totals contains the token usage of each thread so far. For a resumed thread, Codex reports only the new total, so
+	// ductor subtracts the previous total to get the usage of a turn.
 	totals map[cli.AgentSessionID]cli.Usage
 
 	modesMu sync.Mutex

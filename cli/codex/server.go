@@ -33,7 +33,7 @@ type news struct {
 	method string
 	notice *notice  // a notification
 	ask    *inquiry // a request
-	denied *inquiry // a request that the user denied, so that the turn records it
+	denied *inquiry // a denied request, which the turn must record
 	reason string
 }
 
@@ -45,8 +45,8 @@ func (p *Provider) newServer(process *shared.Process) *server {
 }
 
 const (
-	helloWait = time.Minute      // maximum time for the first response of an app server, on a small busy machine
-	stopWait  = 10 * time.Second // how much longer than its grace period the end of a process may take
+	helloWait = time.Minute      // maximum time for the first response of an app server
+	stopWait  = 10 * time.Second // time for stopping a process, in addition to the grace period
 )
 
 // Greet implements shared.Server. It performs the handshake.
@@ -76,7 +76,7 @@ func (h *server) exit() *cli.Failure {
 	return f
 }
 
-// broken converts the error of a call to a failure. If the process has ended, it returns the failure of the process.
+// broken converts the error of a call to a failure. If the process has ended, this is the reason why it ended.
 func (h *server) broken(err error) *cli.Failure {
 	gone := errors.Is(err, rpc.ErrEnded)
 	select {
@@ -229,16 +229,15 @@ func (h *server) Requested(m rpc.Message) bool {
 	s := h.sessionFor(a.params.Thread)
 	switch {
 	case s != nil && s.Deliver(shared.Item[news]{End: m.End, Message: news{ask: a}}, len(m.Params)):
-	case h.Peer().Past(): // it was handled before ductor was restarted
-	case h.State() == shared.Detached: // ductor is stopping, and answers after its restart
+	case h.Peer().Past(): // the previous process of ductor has handled the request
+	case h.State() == shared.Detached: // the next process of ductor will answer
 	default:
 		h.decline(a)
 	}
 	return true
 }
 
-// decline answers a request that no user can answer. It ignores errors, because other code detects the exit of the
-// program.
+// decline denies a request that no user can answer. It ignores errors: they occur only after the program has exited.
 func (h *server) decline(a *inquiry) {
 	_ = h.Peer().Reply(a.m.ID, a.answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."}), nil)
 }

@@ -49,8 +49,8 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 type exit interface {
 	Stderr() string
 	Outcome(end turn.End) cli.Result
-	// IsAdopted reports whether the turn was resumed after a restart of ductor, so that the beginning of the output may
-	// be missing.
+	// IsAdopted reports whether the turn was resumed after a restart of ductor. The beginning of its output may then be
+	// missing.
 	IsAdopted() bool
 }
 
