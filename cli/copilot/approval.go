@@ -123,8 +123,8 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 	return strings.Join(values, ".")
 }
 
-// changesOf returns the file change that a request would make. It records in read which fields the change already
-// shows.
+// changesOf returns the file change that a request would make. It also adds the fields that this change shows to
+// read.Said.
 func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
 	was := func(e permissionEdit) bool { return e.Before != nil }

@@ -93,8 +93,8 @@ func (s *session) Open(ctx context.Context, req cli.Request) error {
 	return s.allow(ctx, req)
 }
 
-// allow sends the permission mode and the permission rules of a session to the process. It sends all of them, because a
-// resumed session remembers earlier ones.
+// allow sends the permission mode and all permission rules of a session. A resumed session would otherwise use earlier
+// rules.
 func (s *session) allow(ctx context.Context, req cli.Request) error {
 	h, id := s.server, s.id
 	p, err := permissionOf(req.Permission)

@@ -12,10 +12,10 @@ import (
 type phase string
 
 const (
-	awaited     phase = "awaited" // the previous turn may still send events
+	awaited     phase = "awaited" // not started; events may belong to the previous turn
 	begun       phase = "begun"
 	interrupted phase = "interrupted"
-	ended       phase = "ended" // a message that was added late can start the turn again
+	ended       phase = "ended" // a message that users add now starts the turn again
 )
 
 // parser converts Copilot's events in one turn to events of package cli, in both modes. Only one goroutine at a time
