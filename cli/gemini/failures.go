@@ -30,8 +30,8 @@ func kindOf(code int, text string) cli.FailureKind {
 	return acp.KindOf(code, text)
 }
 
-// exitKind returns the kind of failure for the exit code of a process that ended without a result. resumed tells
-// whether the process resumed a session. It returns "" for an unknown code.
+// exitKind returns the kind of failure for the exit code of a process that ended without a result. It returns "" for an
+// unknown code. The parameter resumed reports whether the process resumed a session.
 func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	switch {
 	case code == exitNoAuth:
