@@ -116,7 +116,7 @@ func (p *Peer) dispatch(raw []byte) {
 	switch {
 	case m.Asks():
 		if !p.opts.Handler.Requested(m) {
-			// An error means that the program has exited, which other code detects.
+			// An error means that the program has exited.
 			_ = p.Refuse(m.ID, CodeNoMethod, "ductor does not know "+cli.OneLine(m.Method, 100))
 		}
 	case m.Method != "":
