@@ -23,8 +23,10 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 	return live{s.live}, nil
 }
 
-// Await implements shared.Server. To find out whether the agent got the whole prompt, it compares the prompt's length
-// with the number of bytes that ductor wrote since the start of the turn. The prompt is the first message of a turn.
+// Await implements shared.Server. It prepares the session of a turn that ran before ductor was restarted.
+//
+// The prompt is the first message of a turn. Await therefore compares the prompt's length with the number of bytes that
+// ductor has written since the start of the turn, to find out whether the agent received the whole prompt.
 func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {
@@ -52,18 +54,16 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	return s, func() { proc.sessions.Remove(s.id, s) }
 }
 
-// note is the state that ductor needs to resume a turn after a restart. It is stored with the start of the turn, in
-// cli.Mark.Note.
+// note is the state that ductor needs to resume a turn after a restart. It is stored in cli.Mark.Note.
 type note struct {
 	Session  string   `json:"s"`
 	Model    string   `json:"m,omitempty"`
 	Length   int      `json:"n"`           // length of the JSON line with the prompt, in bytes
 	Answered []string `json:"a,omitempty"` // IDs of the permission requests that a user answered
 	Denied   []string `json:"d,omitempty"` // IDs of the requests in Answered that the user denied
-	// Sent is set if the prompt was certainly sent. It is stored when a user answers the first request of the turn.
+	// Sent is set after a user has answered a request of the turn. It means that the agent received the prompt.
 	Sent bool `json:"t,omitempty"`
-	// Name is the name that the agent's program reports. Totals and Spent are the session's token usage, and its cost
-	// in US dollars, before the turn.
+	// The fields Totals and Spent contain the session's token usage and its cost in US dollars before the turn.
 	Name   string    `json:"w,omitempty"`
 	Totals cli.Usage `json:"u,omitzero"`
 	Spent  *float64  `json:"c,omitempty"`
@@ -82,8 +82,8 @@ func (n note) String() string {
 
 const markWait = 5 * time.Second
 
-// noteAnswered stores that the agent got a user's answer, so that ductor does not ask the user again after a restart.
-// If storing fails, ductor asks again after a restart, and the agent ignores the second answer.
+// noteAnswered stores that the agent has received a user's answer. After a restart, ductor then does not ask the user
+// the same question. If noteAnswered cannot store this, ductor asks again, and the agent ignores the second answer.
 func (t *liveTurn) noteAnswered(d decided) {
 	s := t.s
 	s.mu.Lock()

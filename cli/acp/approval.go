@@ -17,26 +17,26 @@ import (
 
 // ask is a request of the agent to the user: for permission, or to fill in a form.
 type ask struct {
-	id     json.RawMessage
-	params askParams
-	raw    json.RawMessage // parameters of the request
-	form   *form           // nil for a permission request
-	tool   *tool           // the tool call that needs permission; set by liveTurn.asked
-	plans  bool            // whether allowing the request ends plan mode
-	shown  toolCall        // the tool call that the user saw
-	before int             // how often ductor has already asked the user about this request
+	id           json.RawMessage
+	params       askParams
+	raw          json.RawMessage // parameters of the request
+	form         *form           // nil for a permission request
+	tool         *tool           // the tool call that needs permission; set by liveTurn.asked
+	endsPlanMode bool
+	shown        toolCall // the tool call as the user saw it
+	timesAsked   int      // number of times that ductor has asked the user before
 }
 
 // key returns the approval ID of the request. It is unique within a turn, and the same after a restart.
 func (a *ask) key() cli.ApprovalID {
 	key := "ask-" + rpc.Text(a.id)
-	if a.before > 0 {
-		key += fmt.Sprint("#", a.before)
+	if a.timesAsked > 0 {
+		key += fmt.Sprint("#", a.timesAsked)
 	}
 	return cli.ApprovalID(key)
 }
 
-// cancelled returns the reply for a request that no user answers.
+// cancelled returns the reply that cancels the request.
 func (a *ask) cancelled() any {
 	if a.form != nil {
 		return map[string]any{"action": "cancel"}
@@ -44,8 +44,8 @@ func (a *ask) cancelled() any {
 	return cancelled()
 }
 
-// renew updates the request after the agent has changed the tool call. The request gets a new key, so that ductor can
-// ask the user again.
+// renew updates the request after the agent has changed the tool call. It also changes the request's approval ID,
+// because ductor asks the user a second time.
 func (a *ask) renew() {
 	request, t, content := map[string]any{}, a.tool.call, []json.RawMessage{}
 	for _, c := range t.Content {
@@ -57,7 +57,7 @@ func (a *ask) renew() {
 		call["locations"], call["content"] = t.Locations, content
 	}
 	a.raw, _ = json.Marshal(request) // decoded JSON can always be encoded
-	a.params, a.before = askParams{}, a.before+1
+	a.params, a.timesAsked = askParams{}, a.timesAsked+1
 	_ = json.Unmarshal(a.raw, &a.params)
 }
 
@@ -71,8 +71,8 @@ func (a *ask) option(kind string) (string, bool) {
 }
 
 // choose returns the reply that allows or denies the request once. It never chooses an option that the agent would
-// remember permanently. If the agent offers no other option, choose returns an error for allow, and a reply that
-// cancels the request for a denial.
+// remember permanently. If the agent offers no option to deny the request once, the reply cancels the request. If the
+// agent offers no option to allow the request once, choose returns an error.
 func (a *ask) choose(allow bool) (askResult, error) {
 	if !allow {
 		if id, ok := a.option(optionReject); ok {
@@ -89,20 +89,20 @@ func (a *ask) choose(allow bool) (askResult, error) {
 
 // decided is a user's decision that Decide passes to the goroutine of the turn.
 type decided struct {
-	ask    *ask
-	allow  bool
-	plans  bool // whether the decision ends plan mode
-	result any  // the reply to the agent; nil if a value that the user entered into a form is invalid
+	ask          *ask
+	allow        bool
+	endsPlanMode bool
+	result       any // the reply to the agent; nil if a value that the user entered into a form is invalid
 }
 
 // changed reports whether the agent has changed the tool call since the user saw it.
 func (a *ask) changed() bool {
 	now := a.tool.call
-	now.Output, now.Meta = a.shown.Output, a.shown.Meta // users do not decide on these
+	now.Output, now.Meta = a.shown.Output, a.shown.Meta // the user's decision does not depend on these two fields
 	return a.form == nil && !reflect.DeepEqual(a.shown, now)
 }
 
-// event returns the event that asks a user for permission. inputOf is ToolQuirks.InputOf; it may be nil.
+// event returns the event that asks a user for permission. The parameter inputOf may be nil; see ToolQuirks.
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
@@ -115,24 +115,25 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 			Tool: t.name, Kind: t.call.ToolKind, Title: t.call.Title, Text: ev.Detail, Changes: len(ev.Changes),
 		})
 	}
-	said := a.extractReason(&ev, dir)
+	visible := a.extractReason(&ev, dir)
 	title := strings.TrimSpace(t.call.Title)
 	switch whole := title == ev.Title; {
 	case t.call.ToolKind == kindSwitch:
 		ev.Tool, ev.Title = cli.PlanTool, cmp.Or(t.planFile, ev.Title)
-	case said["toolCall.title"] == t.call.Title && len(ev.Changes) > 0:
+	case visible["toolCall.title"] == t.call.Title && len(ev.Changes) > 0:
 		ev.Title = cli.OneLine(ev.Changes[0].Path, maxTitle)
-	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // show the action before the agent's description of it
+	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title):
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
 	}
-	if _, once := a.option(optionAllow); !once { // never choose an option that the agent would remember permanently
+	if _, once := a.option(optionAllow); !once {
 		ev.Missing = "how to allow this once"
 	}
-	ev.Fields = a.fields(ev, dir, said)
+	ev.Fields = a.fields(ev, dir, visible)
 	if derived {
 		ev.Fields = append(ev.Fields, widerOf(ev.Input, dir)...)
 	}
-	// Qwen Code adds the field is_background to every command. Copilot repeats the command in the field commands.
+	// These two input fields need no approval of their own: Qwen Code sends is_background with every command, and
+	// Copilot repeats the command in "commands".
 	ev.Effect = cli.EffectOf(ev.Input, dir, map[string]any{"is_background": false, "commands": []any{t.command()}})
 	switch ev.Tool {
 	case "Bash", "bash", "shell", "run_shell_command", kindRun:
@@ -147,34 +148,34 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^\[current working directory ([^\]]*)\](?: \((.*)\))?(?: (\[background\]))?$`)
 })
 
-// extractReason moves the agent's explanation of a command or an edit to ev.Reason. It returns the fields of the
-// request that users then need not see separately, with their values.
+// extractReason moves the agent's explanation of a command or an edit to ev.Reason. It returns the values of the
+// request that this event already shows, by field name.
 func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string {
-	t, said := a.tool, map[string]string{}
+	t, visible := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.command()
 	m := placed().FindStringSubmatch(ev.Detail)
 	if m != nil && m[1] == dir && t.call.ToolKind == kindRun && len(t.call.Content) == 1 { // Gemini's format
-		said["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, m[3], m[2]
+		visible["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, m[3], m[2]
 	}
 	if text := cli.TextsOf(t.call.Input)["description"]; command != "" && text != "" {
-		said["toolCall.rawInput.description"], ev.Reason = text, text
+		visible["toolCall.rawInput.description"], ev.Reason = text, text
 	}
 	switch {
 	case command != "" && title == command+" ("+ev.Reason+")":
-		said["toolCall.title"] = title
+		visible["toolCall.title"] = title
 	case command != "" && title != command && ev.Reason == "":
-		said["toolCall.title"], ev.Reason = title, title
+		visible["toolCall.title"], ev.Reason = title, title
 	case len(ev.Changes) == 1 &&
 		(cli.OwnWords(title) == "" || t.edits()[0].entitled(dir, strings.TrimPrefix(title, t.name+" "))):
-		said["toolCall.title"] = title
+		visible["toolCall.title"] = title
 	}
 	ev.Reason = cli.OwnWords(ev.Reason)
-	return said
+	return visible
 }
 
-// fields returns the values of the request that users do not already see in ev. said contains further fields that users
-// already see. If the request has no input, fields takes the input from an earlier update of the tool call.
-func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) []cli.Field {
+// fields returns the values of the request that neither ev nor the map visible contains. If the request has no input,
+// fields uses the input from an earlier update of the tool call.
+func (a *ask) fields(ev cli.ApprovalAsked, dir string, visible map[string]string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
 		Dir: dir, Said: map[string]string{}, Usual: map[string]string{
@@ -188,7 +189,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	}
 	read.Said["toolCall._meta.toolName"], read.Said["toolCall.name"] = ev.Tool, ev.Tool
 	if plan := cli.TextsOf(t.call.Input)["plan"]; ev.Tool == cli.PlanTool && t.name == "exit_plan_mode" && plan != "" && strings.Contains(ev.Detail, plan) {
-		// Qwen Code repeats the name of its tool and the plan.
+		// Qwen Code sends the plan twice.
 		read.Said["toolCall._meta.toolName"], read.Said["toolCall.title"], read.Said["toolCall.rawInput.plan"] = t.name, "Plan:", plan
 	}
 	say := func(name, value string) {
@@ -204,7 +205,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 		say("toolCall.rawInput.commands[0]", command)
 	}
 	for i, c := range t.call.Content {
-		c.say(fmt.Sprintf("toolCall.content[%d].", i), read.Said)
+		c.addVisible(fmt.Sprintf("toolCall.content[%d].", i), read.Said)
 	}
 	edits := t.edits()
 	for i, l := range t.call.Locations {
@@ -215,7 +216,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	for name, value := range t.shownInput(dir) {
 		read.Said["toolCall.rawInput."+name] = value
 	}
-	maps.Copy(read.Said, said)
+	maps.Copy(read.Said, visible)
 	fields := read.Fields(a.raw)
 	if len(a.params.ToolCall.Input) == 0 && len(t.call.Input) > 0 {
 		input := map[string]any{"rawInput": t.call.Input}
@@ -223,8 +224,8 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 			fields = append(fields, read.Fields(earlier)...)
 		}
 	}
-	// Remove the protocol's prefix from the names, because it means nothing to users. A field that only identifies the
-	// request keeps its full name. Otherwise users could confuse it with a field of the tool's input.
+	// Remove the protocol's prefix from names such as "toolCall.kind". A field that only identifies the request keeps
+	// the prefix, because the tool's input may have a field with the same short name.
 	for i, f := range fields {
 		if name := strings.TrimPrefix(f.Name, "toolCall."); f.Weight != cli.LabelField || strings.HasPrefix(name, "rawInput.") {
 			fields[i].Name = strings.TrimPrefix(name, "rawInput.")
@@ -238,32 +239,31 @@ func hasLines(text, part string) bool {
 	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
 }
 
-// say records in said which values of this content users see. at is the prefix of the fields' names. Of a diff without
-// changes, users see only the path.
-func (c toolContent) say(at string, said map[string]string) {
+// addVisible adds the values of the content that users see to the map visible. Its keys are the field names, with the
+// given prefix. If a diff changes nothing, users see only its path.
+func (c toolContent) addVisible(prefix string, visible map[string]string) {
 	switch {
 	case c.Type == "content" && c.Content.Type == "text":
-		said[at+"content.text"] = c.Content.Text
+		visible[prefix+"content.text"] = c.Content.Text
 	case c.Type == "diff":
-		said[at+"path"] = c.Path
+		visible[prefix+"path"] = c.Path
 		if c.diff() == "" {
 			return
 		}
-		said[at+"newText"], said[at+"oldText"] = c.NewText, c.before()
+		visible[prefix+"newText"], visible[prefix+"oldText"] = c.NewText, c.before()
 		if c.OldText == nil {
-			said[at+"oldText"] = "null"
+			visible[prefix+"oldText"] = "null"
 		}
 	}
 }
 
-// widerOf returns the fields of an input that ask for more rights than usual, such as network access.
+// widerOf returns the fields of a tool's input that request additional rights, such as network access.
 func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind returns kind if users need not see it, because the name of the tool already implies it. Otherwise it
-// returns "". changes is the number of files that the tool changes. The name of a tool that changes files implies only
-// kindEdit.
+// knownKind returns kind, or "" if users must see the kind. Users need not see a kind that the tool's name implies. If
+// the tool changes files, its name implies only kindEdit.
 func knownKind(kind string, changes int) string {
 	known := []string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}
 	if changes > 0 {

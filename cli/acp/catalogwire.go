@@ -31,7 +31,7 @@ type Entry struct {
 	Auth    []string          `toml:"auth"`    // kinds of log-in that the agent offers: agent, terminal, env_var
 	Keys    []string          `toml:"keys"`    // environment variables that can contain an API key
 	State   []string          `toml:"state"`   // directories that the agent writes to
-	Home    string            `toml:"home"`    // environment variable that sets the directory of State and the log-in
+	Home    string            `toml:"home"`    // environment variable with the directory of state and log-in
 	Resume  []string          `toml:"resume"`  // command that resumes the session {id} in a terminal
 	Loads   string            `toml:"loads"`   // whether the agent can load an earlier session: yes or no
 	Models  string            `toml:"models"`  // where the list of models comes from, in words
@@ -41,8 +41,8 @@ type Entry struct {
 	Holds map[cli.PermissionMode]Holding `toml:"holds"`
 	// Project describes the settings that a project can contain for the agent.
 	Project Project `toml:"project"`
-	// Source tells where each value was found. It maps the TOML key of each field that is not empty to a key of the
-	// catalogue's table "sources".
+	// Source maps the TOML key of a field to the source of its value. A source is a key of the table "sources" in the
+	// catalogue.
 	Source map[string]string `toml:"source"`
 }
 
@@ -113,8 +113,8 @@ func (e Entry) check(sources map[string]string) error {
 //go:embed catalog.toml
 var catalogueFile string
 
-// Catalogue returns the agents of the ACP registry that ductor knows, sorted by ID. The configuration can override all
-// fields. The caller must not change the result. A test guarantees that the embedded file is valid.
+// Catalogue returns the agents in ductor's built-in list, sorted by ID. The caller must not change the result. A test
+// guarantees that the embedded file is valid.
 var Catalogue = sync.OnceValue(func() []Entry {
 	all, err := parseCatalogue(catalogueFile)
 	if err != nil {
@@ -153,7 +153,7 @@ func findEntry(name string, of func(Entry) string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Preset returns s with the path, arguments and environment variables of the entry.
+// Preset returns a copy of s with the path, arguments and environment variables of the entry.
 func (e Entry) Preset(s Settings) Settings {
 	s.Path, s.Args, s.Env = e.Command, slices.Concat([]string{}, e.Args), slices.Concat([]string{}, e.Keys)
 	return s

@@ -12,7 +12,7 @@ import (
 )
 
 // This file handles the options that an agent offers for a session, such as its model, its mode and its effort. Older
-// agents offer only modes and models, through separate methods of the protocol.
+// agents have no options. They offer modes and models through separate methods of the protocol.
 
 // Limits for an agent's options.
 const (
@@ -76,7 +76,7 @@ func listOf(raw []byte) (list []json.RawMessage) {
 	return list
 }
 
-// configValue is the value of an option as text. A boolean is "true" or "false".
+// configValue is the value of an option. A boolean option has the value "true" or "false".
 type configValue string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -129,7 +129,7 @@ func (v *configValues) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// choice is a setting of a session, with its possible values and its current value.
+// choice contains the possible values of a session's setting, and its current value.
 type choice struct {
 	option   string // ID of the option; empty if an older agent has a separate method for the setting
 	values   []offer
@@ -150,8 +150,8 @@ func (c choice) ids() []string {
 	return ids
 }
 
-// of returns the option for a purpose, or nil if there is none.
-func (c configOptions) of(p purpose) *configOption {
+// forPurpose returns the option for a purpose, or nil if the agent offers none.
+func (c configOptions) forPurpose(p purpose) *configOption {
 	for _, fits := range []func(configOption) bool{
 		// Cline assigns the category "model" to its model and to its provider. The ID of the option distinguishes them.
 		func(o configOption) bool { return o.Category == p && slices.Contains(p.ids(), o.ID) },
@@ -174,13 +174,13 @@ func (s *session) configure(all configOptions) {
 	s.offers.options = all
 	before := s.offers.model.current
 	for p, c := range s.offers.choices() {
-		option := all.of(p)
+		option := all.forPurpose(p)
 		switch {
-		case option != nil && c.option == "": // codex-acp also sends models in the older form, with other IDs
+		case option != nil && c.option == "": // codex-acp sends its models in both forms; use the option
 			*c = choice{option.ID, option.Values, string(option.Current), string(option.Current)}
 		case option != nil:
 			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}
-		case c.option != "": // the current model does not have this option
+		case c.option != "": // the agent no longer offers the option, for example for another model
 			*c = choice{original: c.original}
 		}
 	}
@@ -190,13 +190,13 @@ func (s *session) configure(all configOptions) {
 	s.process.provider.learn(s.offers)
 }
 
-// choices returns the settings that ductor uses, by purpose.
+// choices returns the settings that ductor can change.
 func (o *offers) choices() map[purpose]*choice {
 	return map[purpose]*choice{forModel: &o.model, forMode: &o.mode, forEffort: &o.effort}
 }
 
-// choose sets the setting for a purpose. It does nothing if value is empty or already set. For older agents it calls
-// the setting's own method.
+// choose changes the setting for a purpose to value. It does nothing if value is empty or is the current value. Older
+// agents have a separate method for each setting; choose then calls this method.
 func (s *session) choose(ctx context.Context, p purpose, value string) error {
 	s.mu.Lock()
 	c := *s.offers.choices()[p]

@@ -26,7 +26,8 @@ const (
 	maxForm    = 64 << 10 // bytes of a request with a form
 )
 
-// form is an agent's request that the user enters values or visits a web page. The protocol calls it an elicitation.
+// form is a request of the agent to the user: to enter values, or to visit a web page. The protocol calls such a
+// request an elicitation.
 type form struct {
 	CallID  string `json:"toolCallId"`
 	Mode    string `json:"mode"` // form or url
@@ -197,8 +198,8 @@ func (f field) choices(req cli.Request) []formChoice {
 	return list
 }
 
-// reply returns the reply to the agent for a user's decision. If an answer is invalid for its field, reply sets f.hint
-// and returns nil.
+// reply returns the reply to the agent for a user's decision. It returns nil if an answer is invalid for its field, and
+// explains the error in f.hint.
 func (f *form) reply(req cli.Request, d cli.Decision) map[string]any {
 	questions, content := f.questions(req), map[string]any{}
 	if !d.Allow || len(d.Answers) != len(questions) ||

@@ -18,13 +18,13 @@ const (
 type late struct {
 	conversation cli.Conversation
 	turn         cli.TurnID // the turn that was started last
-	expected     bool       // whether the last turn ended normally; late text then belongs to its answer
+	expected     bool       // whether the last turn ended normally, so that late text belongs to its answer
 	text         []byte
 	last         time.Time // time of the end of the turn, or of the last late text
 	timer        *time.Timer
 }
 
-// expectLate makes the session accept late text. It is called when a turn has ended.
+// expectLate makes the session accept late text of a turn that has ended.
 func (s *session) expectLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func (s *session) showLate() {
 	}
 }
 
-// awaitLate waits until the agent is silent, if it is known to send late text. It runs before each turn, so that the
-// end of one answer does not appear in the next.
+// awaitLate waits until all late text of the previous turn has arrived. Otherwise the text could appear in the next
+// answer. It does not wait for an agent that has never sent late text.
 func (s *session) awaitLate(ctx context.Context) {
 	defer s.showLate()
 	for range lateWaits {

@@ -97,7 +97,7 @@ func (o *Options) terminalLine(m authMethod) string {
 	return cli.ShellLine(slices.Concat(words, []string{o.Path}, o.Args, m.Args))
 }
 
-// loginAdvice explains in one sentence how the user can log in to the agent, with the first of logins.
+// loginAdvice returns a sentence that tells the user how to log in. It describes only the first of the log-in methods.
 func (o *Options) loginAdvice(logins []cli.Login) string {
 	if len(logins) == 0 {
 		return ""
@@ -116,8 +116,8 @@ func (p *Provider) Logins() []cli.Login {
 	return nil
 }
 
-// LogIn implements cli.LoginProvider. It logs in through a separate process. Some agents remember a log-in only for one
-// process. Later processes that require a log-in therefore use the same method again.
+// LogIn implements cli.LoginProvider. It logs in through a separate process, and stores the log-in method. Some agents
+// forget a log-in when their process exits. Their later processes log in by the stored method.
 func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode)) (err error) {
 	proc, err := p.private(ctx, cli.Request{Dir: p.opts.ProbeDir})
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode))
 	return err
 }
 
-// authMethod returns the ID of a method by which a process for req can log in without a user, or "" if none is known.
+// authMethod returns the ID of a log-in method that needs no user, or "" if none is known.
 func (p *Provider) authMethod(o *Options, req cli.Request) string {
 	if chosen := p.method.Load(); chosen != nil {
 		return *chosen
@@ -143,7 +143,8 @@ func (p *Provider) authMethod(o *Options, req cli.Request) string {
 	return o.AuthMethod
 }
 
-// offers reports whether the agent offers the method with this ID. It also returns true if the agent listed no methods.
+// offers reports whether the agent offers the log-in method with this ID. If the agent has listed no methods, offers
+// returns true.
 func (p *Provider) offers(id string) bool {
 	all := p.Logins()
 	return len(all) == 0 || slices.ContainsFunc(all, func(l cli.Login) bool {

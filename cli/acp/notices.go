@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// quirksOf returns the quirks of the agent whose program reports the given name. It does not use the agent's name in
-// the configuration, because users can configure any program under any name.
+// quirksOf returns the quirks of the program with the given name. The program itself reports this name. The agent's
+// name in the configuration is no substitute, because users can choose any name for a program.
 func (o *Options) quirksOf(program string) Quirks {
 	if q, known := o.Programs[program]; known {
 		return q
@@ -59,16 +59,16 @@ const (
 	noticeCancelled = noticeInfo + "Operation cancelled by user" // follows the denial of a tool
 )
 
-// notice handles text in the answer that the agent itself wrote. It returns false if the text is the model's. The agent
-// sends each text of its own in one piece. Of the texts that start with "Info: ", notice handles only those that ductor
-// knows, because others may be a part of the model's answer.
+// notice handles a text that the agent itself, and not the model, has added to the answer. It returns false for a text
+// of the model. The agent sends each of its own texts in one piece. Texts that start with "Info: " may also be from the
+// model, so notice handles only those that ductor knows.
 func (r *reporter) notice(text string) bool {
 	r.sayHeld()
 	switch {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		if !r.message.parted { // the model will repeat its unfinished message
+		if !r.message.parted { // the model will send its unfinished message again
 			r.out.GiveUp(r.message.key)
 		}
 		r.message.parted = true
@@ -80,14 +80,14 @@ func (r *reporter) notice(text string) bool {
 	return true
 }
 
-// aboutFile reports whether text only names a file. The agent sends such a text after it has written the file.
+// aboutFile reports whether the text is only the path of a file that the agent has written.
 func aboutFile(text string) bool {
 	path, ok := strings.CutPrefix(text, noticeInfo)
 	return ok && filepath.IsAbs(path) && !strings.Contains(path, "\n")
 }
 
-// sayHeld emits r.held as a part of the answer. The agent continued after this text, so it was not the error that ended
-// the turn.
+// sayHeld adds the text in r.held to the answer. The agent has continued after this text, so the text is not the error
+// that ends the turn.
 func (r *reporter) sayHeld() {
 	text := r.held
 	if r.held = ""; text != "" {
@@ -95,8 +95,8 @@ func (r *reporter) sayHeld() {
 	}
 }
 
-// failed returns the text of the error that ended the turn, or false if there was none. If the turn's only model call
-// produced output tokens, the text is an answer that only looks like an error.
+// failed returns the error that ended the turn. It returns false if there was none. An answer of the model can also
+// start with "Error: ": if the turn's only model call produced output tokens, the text is such an answer.
 func (r *reporter) failed(used cli.Usage) (string, bool) {
 	if r.held == "" || r.calls == 1 && used.Output > 0 {
 		return "", false

@@ -62,13 +62,14 @@ type Options struct {
 	// Argv returns additional arguments for the process that serves req. Requests with equal arguments can share a
 	// process. It may be nil.
 	Argv func(req cli.Request) []string
-	// OwnFiles returns ductor's own files that args refers to. They are copied to where the agent runs. It may be nil.
+	// OwnFiles returns the files in args that ductor has written. If the agent runs in a container, ductor copies these
+	// files there. OwnFiles may be nil.
 	OwnFiles func(args []string) []string
 	// ExtraEnv returns additional environment variables for the process that serves req. Variables of the request have
 	// priority. It may be nil.
 	ExtraEnv func(req cli.Request) map[string]string
-	// HomeVars lists the environment variables that set the location of the agent's data, as names or NAME_* patterns.
-	// ductor removes them for a session with its own home directory.
+	// HomeVars lists environment variables, as names or NAME_* patterns, that set the location of the agent's data. A
+	// session with its own home directory runs without these variables.
 	HomeVars []string
 	// Models lists the models that users can choose. It is for agents that list no models, or too many.
 	Models []cli.Model
@@ -88,11 +89,11 @@ type Options struct {
 	NoWorkspace bool
 	// Programs maps the name that a program reports to the program's quirks.
 	Programs map[string]Quirks
-	// Resuming is called before the agent resumes a session. env is the environment of the agent's process. It may be
+	// Resuming is called before the agent resumes a session, with the environment of the agent's process. It may be
 	// nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
-	// Spent returns the cost of a session at the end of its last turn, in US dollars, as ductor stored it before a
-	// restart. It returns nil if the cost is unknown. It may be nil.
+	// Spent returns the total cost of a session in US dollars, as ductor stored it after the session's last turn. It
+	// returns nil if the cost is unknown. Spent may be nil.
 	Spent func(ctx context.Context, id cli.AgentSessionID) *float64
 	// Login explains to users in one sentence how to log in to the agent.
 	Login string
@@ -109,11 +110,11 @@ type Options struct {
 	StartLimit time.Duration // maximum time until a process is ready; default: shared.DefaultStartLimit
 	CallLimit  time.Duration // maximum time for a response, except to a prompt; default: DefaultCallLimit
 
-	quirks Quirks // set by agentProcess.identify
+	quirks Quirks
 	advice string // how users can log in by a method that the agent offers
 	known  Entry  // catalogue entry for the program's path
 
-	reported Entry // catalogue entry for the name that the program reports
+	reported Entry // catalogue entry for the name that the program itself reports
 }
 
 // Quirks describes how an agent deviates from the protocol, or adds to it.
@@ -130,17 +131,17 @@ type Quirks struct {
 	// HidesTrouble is set if the agent ends a failed turn normally. The failure may be that the model's stream broke,
 	// or that the model refused to answer.
 	HidesTrouble bool
-	// Forgets is set if the agent removes the prompt of some turns from its session: turns that were cancelled while
-	// the model answered, and turns that failed before a tool ran.
+	// Forgets is set if the agent removes the prompts of some turns from the session's history. These are turns that
+	// were cancelled while the model answered, and turns that failed before a tool ran.
 	Forgets bool
 	// PlanFiles is set if the agent sends the path of a file, instead of the plan, when a plan needs approval. Such an
 	// agent also announces changes of its mode as text.
 	PlanFiles bool
-	// DropsPictures is set if the agent accepts pictures, but drops them if its model cannot read them; see
-	// session.eyes.
+	// DropsPictures is set if the agent accepts pictures even if its model cannot read them. The model then does not
+	// receive the pictures.
 	DropsPictures bool
-	// MissingIsEmpty is set if the agent reads a file before it creates the file, and stops if that fails. ductor then
-	// answers that the missing file is empty.
+	// MissingIsEmpty is set if the agent cannot create a file without reading it first. If such an agent reads a file
+	// that does not exist, ductor returns an empty file instead of an error.
 	MissingIsEmpty bool
 	// CommandMarks lists the characters with which the agent's own commands start. The agent would not pass a prompt
 	// that starts with one of them to the model unchanged.
@@ -160,8 +161,8 @@ type ToolQuirks struct {
 	// InputOf derives the input of a tool from the agent's description, for agents that send no input. It returns nil
 	// if the description does not cover everything that the tool would do. It may be nil.
 	InputOf func(Wish) json.RawMessage
-	// Failure extracts the exit code from a command's output, or else the reason of the command's failure. It may be
-	// nil.
+	// Failure examines the output of a command. It returns the exit code, or the reason why the command failed. Failure
+	// may be nil.
 	Failure func(output string) (code *int, why string)
 }
 
@@ -197,8 +198,8 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // keep ductor's own; the others concern only the session
-	if vars := o.vars(req); len(vars) > 0 {       // variables of the request must not override these
+	req.Servers = cli.WithoutForeign(req.Servers) // the other servers are parameters of a session
+	if vars := o.vars(req); len(vars) > 0 {       // the request must not override these variables
 		for name, value := range req.Env {
 			if _, held := vars[name]; !held {
 				vars[name] = value

@@ -13,8 +13,8 @@ import (
 	"ductor/cli"
 )
 
-// Holding contains the settings that make an agent respect a permission mode. An empty Holding means that the agent
-// respects the mode without any setting.
+// Holding contains the settings that make an agent respect a permission mode. It is empty if the agent needs no
+// settings for that.
 type Holding struct {
 	Mode   string            `toml:"mode"`   // ID of the agent's own mode
 	Option string            `toml:"option"` // ID of an option of the session, other than the mode
@@ -23,9 +23,9 @@ type Holding struct {
 	Args   []string          `toml:"args"`   // added to the command line
 }
 
-// agentModes returns the names that agents use for a permission mode, the best name first. The names are in lower case
-// and without punctuation. Accept-edits has the same names as ask, because agents' own modes for accept-edits allow too
-// much.
+// agentModes returns the names that agents use for a permission mode, in lower case and without punctuation. The best
+// match comes first. The names for accept-edits are those for ask, because the agents' own modes for accept-edits allow
+// too much.
 func agentModes(mode cli.PermissionMode) []string {
 	switch mode {
 	case cli.Plan:
@@ -33,7 +33,7 @@ func agentModes(mode cli.PermissionMode) []string {
 	case cli.Auto:
 		return []string{"auto", "automatic", "autonomous", "agent", "code", "default"}
 	case cli.Bypass:
-		// autopilot is missing here: it continues without waiting for a prompt
+		// The mode "autopilot" is not in this list, because it continues without waiting for a prompt.
 		return []string{"bypasspermissions", "yolo", "fullaccess", "dangerfullaccess", "bypass", "allowall"}
 	default:
 		return []string{"default", "ask", "askalways", "manual", "approve", "readonly"}
@@ -55,14 +55,14 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	return h, ok
 }
 
-// holding returns the settings that make the agent respect the permission mode of a request. own contains the IDs of
-// the agent's own modes. caveat explains in one sentence which part of the mode the agent does not support. If held is
-// false, ductor refuses turns in the mode.
+// holding returns the settings that make the agent respect the permission mode of a request. The parameter own contains
+// the IDs of the agent's own modes. caveat is a sentence about the part of the mode that the agent does not support, or
+// "". If the agent does not respect the mode at all, held is false, and ductor refuses the turn.
 func (o *Options) holding(req cli.Request, own []string) (h Holding, caveat string, held bool) {
 	mode := req.Permission
 	if h, ok := o.listed(mode); ok {
-		if len(h.Env)+len(h.Args) == 0 { // the agent's own mode could override variables and arguments
-			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // the agent may still be in the mode of an earlier turn
+		if len(h.Env)+len(h.Args) == 0 {
+			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // leave the mode of an earlier turn
 		}
 		return h, "", true
 	}
@@ -85,15 +85,14 @@ func (o *Options) holding(req cli.Request, own []string) (h Holding, caveat stri
 	return h, "not available, because nothing makes this agent ask. " + howToHold(req), false
 }
 
-// lacks reports whether the mode needs environment variables or arguments from the catalogue that the process does not
-// have. This happens if the configured program is a wrapper around an agent in the catalogue.
+// lacks reports whether the process was started without settings that the mode needs. This happens if the configured
+// program is a wrapper around an agent in the catalogue: ductor recognizes the agent only after the start.
 func (o *Options) lacks(mode cli.PermissionMode) bool {
 	h, _ := (&Options{Holds: o.reported.Holds}).listed(mode)
 	return mode != cli.Bypass && len(h.Env)+len(h.Args) > 0
 }
 
-// howToHold returns a sentence that explains what users can do if the agent would not respect the permission mode. For
-// a request without a user, such as a consultation, they can use another agent.
+// howToHold returns a sentence for users about an agent that would not respect the permission mode of a request.
 func howToHold(req cli.Request) string {
 	choose := "Choose auto or bypass in /permissions"
 	if !req.Attended {
@@ -103,8 +102,8 @@ func howToHold(req cli.Request) string {
 		"about agents shows"
 }
 
-// oneOf returns the first of the names that the agent offers, as the ID of the offered mode. It returns "" if the agent
-// offers none of them.
+// oneOf returns the ID of the first wanted mode that the agent offers, or "" if it offers none. The names of the wanted
+// modes have the form of bareMode.
 func oneOf(names, offered []string) string {
 	for _, want := range names {
 		if i := slices.IndexFunc(offered, func(id string) bool { return bareMode(id) == want }); i >= 0 {
@@ -164,7 +163,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	}
 	next, o := t.Req, t.s.process.options()
 	next.Permission = mode
-	another := o.key(next) != o.key(t.Req) // the environment and the arguments of a running process cannot change
+	another := o.key(next) != o.key(t.Req)
 	if _, caveat, err := t.s.holding(next); err != nil || caveat != "" || another || t.Adopted != nil {
 		return fmt.Errorf("change to the mode %q: %w", mode, errors.ErrUnsupported)
 	}
@@ -177,7 +176,6 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	return nil
 }
 
-// permit sets the permission mode for the rest of the turn. The caller holds s.mu.
 func (t *liveTurn) permit(mode cli.PermissionMode) {
 	t.permission = mode
 	t.s.workspace.SetMode(mode)
@@ -192,14 +190,15 @@ const (
 	verdictDeny  verdict = "deny"
 )
 
-// verdictOn decides a permission request, or returns verdictAsk if a user must decide. why is the reason of a denial. A
-// tool that req.AllowedTools permits still needs a user's permission to access a protected file.
+// verdictOn decides a permission request, or returns verdictAsk if a user must decide. For a denial, why is the reason.
+// A tool in req.AllowedTools runs without asking, unless it accesses a protected file.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool {
 		return slices.Contains(list, t.name) || slices.Contains(list, t.call.ToolKind)
 	}
 	switch {
-	case t.call.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is not a tool
+	// The agent also reports the end of plan mode as a tool. The list of permitted tools does not apply to it.
+	case t.call.ToolKind != kindSwitch && !req.Tools.Permits(t.name):
 		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
@@ -220,10 +219,11 @@ func (t tool) names(files []string, dir string) bool {
 	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.call.Input)
 }
 
-// Decide implements cli.Decider. The turn's goroutine sends the reply after it has handled the agent's earlier
-// messages. Decide does not wait for that, because the goroutine may wait for the caller. If ductor is restarted before
-// the reply was sent, it asks the user again. The agent does not get the reason of a denial, because the protocol has
-// no field for it.
+// Decide implements cli.Decider. It passes the decision to the turn's goroutine and returns without waiting for the
+// reply. Waiting could cause a deadlock, because the goroutine may wait for the caller. If ductor is restarted before
+// the goroutine has replied, ductor asks the user again.
+//
+// The agent does not receive the reason of a denial, because the protocol has no field for it.
 func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s := t.s
 	var said decided
@@ -236,7 +236,7 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	if err != nil {
 		return err
 	}
-	said.ask, said.plans = a, d.Allow && a.plans
+	said.ask, said.endsPlanMode = a, d.Allow && a.endsPlanMode
 	if !s.deliver(news{decided: &said}, 0, 0) {
 		s.process.respond(a.id, a.cancelled())
 		return cli.ErrNotAsked

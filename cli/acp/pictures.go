@@ -21,24 +21,24 @@ type modelsRead struct {
 			Active bool   `json:"isCurrent"`
 			Reads  *struct {
 				Image bool `json:"image"`
-			} `json:"modalities"` // nil until the first use of the model
+			} `json:"modalities"` // Qwen Code omits it until it has used the model
 		} `json:"models"`
 	} `json:"providers"`
 }
 
-// eyes describes whether a model can read pictures.
-type eyes string
+// imageSupport describes whether a model can read pictures.
+type imageSupport string
 
 const (
-	eyesOpen    eyes = "open"
-	eyesShut    eyes = "shut"
-	eyesUnknown eyes = "unknown" // the agent does not report the ability
+	imagesRead  imageSupport = "open"
+	noImages    imageSupport = "shut"
+	maybeImages imageSupport = "unknown" // the agent does not report the ability
 )
 
-// eyesOf returns whether a model reads pictures, either itself or through another configured model. An empty model
-// means the current one.
-func (m modelsRead) eyesOf(model string) eyes {
-	found := eyesUnknown
+// imageSupportOf describes whether a model can read pictures, either itself or with the help of another model. If model
+// is empty, it describes the current model.
+func (m modelsRead) imageSupportOf(model string) imageSupport {
+	found := maybeImages
 	for _, p := range m.Providers {
 		if p.Name == "qwen-oauth" && !p.Current { // Qwen Code lists this model even without a log-in
 			continue
@@ -46,31 +46,31 @@ func (m modelsRead) eyesOf(model string) eyes {
 		for _, one := range p.Models {
 			switch {
 			case one.Reads != nil && one.Reads.Image:
-				return eyesOpen
+				return imagesRead
 			case one.Reads != nil && (one.ID == model || model == "" && one.Active):
-				found = eyesShut
+				found = noImages
 			}
 		}
 	}
 	return found
 }
 
-// eyes returns whether the agent can read pictures in a turn with the given model.
-func (s *session) eyes(ctx context.Context, model cli.ModelID) eyes {
+// imageSupport returns whether the agent can read pictures in a turn with the given model.
+func (s *session) imageSupport(ctx context.Context, model cli.ModelID) imageSupport {
 	switch {
 	case !s.process.hello.Capabilities.Prompt.Image:
-		return eyesShut
+		return noImages
 	case !s.process.options().quirks.DropsPictures:
-		return eyesOpen
+		return imagesRead
 	}
 	s.mu.Lock()
 	want := cmp.Or(string(model), s.offers.model.original)
 	s.mu.Unlock()
 	var models modelsRead
 	if err := s.process.call(ctx, methodModels, sessionParams{SessionID: string(s.id)}, &models); err != nil {
-		return eyesUnknown
+		return maybeImages
 	}
-	return models.eyesOf(want)
+	return models.imageSupportOf(want)
 }
 
 // withoutUnread removes the pictures from a request if the model cannot read them. warning is an event that informs the
@@ -79,11 +79,11 @@ func (s *session) withoutUnread(ctx context.Context, req cli.Request) (fit cli.R
 	if len(req.Images) == 0 {
 		return req, nil
 	}
-	switch agent := s.process.options().Agent; s.eyes(ctx, req.Model) {
-	case eyesShut:
+	switch agent := s.process.options().Agent; s.imageSupport(ctx, req.Model) {
+	case noImages:
 		req.Images = nil
 		return req, req.WithoutPictures(agent)
-	case eyesUnknown:
+	case maybeImages:
 		return req, req.PerhapsWithoutPictures(agent)
 	}
 	return req, nil

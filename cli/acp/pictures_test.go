@@ -11,20 +11,20 @@ func TestWhichModelsReadPictures(t *testing.T) {
 		`{"authType":"openai","current":true,"models":[`
 	for name, c := range map[string]struct {
 		models, model string
-		want          eyes
+		want          imageSupport
 	}{
-		"words alone":                   {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "a(openai)", eyesShut},
-		"pictures":                      {`{"modelId":"a(openai)","modalities":{"image":true},"isCurrent":true}`, "a(openai)", eyesOpen},
-		"the current one":               {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "", eyesShut},
-		"not known":                     {`{"modelId":"$runtime|openai|a(openai)","isCurrent":true,"isRuntime":true}`, "$runtime|openai|a(openai)", eyesUnknown},
-		"another reads them for it":     {`{"modelId":"a(openai)","modalities":{},"isCurrent":true},{"modelId":"b(openai)","modalities":{"image":true}}`, "a(openai)", eyesOpen},
-		"another one that is not known": {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "c(openai)", eyesUnknown},
+		"words alone":                   {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "a(openai)", noImages},
+		"pictures":                      {`{"modelId":"a(openai)","modalities":{"image":true},"isCurrent":true}`, "a(openai)", imagesRead},
+		"the current one":               {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "", noImages},
+		"not known":                     {`{"modelId":"$runtime|openai|a(openai)","isCurrent":true,"isRuntime":true}`, "$runtime|openai|a(openai)", maybeImages},
+		"another reads them for it":     {`{"modelId":"a(openai)","modalities":{},"isCurrent":true},{"modelId":"b(openai)","modalities":{"image":true}}`, "a(openai)", imagesRead},
+		"another one that is not known": {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "c(openai)", maybeImages},
 	} {
 		var m modelsRead
 		if err := json.Unmarshal([]byte(listed+c.models+"]}]}"), &m); err != nil {
 			t.Fatal(err)
 		}
-		if got := m.eyesOf(c.model); got != c.want {
+		if got := m.imageSupportOf(c.model); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

@@ -103,7 +103,7 @@ func (p *Provider) private(ctx context.Context, req cli.Request) (*agentProcess,
 		}
 	}
 	cmd := p.opts.command(req, "")
-	cmd.For.Mode = "" // the process is useless after a restart of ductor
+	cmd.For.Mode = "" // ductor does not reattach to this process after a restart
 	proc, err := p.pool.Private(ctx, cmd)
 	if err != nil {
 		return nil, p.opts.failure(err)

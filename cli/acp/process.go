@@ -28,7 +28,7 @@ type agentProcess struct {
 	provider *Provider
 	opts     atomic.Pointer[Options] // contains the program's quirks after the handshake
 	sessions shared.Members[*session]
-	early    sync.Map // first options of sessions whose ID ductor does not know yet: cli.AgentSessionID to *update
+	early    sync.Map // cli.AgentSessionID to *update: the first updates of sessions whose ID ductor does not know yet
 
 	// hello is the agent's response to the handshake. It is valid when the process is ready.
 	hello initialized
@@ -44,7 +44,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"clientCapabilities": map[string]any{
 			"fs": map[string]bool{"readTextFile": !o.NoWorkspace, "writeTextFile": !o.NoWorkspace}, "terminal": !o.NoWorkspace,
-			"auth":        map[string]bool{"terminal": !o.NoWorkspace}, // ductor shows the log-in command to users
+			"auth":        map[string]bool{"terminal": !o.NoWorkspace}, // ductor can show users a log-in command
 			"elicitation": map[string]none{"form": {}, "url": {}},
 			"session":     map[string]any{"configOptions": map[string]any{"boolean": none{}}},
 		},
@@ -101,8 +101,8 @@ func (proc *agentProcess) callFor(ctx context.Context, limit time.Duration, meth
 	return err
 }
 
-// respond and refuse answer a request of the agent. They ignore errors, because other code detects the exit of the
-// agent.
+// respond sends a response to a request of the agent. It ignores errors: they occur only after the agent has exited,
+// which ductor detects elsewhere.
 func (proc *agentProcess) respond(id json.RawMessage, result any) {
 	_ = proc.Peer().Reply(id, result, nil)
 }
@@ -131,13 +131,14 @@ func (proc *agentProcess) keepEarly(id cli.AgentSessionID, u *update) {
 		kept++
 		return true
 	})
-	if kept >= maxEarly { // the sessions were closed or never opened
+	if kept >= maxEarly { // drop updates whose sessions were never opened
 		proc.early.Clear()
 	}
 	proc.early.Store(id, u)
 }
 
-// updated delivers an update to its session. Some agents send the options of a new session before its ID.
+// updated delivers an update to its session. An update with the options of a new session may arrive before ductor knows
+// the session's ID. updated then stores the update.
 func (proc *agentProcess) updated(p updateParams, m rpc.Message) {
 	id := cli.AgentSessionID(p.SessionID)
 	s, ok := proc.sessions.Of(id)
@@ -155,7 +156,7 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 	switch m.Method {
 	case methodUpdate:
 		var p updateParams
-		var mismatch *json.UnmarshalTypeError // if err has this type, only one field is unreadable
+		var mismatch *json.UnmarshalTypeError // this error means that only one field is unreadable
 		if err := json.Unmarshal(m.Params, &p); err != nil && !errors.As(err, &mismatch) {
 			return
 		}
@@ -205,7 +206,7 @@ func (proc *agentProcess) asked(m rpc.Message) {
 		proc.refuse(m.ID, rpc.CodeBadParams, "the request cannot be read: "+cli.ShortLine(err.Error()))
 		return
 	}
-	if proc.State() == shared.Detached { // ductor is stopping, and answers after its restart
+	if proc.State() == shared.Detached { // the next process of ductor will answer
 		return
 	}
 	s, ok := proc.sessions.Of(cli.AgentSessionID(a.params.SessionID))
@@ -220,10 +221,10 @@ func (proc *agentProcess) serveRequest(m rpc.Message) {
 	_ = json.Unmarshal(m.Params, &p) // an unreadable request names no session
 	s, known := proc.sessions.Of(cli.AgentSessionID(p.SessionID))
 	switch {
-	case proc.State() == shared.Detached: // ductor is stopping, and answers after its restart
+	case proc.State() == shared.Detached: // the next process of ductor will answer
 	case !known:
 		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
-	case proc.Peer().Past(): // the request is from before a restart of ductor: it was served then, or it is lost
+	case proc.Peer().Past(): // from before a restart of ductor, which may already have handled it
 		s.noteServed(m, nil, lostEnd(m.Method))
 		proc.refuse(m.ID, rpc.CodeInternal, "ductor was restarted; ask again")
 	case proc.served.Add(1) > maxServed:

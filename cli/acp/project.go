@@ -13,15 +13,16 @@ import (
 	"ductor/cli"
 )
 
-// Project describes the settings that a project can contain for an agent. Such settings can start programs, or let the
-// agent act without asking in any mode. A user must allow them first. Env, Args and Meta make the agent ignore settings
-// that no user has allowed. If all three are empty, ductor refuses turns in a project with such settings.
+// Project describes the settings files of an agent in a project directory. Such settings can start programs, or allow
+// the agent to act without asking. Therefore a user must allow them first. The fields Env, Args and Meta make the agent
+// ignore settings that no user has allowed. If these three fields are empty, ductor refuses turns in a project that
+// contains such settings.
 type Project struct {
 	Files []string          `toml:"files"` // paths of the settings; see cli.ProjectReader
 	Env   map[string]string `toml:"env"`   // environment variables that make the agent ignore the settings
 	Args  []string          `toml:"args"`  // arguments that make the agent ignore the settings
-	// Meta is a JSON object for the field _meta of a session. "{dir}" in a text stands for the working directory. Meta
-	// also applies if ductor found no settings, because settings may appear while the agent works.
+	// Meta is a JSON object for the field _meta of a session. "{dir}" in a text stands for the working directory.
+	// ductor sends Meta even if the project has no settings yet, because the agent itself may create some.
 	Meta string `toml:"meta"`
 }
 
@@ -46,10 +47,11 @@ func (p Project) check() error {
 // excludes reports whether the agent can ignore the project's settings.
 func (p Project) excludes() bool { return len(p.Env)+len(p.Args) > 0 || p.Meta != "" }
 
-// project returns Options.Project if it lists files. Otherwise the catalogue may contain the program under the name
-// that the program reports. project then returns Files and Meta from the catalogue. It does not return Env and Args,
-// because the process was started without them. For an unknown program, Files are the folders with the names of the
-// agent and its program.
+// project returns the description of the agent's project settings. It returns Options.Project if that contains files.
+//
+// Otherwise it returns the Files and Meta of the catalogue entry for the program. Env and Args are omitted, because the
+// process was started without them. If the catalogue does not contain the program, Files are the directories that are
+// named after the agent and after its program.
 func (o *Options) project() Project {
 	if len(o.Project.Files) > 0 {
 		return o.Project
@@ -61,8 +63,8 @@ func (o *Options) project() Project {
 	return p
 }
 
-// vars returns the environment variables that make the agent respect the permission mode, and ignore project settings
-// that no user has allowed.
+// vars returns environment variables that make the agent respect the permission mode. They also make the agent ignore
+// project settings that no user has allowed.
 func (o *Options) vars(req cli.Request) map[string]string {
 	h, _ := o.listed(req.Permission)
 	all := map[string]string{}
@@ -124,7 +126,7 @@ func (o *Options) checkProject(req cli.Request) error {
 	if req.Project == cli.WithProject || p.excludes() {
 		return nil
 	}
-	home, _ := os.UserHomeDir() // an empty home does not limit the search
+	home, _ := os.UserHomeDir() // if home is empty, ReadProject excludes no directory
 	fields, missing := cli.ReadProject(req.Dir, cli.RealPath(home), p.Files)
 	if len(fields) == 0 && missing == "" {
 		return nil
@@ -137,8 +139,8 @@ func (o *Options) checkProject(req cli.Request) error {
 		"for a consultation, a summary or a job, choose another agent", missing)
 }
 
-// checkShown returns a Failure if the agent may use project settings that the user was not asked about. shown lists the
-// files that the question covered. The next question covers all files that the agent reads.
+// checkShown returns a Failure if the agent may use project settings for which the user was not asked. The parameter
+// shown lists the files for which the user was asked. The next time, ductor asks for all files that the agent reads.
 func (proc *agentProcess) checkShown(req cli.Request, shown []string) error {
 	o := proc.options()
 	files := o.project().Files
@@ -151,8 +153,8 @@ func (proc *agentProcess) checkShown(req cli.Request, shown []string) error {
 		"asked about: send your message again to be asked about them", files[i])
 }
 
-// ProjectFiles implements cli.ProjectReader. A program that is not in the catalogue may turn out to be any agent. Until
-// it has reported its name, ProjectFiles returns the files of all agents in the catalogue.
+// ProjectFiles implements cli.ProjectReader. If the program is not in the catalogue, it may still be a wrapper around
+// any agent. ProjectFiles then returns the files of all agents until the program has reported its name.
 func (p *Provider) ProjectFiles() []string {
 	o, reported := p.opts, p.reported.Load()
 	if reported != nil {

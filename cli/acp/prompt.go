@@ -15,8 +15,7 @@ import (
 // maxImage is the maximum size of a picture, in bytes.
 const maxImage = 20 << 20
 
-// prepare applies the settings of req to the session and returns the prompt. Errors are *cli.Failure, or errors of
-// agentProcess.call.
+// prepare applies the settings of req to the session and returns the prompt.
 func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
 	blocks, err := s.blocks(req)
 	if err == nil {

@@ -25,7 +25,7 @@ type Provider struct {
 	// reported is the catalogue entry for the name that the last started process reported. It is nil before the first
 	// process has started.
 	reported atomic.Pointer[Entry]
-	efforts  sync.Map                    // effort setting of each model, as the agent reported it: model ID to choice
+	efforts  sync.Map                    // model ID to the choice of efforts that the agent offers for the model
 	lists    atomic.Pointer[bool]        // whether the agent can list its sessions; nil if unknown
 	logins   atomic.Pointer[[]cli.Login] // log-in methods that the last started process offered
 	method   atomic.Pointer[string]      // ID of the method of the last successful log-in

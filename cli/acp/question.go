@@ -25,9 +25,11 @@ func (c *toolCall) questions() []cli.Question {
 	return cli.QuestionsIn(c.Input)
 }
 
-// replyTo returns the reply for a user's decision. runs reports whether the tool then runs. The reply is nil if an
-// answer is invalid for its field of a form. If the user does not answer Qwen Code's questions, the reply still
-// contains answers that say so, because Qwen Code would end the turn otherwise.
+// replyTo returns the reply for a user's decision. It returns nil if an answer in a form is invalid. runs reports
+// whether the reply makes the agent run the tool.
+//
+// If the user does not answer a question of Qwen Code, the reply contains a placeholder as the answer. Without an
+// answer, Qwen Code would end the turn.
 func (a *ask) replyTo(req cli.Request, d cli.Decision) (_ any, runs bool, _ error) {
 	if a.form != nil {
 		if r := a.form.reply(req, d); r != nil {
@@ -52,7 +54,7 @@ func (a *ask) replyTo(req cli.Request, d cli.Decision) (_ any, runs bool, _ erro
 	return result, true, err
 }
 
-// askQuestions asks the user the questions of a request, in every permission mode.
+// askQuestions asks the user the questions of a request. No permission mode answers them automatically.
 func (t *liveTurn) askQuestions(a *ask, questions []cli.Question) {
 	if !t.Req.Attended {
 		result, _, err := a.replyTo(t.Req, cli.Decision{Reason: cli.NoUserAnswers})

@@ -21,7 +21,7 @@ type reporter struct {
 
 	message message
 	tools   tools
-	held    string // text that may be the error that ends the turn; see notice
+	held    string // text that looks like an error, until it is known whether it ends the turn
 	calls   int    // number of model calls, as far as the agent reports them
 	ran     bool   // whether a tool ran
 	cut     bool   // whether ductor has interrupted the turn
@@ -69,8 +69,8 @@ type message struct {
 	key    string
 }
 
-// piece returns the part of text that is not a repetition, and the key of its message for turn.Emitter. id is the
-// agent's ID of the message. Text after a tool gets a new key, even within a message.
+// piece returns the part of text that the agent has not sent before, and the message's key for turn.Emitter. The
+// parameter id is the agent's ID of the message. After a tool, piece returns a new key, even for the same ID.
 func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	if m.parted {
 		m.parted, m.repeats = false, repeats{}
@@ -80,21 +80,22 @@ func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	return m.key, m.fresh(text, now)
 }
 
-// held returns the text that was held back as a possible repetition, with the key of its message. The message has
-// ended, so the text is no repetition.
+// held returns the text that fresh still holds back, with the key of its message. It is called at the end of the
+// message. The text is then an incomplete repetition, so users must see it.
 func (m *message) held() (key, text string) {
-	text = m.again
+	text = m.heldBack
 	m.repeats = repeats{}
 	return m.key, text
 }
 
-// repeats removes repeated text from one message. After the model's stream broke, the agent pauses, queries the model
-// again and sends the beginning of the message a second time. Text that the model repeats without a pause stays.
+// repeats removes text that the agent sends twice within a message. When the model's stream breaks, the agent pauses,
+// and then sends the message again from its beginning. repeats does not remove a repetition without a pause, because
+// the model itself may repeat text.
 type repeats struct {
-	said  []byte
-	last  time.Time // time of the last text
-	anew  bool      // whether the next text may repeat the beginning of the message
-	again string    // text since the pause, held back while it equals the beginning of said
+	sent     []byte
+	last     time.Time // time of the last text
+	paused   bool      // whether the agent has paused, so that its next text may be a repetition
+	heldBack string    // text that is held back, because it may be a repetition
 }
 
 // repeatPause is the shortest pause after which text may be a repetition. Gemini and Qwen Code wait one second before
@@ -104,28 +105,27 @@ const repeatPause = 700 * time.Millisecond
 // fresh returns the part of text that is not a repetition. It holds back text that may be the start of a repetition
 // until more text arrives.
 func (r *repeats) fresh(text string, now time.Time) string {
-	if len(r.said) > 0 && now.Sub(r.last) >= repeatPause {
-		r.anew = true
-		if begins(text, string(r.said)) { // the agent starts the repetition again
-			r.again = ""
+	if len(r.sent) > 0 && now.Sub(r.last) >= repeatPause {
+		r.paused = true
+		if begins(text, string(r.sent)) { // a second pause: the agent starts again from the beginning
+			r.heldBack = ""
 		}
 	}
-	r.last, text, r.again = now, r.again+text, ""
-	if r.anew && len(text) < len(r.said) && begins(text, string(r.said)) {
-		r.again = text
+	r.last, text, r.heldBack = now, r.heldBack+text, ""
+	if r.paused && len(text) < len(r.sent) && begins(text, string(r.sent)) {
+		r.heldBack = text
 		return ""
 	}
-	if r.anew && begins(text, string(r.said)) {
-		text = text[len(r.said):]
+	if r.paused && begins(text, string(r.sent)) {
+		text = text[len(r.sent):]
 	}
-	r.anew, r.said = false, append(r.said, text...)
+	r.paused, r.sent = false, append(r.sent, text...)
 	return text
 }
 
-// begins reports whether a is a prefix of b, or b of a.
+// begins reports whether one of the texts is a prefix of the other.
 func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
-// emitHeldRepeat emits the text that was held back as a possible repetition.
 func (r *reporter) emitHeldRepeat() { r.out.Text(r.message.held()) }
 
 // tool handles a tool call, or an update of a tool call.
@@ -158,7 +158,7 @@ func (r *reporter) call(c toolCall) *tool {
 	return t
 }
 
-// startTool emits the start of a tool, if it was not emitted before, and records that the tool runs.
+// startTool records that the tool runs. It also emits the tool's start, if users have not seen it yet.
 func (r *reporter) startTool(t *tool) {
 	r.showTool(t)
 	if t.phase == toolWaits {

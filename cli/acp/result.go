@@ -22,7 +22,7 @@ func (t *liveTurn) outcome(end turn.End) cli.Result {
 	return cut
 }
 
-// replied returns the result that the agent's reply to the prompt contains.
+// replied returns the result of a turn from the agent's reply to the prompt.
 func (t *liveTurn) replied() cli.Result {
 	o := t.s.process.options()
 	if t.reply.Error != nil {
@@ -61,9 +61,9 @@ func (t *liveTurn) replied() cli.Result {
 	return r
 }
 
-// hiddenTrouble returns the failure of a turn that the agent ended normally although it failed, or nil. It is for
-// agents with Quirks.HidesTrouble and turns with one model call. Such an agent reports the used tokens at the end of
-// the call, so an answer without tokens was cut off.
+// hiddenTrouble returns the failure of a turn that the agent ended as if it had succeeded. It returns nil if the turn
+// has succeeded. It is only for agents with Quirks.HidesTrouble, and for turns with one model call. Such an agent
+// reports tokens at the end of a model call, so an answer without tokens is incomplete.
 func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	switch {
 	case answer == "":
@@ -74,7 +74,8 @@ func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	return nil
 }
 
-// counted returns a result with the token usage of the turn, as far as the agent reports it.
+// counted returns a result that contains the token usage of the turn. The usage is empty if the agent does not report
+// it.
 func (s *session) counted(p prompted) cli.Result {
 	var r cli.Result
 	switch u, q := p.Usage, p.Meta.Quota; {
@@ -104,6 +105,6 @@ func (s *session) counted(p prompted) cli.Result {
 	return r
 }
 
-// picksModel reports whether the ID, such as "auto", lets Gemini choose the model. Gemini then reports the chosen model
-// for the first call of a turn, but counts later calls under this ID.
+// picksModel reports whether Gemini itself chooses the model. The ID is then "auto" or starts with "auto". Gemini
+// reports the chosen model only for the first call of a turn. It counts later calls under the ID "auto".
 func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }

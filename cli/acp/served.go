@@ -14,8 +14,8 @@ import (
 	"ductor/cli/rpc"
 )
 
-// served is a request that ductor performed for the agent: a file access or a command. It may also be the end of such a
-// command.
+// served describes a file access or a command that ductor performed for the agent. A command has two of these: one for
+// its start and one for its end.
 type served struct {
 	call     toolCall // empty for the end of a command
 	terminal string   // ID of the command's terminal; empty for a file access
@@ -80,8 +80,8 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	s.deliver(news{served: &n}, 0, 0)
 }
 
-// maxDiffed limits the diffs that ductor computes: the old and the new text of a file together have at most this many
-// bytes.
+// maxDiffed is the maximum size of a file change for which ductor computes a diff: the old and the new text together,
+// in bytes.
 const maxDiffed = 1 << 20
 
 // changeOf returns the change that a write made.
@@ -94,8 +94,8 @@ func changeOf(w workspace.WriteResult) *cli.FileChanged {
 	return change
 }
 
-// lostEnd returns the error to report for a request from before a restart of ductor. Only for a command the result is
-// unknown.
+// lostEnd returns the error for a request that the previous process of ductor received. It returns nil for a file
+// access. The result of a command is unknown.
 func lostEnd(method string) error {
 	if method == workspace.MethodRun {
 		return errors.New(cli.ToolUntold)
@@ -133,7 +133,7 @@ func (r *reporter) serve(n *served) {
 // separate tool.
 func (r *reporter) toolOf(n *served) *tool {
 	for _, t := range r.tools.running {
-		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // for example, to compute a diff
+		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // it may read a file to prepare its input
 		if prepares || t.phase != toolNamed && t.covers(n.call, r.dir) {
 			if n.terminal != "" {
 				t.terminals = append(t.terminals, n.terminal)
@@ -145,12 +145,13 @@ func (r *reporter) toolOf(n *served) *tool {
 		}
 	}
 	own := r.call(n.call)
-	delete(r.tools.running, n.call.ID) // a request cannot need another request
+	delete(r.tools.running, n.call.ID) // do not attribute later requests to this entry
 	r.startTool(own)
 	return own
 }
 
-// covers reports whether the tool call needs the request in step: both run the same command, or use the same file.
+// covers reports whether the tool call includes the step. This is the case if both run the same command, or use the
+// same file.
 func (t *tool) covers(step toolCall, dir string) bool {
 	if step.ToolKind == kindRun {
 		return t.command() == (&tool{call: step}).command()

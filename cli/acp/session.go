@@ -37,7 +37,7 @@ type session struct {
 	process   *agentProcess
 	id        cli.AgentSessionID
 	settings  string
-	shown     []string             // files that the user's question about the project's settings covered; see checkShown
+	shown     []string             // project settings for which the user was asked; see checkShown
 	workspace *workspace.Workspace // serves files and commands to the agent
 	adopted   note                 // state of the turn to resume after a restart of ductor
 
@@ -104,7 +104,7 @@ func (s *session) Failure(err error) *cli.Failure { return s.process.options().f
 
 // Open creates or loads the session.
 func (s *session) Open(ctx context.Context, req cli.Request) error {
-	o := s.process.options() // the options of the process also contain the quirks of its program
+	o := s.process.options() // includes the quirks of the process's program
 	if err := cmp.Or(o.checkProject(req), s.process.checkShown(req, s.shown)); err != nil {
 		return err
 	}
@@ -138,8 +138,8 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// request sends a request that creates or loads a session. If the agent requires a log-in, request logs in by a method
-// that needs no user, and repeats the request.
+// request sends a request that creates or loads a session. If the agent rejects it because of a missing log-in, request
+// logs in by a method that needs no user, and then sends the request again.
 func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession,
 	err error) {
 	err = s.process.call(ctx, method, params, &got)
@@ -168,7 +168,7 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	case !caps.Load:
 		return cli.Failf(cli.ResumeFailed, o.Agent, "it cannot go on with a session once its process has ended")
 	}
-	if s.past.spent = s.process.provider.spent.of(req.Resume); s.past.spent == nil && o.Spent != nil {
+	if s.past.spent = s.process.provider.spent.cost(req.Resume); s.past.spent == nil && o.Spent != nil {
 		s.past.spent = o.Spent(ctx, req.Resume)
 	}
 	if err := s.register(req.Resume); err != nil {
@@ -250,8 +250,8 @@ func (s *session) register(id cli.AgentSessionID) error {
 	return nil
 }
 
-// deliver passes a message to the running turn. size is its size in bytes, and end the offset after it in the agent's
-// output. deliver returns false if no turn is running.
+// deliver passes a message to the running turn. It returns false if no turn is running. The parameter size is the
+// message's size in bytes. The parameter end is the offset after the message in the agent's output.
 func (s *session) deliver(n news, end int64, size int) bool {
 	if n.update != nil && s.observe(n.update) {
 		return true
@@ -263,8 +263,8 @@ func (s *session) deliver(n news, end int64, size int) bool {
 	return taken
 }
 
-// observe records changed options, modes and costs from an update. It returns true if the turn does not need the
-// update.
+// observe records changed options, modes and costs from an update. It returns true if the update is then done, and
+// false if the turn must handle it too.
 func (s *session) observe(u *update) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,7 +277,7 @@ func (s *session) observe(u *update) bool {
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
 	case s.process.options().quirks.changesMode(u):
-		s.offers.mode.current = "" // the model could have written this text, so ductor does not trust it
+		s.offers.mode.current = "" // this text may be from the model, so the new mode is unknown
 		return true
 	case u.Kind == updateOffers:
 		s.offers.commands = u.commands()
@@ -292,8 +292,8 @@ func (s *session) Changed(c turn.Change) { s.live.Changed(c) }
 
 func (s *session) Fits(req cli.Request) bool { return s.settings == s.process.options().settings(req) }
 
-// Goodbye implements shared.AgentSession. After an interrupted turn it returns shared.Broken, because ductor cannot
-// distinguish the processes of that turn from those of other sessions.
+// Goodbye implements shared.AgentSession. After an interrupted turn it returns shared.Broken: processes of the turn may
+// still run, and ductor cannot distinguish them from the processes of other sessions.
 func (s *session) Goodbye(ctx context.Context, was shared.Phase) (shared.Leaving, error) {
 	s.showLate()
 	s.mu.Lock()

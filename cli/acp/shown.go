@@ -10,8 +10,8 @@ import (
 	"ductor/cli"
 )
 
-// This file finds the fields of an edit's input that users need not see, because ductor already shows them as a diff.
-// The input often contains the path, the diff, and the old and the new text.
+// This file finds input fields of an edit that users need not see, because they already see the diff. Such fields
+// contain the path, the diff, the old text or the new text.
 
 // pathKeys returns the names that agents use for path fields in an edit's input, in the form of bareKey.
 func pathKeys() []string { return []string{"filepath", "filename", "path", "absolutepath", "movepath"} }
@@ -32,7 +32,7 @@ type group struct {
 // parentOf returns the name of the object that contains the field with the given name.
 func parentOf(leaf string) string { return leaf[:max(strings.LastIndex(leaf, "."), 0)] }
 
-// groupsOf returns all objects of an input, in order. at maps the name of an object to its index in all.
+// groupsOf returns all objects of an input, in order. The map contains the index of each object by its name.
 func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	at = map[string]int{}
 	for _, l := range leaves {
@@ -45,7 +45,7 @@ func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	return all, at
 }
 
-// givenEdits returns the edits of an input that contains diffs instead of the old and new texts.
+// givenEdits returns the edits of an input that contains diffs. Other inputs contain the old and the new text.
 func givenEdits(input json.RawMessage) (list []toolContent) {
 	groups, _ := groupsOf(cli.Leaves(input))
 	for _, g := range groups {
@@ -77,8 +77,8 @@ func kindOfDiff(diff string) string {
 	return ""
 }
 
-// plainHeading reports whether the lines before the first hunk of a diff contain only the names of the file at path. It
-// returns false for anything else, such as a rename or a changed file mode.
+// plainHeading reports whether the heading of a diff contains only the name of the file at path. A heading can also
+// contain a rename or a changed file mode.
 func plainHeading(diff, path string) bool {
 	for line := range strings.Lines(strings.TrimSuffix(diff, cli.Hunks(diff))) {
 		line = strings.TrimSpace(line)
@@ -98,8 +98,8 @@ func plainHeading(diff, path string) bool {
 	return true
 }
 
-// headed reports whether name, from the heading of a diff, refers to the file at the absolute path. name may be only
-// the end of the path.
+// headed reports whether a name in the heading of a diff refers to the file at the absolute path. The name can be
+// relative.
 func headed(name, path string) bool {
 	if name = strings.TrimPrefix(name, "/"); strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/") {
 		name = name[2:]
@@ -107,7 +107,8 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// shownInput returns the fields of the input whose values the displayed diffs already contain, by name.
+// shownInput returns the input fields that users need not see, because the displayed diffs contain their values. The
+// result maps field names to values.
 func (t *tool) shownInput(dir string) map[string]string {
 	leaves, shown := cli.Leaves(t.call.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
@@ -131,25 +132,25 @@ func (t *tool) shownInput(dir string) map[string]string {
 			rest = strings.Replace(rest, l.Value, "", 1)
 		}
 	}
-	// If the input contains several files, its field "diff" repeats the patches of all of them.
+	// If an edit changes several files, its field "diff" contains the patches of all files.
 	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" {
 		shown["diff"], shown["filepath"] = whole.values["diff"], strings.Join(files, ", ")
 	}
 	return shown
 }
 
-// about reports whether the object refers to the file at path.
+// about reports whether one of the object's fields contains this path.
 func (g group) about(dir, path string) bool {
 	return slices.ContainsFunc(pathKeys(), func(key string) bool {
 		return g.values[key] != "" && cli.Absolute(dir, g.values[key]) == cli.Absolute(dir, path)
 	})
 }
 
-// shows reports whether the displayed diff of c already contains the value of the object's field with the name key.
+// shows reports whether a field of the object contains only what the diff of c already shows.
 func (g group) shows(dir string, c toolContent, key, value string) bool {
 	before, after := c.before(), c.NewText
 	switch {
-	case g.values[key] != value: // another field has the same name
+	case g.values[key] != value: // a different field has the same key
 		return false
 	case slices.Contains(pathKeys(), key):
 		return cli.Absolute(dir, value) == cli.Absolute(dir, c.Path)
@@ -184,7 +185,8 @@ func (g group) replaces(before, after string) bool {
 	return strings.Replace(before, old, g.values["newstring"], n) == after
 }
 
-// entitled reports whether a title only names the file. The beginnings of the old and the new text may follow the name.
+// entitled reports whether a title contains only the name of the file, optionally with the first words of the old and
+// the new text.
 func (c toolContent) entitled(dir, title string) bool {
 	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
 	before, after, arrow := strings.Cut(texts, " => ")

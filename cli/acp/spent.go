@@ -35,8 +35,8 @@ func (s *spent) record(id cli.AgentSessionID, total float64) {
 	s.totals[id], s.order = total, append(s.order, id)
 }
 
-// of returns the cost of a session, or nil if it is unknown.
-func (s *spent) of(id cli.AgentSessionID) *float64 {
+// cost returns the cost of a session, or nil if it is unknown.
+func (s *spent) cost(id cli.AgentSessionID) *float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if total, ok := s.totals[id]; ok {

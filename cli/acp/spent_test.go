@@ -14,13 +14,13 @@ func TestTheCostsOfManySessions(t *testing.T) {
 		s.record(cli.AgentSessionID(fmt.Sprint(i)), float64(i))
 		s.record("0", float64(i)) // it is reported again and again
 	}
-	if got := s.of("0"); got == nil || *got != maxSpent {
+	if got := s.cost("0"); got == nil || *got != maxSpent {
 		t.Errorf("session 0 cost %v", got)
 	}
-	if got := s.of("2"); got == nil || *got != 2 {
+	if got := s.cost("2"); got == nil || *got != 2 {
 		t.Errorf("session 2 cost %v", got)
 	}
-	if got := s.of("1"); got != nil || len(s.totals) != maxSpent || len(s.order) != maxSpent {
+	if got := s.cost("1"); got != nil || len(s.totals) != maxSpent || len(s.order) != maxSpent {
 		t.Errorf("session 1 cost %v, and %d sessions are remembered", got, len(s.totals))
 	}
 }

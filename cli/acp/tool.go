@@ -49,12 +49,12 @@ type tool struct {
 	printed  string          // output of a command that the agent runs in its own terminal
 	exit     *int            // exit code of that command
 
-	wrote, terminals []string // paths of files that ductor wrote for the tool, and IDs of the terminals of its commands
+	wrote, terminals []string
 }
 
 // tools contains the tool calls of a turn by ID, and the commands that ductor runs for the agent by terminal ID.
 type tools struct {
-	all, running map[string]*tool // running contains the tool calls that have not ended
+	all, running map[string]*tool // without the tool calls that have ended
 	commands     map[string]command
 }
 
@@ -109,8 +109,8 @@ func (t *tool) watchTerminal(meta json.RawMessage) {
 // given reports whether the agent sent a value.
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// command returns the command line that the tool runs. Some agents do not send it as one text; command then returns "",
-// and the title contains the command line.
+// command returns the command line that the tool runs. It returns "" if the agent does not send the command line as one
+// text. The title then contains it.
 func (t *tool) command() string {
 	var in struct {
 		Command string `json:"command"`
@@ -121,8 +121,8 @@ func (t *tool) command() string {
 	return in.Command
 }
 
-// lacksInput reports whether the model is still generating the tool's input when the agent sends the update c. OpenCode
-// sends the directory of a command before the rest of the input.
+// lacksInput reports whether the tool's input in an update is incomplete, because the model is still generating it.
+// OpenCode sends the directory of a command before the command itself.
 func (t *tool) lacksInput(c toolCall) bool {
 	return c.Status == statusPending && (string(c.Input) == "{}" || t.call.ToolKind == kindRun && given(c.Input) && t.command() == "")
 }
@@ -151,8 +151,8 @@ func (t *tool) began(dir string) cli.ToolStarted {
 	}
 }
 
-// over returns the ToolEnded event of the tool. failure is ToolQuirks.Failure; it may be nil. If it is unknown whether
-// a command succeeded, the event contains the error cli.ToolUntold.
+// over returns the ToolEnded event of the tool. The parameter failure may be nil; see ToolQuirks. For a command with an
+// unknown result, the event's error is cli.ToolUntold.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
 	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.text()}
 	run := t.call.ToolKind == kindRun
@@ -162,7 +162,7 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)
 	}
-	switch silent := failure != nil && end.Output == ""; { // a failed command would print something
+	switch silent := failure != nil && end.Output == ""; { // without output, a command with these quirks has succeeded
 	case status == statusFailed:
 		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
 	case run && end.ExitCode == nil && end.Err == "" && !silent:
@@ -214,8 +214,7 @@ func (t *tool) changes(dir string) []cli.FileChanged {
 	return list
 }
 
-// edits returns the diffs of the tool. Some agents send diffs in the tool's input, instead of the changed texts or in
-// addition to them.
+// edits returns the diffs of the tool. Some agents put diffs into the tool's input.
 func (t *tool) edits() []toolContent {
 	var list []toolContent
 	for _, c := range t.call.Content {
@@ -248,7 +247,6 @@ func (c toolContent) change() cli.ChangeKind {
 	return cli.FileUpdated
 }
 
-// before returns the old text of a diff.
 func (c toolContent) before() string {
 	if c.OldText == nil {
 		return ""
@@ -262,7 +260,8 @@ func (c toolContent) diff() string {
 		return c.hunks
 	}
 	before, after := c.before(), c.NewText
-	if before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(after, "\n") { // may be parts of a file
+	// The texts may be excerpts of a file. A missing newline at their end then means nothing.
+	if before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(after, "\n") {
 		before += "\n"
 		if after != "" {
 			after += "\n"

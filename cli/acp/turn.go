@@ -42,7 +42,7 @@ func (s *session) Check(t *shared.Turn[news]) error {
 	return cli.CannotCompact(s.process.options().Agent)
 }
 
-// name emits the ID, the model and the title of the session.
+// name emits the session's ID, model and title.
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.Age
 		return l, nil
 	}
 	s.awaitLate(ctx)
-	s.nameAbsent(t)
+	s.warnAboutAbsent(t)
 	req, warning := s.withoutUnread(ctx, t.Req)
 	l.warning = warning
 	if l.blocks, l.note, err = s.prepare(ctx, req); err != nil && !s.process.GivenUp() {
@@ -72,8 +72,7 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.Age
 	return l, err
 }
 
-// nameAbsent warns the user once about tool servers that the agent cannot reach.
-func (s *session) nameAbsent(t *shared.Turn[news]) {
+func (s *session) warnAboutAbsent(t *shared.Turn[news]) {
 	s.mu.Lock()
 	named := s.past.absent || s.process.hello.Capabilities.MCP.HTTP
 	s.past.absent = true
@@ -159,8 +158,7 @@ func (t *liveTurn) Handle(n news) {
 	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
 }
 
-// askAgain asks the user again if the agent has changed the tool call since the user saw it. It ignores a call that has
-// ended.
+// askAgain asks the user again about a tool call that the agent has changed.
 func (t *liveTurn) askAgain(call string) {
 	changed := func(a *ask) bool {
 		return call != "" && a.tool.call.ID == call && a.tool.phase != toolEnded && a.changed()
@@ -171,8 +169,8 @@ func (t *liveTurn) askAgain(call string) {
 	}
 }
 
-// asked decides a request by the permission mode, or asks a user. If the request was answered before ductor was
-// restarted, asked only emits the events of that answer.
+// asked handles a permission request or a form. The permission mode decides a request, or else the user. If a user
+// already answered the request before ductor was restarted, asked only emits the events that follow from the answer.
 func (t *liveTurn) asked(a *ask) {
 	a.tool = &tool{}
 	if a.form == nil {
@@ -203,17 +201,17 @@ func (t *liveTurn) asked(a *ask) {
 	case v == verdictAllow && err == nil:
 		t.s.process.respond(a.id, result)
 		t.reporter.startTool(a.tool)
-	default: // a user decides; if the agent offers only permanent options, the event explains why users cannot allow it
+	default:
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
-			a.plans = a.tool.call.ToolKind == kindSwitch && t.permitted().Permission == cli.Plan
+			a.endsPlanMode = a.tool.call.ToolKind == kindSwitch && t.permitted().Permission == cli.Plan
 			return a.event(t.Req.Dir, t.s.process.options().quirks.Tools.InputOf)
 		}})
 	}
 }
 
 // answer sends a user's decision to the agent. It asks the user again if the agent has changed the tool call in the
-// meantime, or if an answer is invalid for its field of a form.
+// meantime, or if a value in a form is invalid.
 func (t *liveTurn) answer(d *decided) {
 	a := d.ask
 	switch {
@@ -221,7 +219,7 @@ func (t *liveTurn) answer(d *decided) {
 		t.s.process.respond(a.id, a.cancelled())
 		return
 	case d.result == nil:
-		a.before++
+		a.timesAsked++
 		t.asked(a)
 		return
 	case d.allow && a.changed():
@@ -230,14 +228,14 @@ func (t *liveTurn) answer(d *decided) {
 		t.asked(a)
 		return
 	}
-	if d.plans {
+	if d.endsPlanMode {
 		t.s.mu.Lock()
 		t.permit(cli.Ask)
-		t.s.offers.mode.current = "" // the agent changes the mode itself
+		t.s.offers.mode.current = "" // the agent itself leaves plan mode, for a mode that it does not report
 		t.s.mu.Unlock()
 	}
 	t.decided(d)
-	_ = t.s.process.Peer().Reply(a.id, d.result, func(err error) { // other code detects the exit of the agent
+	_ = t.s.process.Peer().Reply(a.id, d.result, func(err error) {
 		if err == nil {
 			t.noteAnswered(*d)
 		}
@@ -279,7 +277,8 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	switch cut := t.Loop.Cut() && !replaced; {
 	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):
 		return shared.PhaseSpent, shared.EndLeftovers
-	case cut, t.reply == nil, t.Adopted != nil: // the options of a resumed session are unknown
+	// ductor does not know the options of a session that it resumed after a restart.
+	case cut, t.reply == nil, t.Adopted != nil:
 		return shared.PhaseSpent, shared.EndOver
 	}
 	if t.whole() {
@@ -288,10 +287,10 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	return shared.PhaseIdle, shared.EndOver
 }
 
-// whole reports whether the agent ended the turn without an interrupt. The end of the answer may arrive after that.
+// whole reports whether the agent ended the turn without an interrupt.
 func (t *liveTurn) whole() bool { return t.reply != nil && !t.Loop.Cut() }
 
-// Late implements shared.AgentTurn. Messages can arrive together with the end of the turn or after it.
+// Late implements shared.AgentTurn. It cancels requests, and adds text to the answer.
 func (t *liveTurn) Late(n news) {
 	switch {
 	case n.ask != nil:
@@ -317,7 +316,7 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 		r.Fill.SpentUSD = now
 	}
 	switch {
-	case before == nil || now == nil: // the cost of this turn is unknown
+	case before == nil || now == nil:
 	case *now < *before: // the agent started to count from zero again
 		r.CostUSD = *now
 	default:

@@ -33,7 +33,7 @@ const (
 const (
 	methodUpdate        = "session/update"
 	methodAsk           = "session/request_permission"
-	methodCancelRequest = "$/cancel_request" // ductor calls it, too
+	methodCancelRequest = "$/cancel_request" // ductor also sends it to the agent
 	methodElicit        = "elicitation/create"
 	methodElicited      = "elicitation/complete"
 )
@@ -273,10 +273,10 @@ type toolContent struct {
 	Terminal string `json:"terminalId"`
 	raw      json.RawMessage
 	hunks    string // a diff that the agent sent, without its heading
-	texts    bool   // whether the hunks are known to turn OldText into NewText
+	texts    bool   // whether hunks is known to be the change from OldText to NewText
 }
 
-// contents is the output of a tool, or the only block of a message update.
+// contents is the output of a tool. In a message update, it consists of a single block.
 type contents []toolContent
 
 // UnmarshalJSON accepts a list of tool contents, or a single block. Unreadable content becomes empty.

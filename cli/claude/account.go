@@ -15,8 +15,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// askWait limits calls of the CLI outside of turns, which query its version or its models. The CLI needs most of that
-// time to load.
+// askWait is the time limit for starting Claude only to query its version or its models. Claude needs most of this time
+// to load.
 const askWait = 15 * time.Second
 
 // Auth implements cli.Provider. It looks for a key in the environment and for a log-in on disk. If it finds neither, it
@@ -58,7 +58,7 @@ func (*Provider) Logins() []cli.Login {
 	}
 }
 
-// LogIn implements cli.LoginProvider. It is never needed, because ductor itself stores the token of a log-in.
+// LogIn implements cli.LoginProvider. It always fails, because ductor itself stores the token of a log-in.
 func (*Provider) LogIn(context.Context, string, func(cli.DeviceCode)) error {
 	return errors.ErrUnsupported
 }
@@ -156,7 +156,7 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	var reply *initReply
 	var d decoder
 	end := stream.Turn(ctx, turn.Loop[[]byte]{
-		// If sending fails, the process ends.
+		// The process ends if this fails.
 		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) },
 		Handle: func(raw []byte) bool {
 			if l, err := d.decode(raw); err == nil {
@@ -185,7 +185,7 @@ const (
 	initGrace = 200 * time.Millisecond
 )
 
-// initReply returns the reply to the "initialize" request, or nil if the line does not contain it.
+// initReply returns the reply to the "initialize" request, or nil if the line is something else.
 func (l *line) initReply() *initReply {
 	if l.Type != "control_response" || l.Response == nil || l.Response.RequestID != initRequest {
 		return nil
@@ -208,8 +208,8 @@ type openRequests struct {
 // openRequestID is the prefix of the IDs of open requests.
 const openRequestID = "ask-"
 
-// begin registers a request. It returns the request's ID and a channel for the answer. The caller must call end when it
-// no longer waits.
+// begin registers a request. It returns the request's ID and a channel for the answer. The caller must call end after
+// it has received the answer, or when it stops waiting.
 func (q *openRequests) begin() (id string, answer <-chan *controlReply, end func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -227,7 +227,7 @@ func (q *openRequests) begin() (id string, answer <-chan *controlReply, end func
 	}
 }
 
-// answer delivers Claude's answer to the caller that waits for it. It returns false if r does not answer an open
+// answer sends Claude's answer to the channel that begin returned. It returns false if r does not answer an open
 // request.
 func (q *openRequests) answer(r *controlReply) bool {
 	q.mu.Lock()
@@ -237,7 +237,7 @@ func (q *openRequests) answer(r *controlReply) bool {
 		delete(q.waiting, r.RequestID)
 		c <- r
 	}
-	return ok || strings.HasPrefix(r.RequestID, openRequestID) // if not ok, the caller no longer waits
+	return ok || strings.HasPrefix(r.RequestID, openRequestID) // also accept an answer that nobody waits for any more
 }
 
 // request sends a request to the live process and waits for the reply. It decodes the reply into answer, unless answer

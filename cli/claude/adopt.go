@@ -9,8 +9,8 @@ import (
 
 // Adopt implements cli.Provider. It creates a session for a process that was running when ductor was restarted.
 //
-// If it is unknown whether Claude accepted the turn's prompt, the turn sends the prompt again. The prompt still runs
-// only once, because it has the same ID as before, and Claude drops a message whose ID it knows.
+// If it is unknown whether Claude has accepted the turn's prompt, the turn sends the prompt again, with the same ID.
+// Claude ignores a message whose ID it knows, so it never runs the prompt twice.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	switch {
 	case left.Mode == cli.OneShot:
@@ -66,7 +66,7 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return p.caughtUp(ctx, s, left)
 }
 
-// caughtUp waits until the session has read the output that the process printed before the restart of ductor.
+// caughtUp waits until the session has read the output from before the restart of ductor.
 func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli.Session, error) {
 	select {
 	case <-s.run.stream.CaughtUp():
@@ -78,7 +78,7 @@ func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli
 		return nil, cli.AsFailure(agent, context.Cause(ctx))
 	}
 	for _, m := range left.Marks {
-		p.opts.Launcher.Settled(m.Turn) // no request will resume these turns
+		p.opts.Launcher.Settled(m.Turn) // these turns need not be resumed any more
 	}
 	s.run.idle.mu.Lock()
 	mode := s.run.mem.mode

@@ -15,7 +15,7 @@ type asked struct {
 	answer func(cli.Decision) []byte // returns the line that answers the request
 }
 
-// pending converts a request of Claude to a question for the user.
+// pending converts a request of Claude to an event that asks the user.
 func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	input := append(json.RawMessage(nil), r.Input...)
 	questions := questionsOf(r)
@@ -40,9 +40,9 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	}
 }
 
-// unedited returns the input for a tool that the user allowed. For a plan, it removes the text of the plan: Claude
-// reads the plan from its file, and assumes that the user edited the plan if the answer contains it. The path of the
-// file stays, because version 2.1.197 treats an empty input as missing.
+// unedited returns the input for a tool that the user allowed. For a plan, it removes the plan's text from the input:
+// with the text, Claude would assume that the user edited the plan. Claude reads the plan from its file. The input
+// still contains the path of this file, because Claude 2.1.197 treats an empty input as missing.
 func unedited(tool string, input json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
 	if tool != toolExitPlan || json.Unmarshal(input, &all) != nil || all["planFilePath"] == nil {
@@ -78,31 +78,31 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + path)
 	}
 	ev.Started = t.started(r)
-	said := map[string]string{}
+	visible := map[string]string{}
 	fields := cli.TextsOf(input)
-	ev.Changes = proposedChanges(r.Tool, input, t.dir, said)
+	ev.Changes = proposedChanges(r.Tool, input, t.dir, visible)
 	switch {
 	case r.Tool == toolExitPlan:
 		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
-		said["plan"] = ev.Detail
+		visible["plan"] = ev.Detail
 		if path := fields["planFilePath"]; strings.Contains(path, "/.claude/plans/") { // Claude's directory for plans
-			said["planFilePath"] = path
+			visible["planFilePath"] = path
 		}
 		ev.Missing = missing("the plan", ev.Detail)
 	case len(ev.Changes) > 0:
 	case r.Tool == "Bash":
 		ev.Detail = fields["command"]
-		said["command"], said["description"] = ev.Detail, fields["description"]
+		visible["command"], visible["description"] = ev.Detail, fields["description"]
 		ev.Reason = strings.TrimSpace(cli.OwnWords(fields["description"]) + "\n" + ev.Reason)
 		ev.Missing = missing("the command", ev.Detail)
 	}
 	if ev.Detail == ev.Title {
 		ev.Detail = ""
 	}
-	if ev.Detail == "" && len(ev.Changes) == 0 { // users see the title instead of a detail
-		sayTitle(said, r.Tool, fields, ev.Title)
+	if ev.Detail == "" && len(ev.Changes) == 0 {
+		addTitle(visible, r.Tool, fields, ev.Title)
 	}
-	read := cli.Reading{Dir: t.dir, Said: said, Usual: map[string]string{"replace_all": "false", "edits.replace_all": "false", "run_in_background": "false"}}
+	read := cli.Reading{Dir: t.dir, Said: visible, Usual: map[string]string{"replace_all": "false", "edits.replace_all": "false", "run_in_background": "false"}}
 	if len(ev.Changes) > 0 {
 		read.Edit = []string{"replace_all", "edits.replace_all", "cell_id", "cell_type", "edit_mode"}
 	}
@@ -120,7 +120,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	return ev
 }
 
-// started returns the ID of the tool call that needs permission. It returns "" if users do not see that call yet.
+// started returns the ID of the tool call that needs permission, or "" if users do not see this call yet.
 func (t *tools) started(r *controlRequest) cli.ToolID {
 	call := cli.ToolID(r.ToolUseID)
 	if t.calls[call].name == "" {
@@ -129,8 +129,8 @@ func (t *tools) started(r *controlRequest) cli.ToolID {
 	return call
 }
 
-// missing returns the name of a part of a request, such as "the plan", if the text of that part is blank. Otherwise it
-// returns "".
+// missing returns name if the text is blank, and otherwise "". The name describes a part of a request that users must
+// see, such as "the plan".
 func missing(name, text string) string {
 	if strings.TrimSpace(text) != "" {
 		return ""
@@ -138,11 +138,11 @@ func missing(name, text string) string {
 	return name
 }
 
-// sayTitle records in said which input field the title shows, so that users do not see the field twice.
-func sayTitle(said map[string]string, tool string, fields map[string]string, title string) {
+// addTitle adds the input field that the title shows to the map visible. Users then do not see the field a second time.
+func addTitle(visible map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {
-			said[key] = title
+			visible[key] = title
 			return
 		}
 	}

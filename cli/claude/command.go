@@ -18,8 +18,8 @@ const (
 	formatBlocks format = "blocks"      // the prompt in JSON lines, output in stream-json, for one turn
 )
 
-// arguments returns the command line for req, without the program. It contains no prompts. ductor sends the prompt to
-// standard input, and passes system prompts in files.
+// arguments returns the command line for req, without the program. The prompts are not on the command line. ductor
+// writes the user's prompt to standard input, and system prompts to files.
 func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	mode, err := permissionFlag(f, req)
 	if err != nil {
@@ -54,13 +54,14 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	return append(args, extra...), nil
 }
 
-// projectFlags returns flags that make Claude ignore the project's settings, unless a user allowed all of them. If the
-// project has settings, Claude also ignores the user's own MCP servers, because only --strict-mcp-config excludes the
-// project's servers. The flag --add-dir makes Claude read the project's memory files, such as CLAUDE.md; see
-// projectVars.
+// projectFlags returns flags that make Claude ignore the project's settings, unless a user allowed all of them. Claude
+// can ignore the project's MCP servers only with --strict-mcp-config. With this flag, it also ignores the MCP servers
+// in the user's settings.
+//
+// The flag --add-dir makes Claude read the project's memory files, such as CLAUDE.md; see projectVars.
 func projectFlags(req cli.Request) []string {
 	var args []string
-	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools does not limit tools of MCP servers
+	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // the flag --tools does not exclude MCP servers
 		args = append(args, "--strict-mcp-config")
 	}
 	if req.Project == cli.WithProject {
@@ -90,9 +91,12 @@ func allowedTools(req cli.Request) []string {
 	return allowed
 }
 
-// serverConfig returns the value of --mcp-config. Claude replaces names of environment variables in it by their values.
-// Claude always offers the tools of a server with alwaysLoad to the model, and waits for the server up to
-// MCP_CONNECT_TIMEOUT_MS. For other servers Claude waits two seconds, and may offer their tools only through a search.
+// serverConfig returns the value of --mcp-config. It contains references to environment variables, which Claude
+// replaces by their values.
+//
+// Claude offers all tools of a server with alwaysLoad to the model, and waits for the server up to
+// MCP_CONNECT_TIMEOUT_MS. Claude waits two seconds for any other server, and the model may have to search for its
+// tools.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
@@ -116,7 +120,8 @@ func toolFlags(req cli.Request) []string {
 	return addFlag(args, "--disallowedTools", strings.Join(rules(req.Tools.Denied), ","))
 }
 
-// rules converts tool names to Claude's rules. The name of an MCP server becomes a rule for all of its tools.
+// rules converts tool names to Claude's permission rules. The name of an MCP server becomes a rule for all tools of
+// that server.
 func rules(names []string) []string {
 	servers, rest := cli.Servers(names)
 	for _, server := range servers {
@@ -182,8 +187,8 @@ const (
 	toolExitPlan = "ExitPlanMode"
 )
 
-// denial returns the answer to a request to use a tool if no user can decide it: a message for the model, and a reason
-// for users.
+// denial returns a message for the model, and a reason for users. They explain why ductor denied a request to use a
+// tool if no user can answer.
 func denial(tool string) (message, reason string) {
 	switch tool {
 	case toolQuestion:

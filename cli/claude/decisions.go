@@ -11,9 +11,9 @@ import (
 	"ductor/cli"
 )
 
-// settings are the settings that ductor passes to Claude, merged with those in ductor's configuration. Without ductor's
-// settings, one of Claude's models would approve commands in plan mode, and commands in Claude's own sandbox would run
-// without asking.
+// settings is the value of Claude's flag --settings. It combines settings of ductor with settings from ductor's
+// configuration. Without the settings of ductor, one of Claude's models would approve commands in plan mode, and
+// commands in Claude's own sandbox would run without asking.
 type settings map[string]any
 
 // decideNothing changes s so that Claude leaves every decision to the user.
@@ -24,7 +24,7 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 		return err
 	}
 	sandbox["autoAllowBashIfSandboxed"] = false
-	if mode == cli.Bypass { // Claude asks no user in this mode
+	if mode == cli.Bypass { // Claude asks nothing in this mode
 		return nil
 	}
 	permissions, err := s.part("permissions")
@@ -41,7 +41,7 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	return nil
 }
 
-// part returns the JSON object in s with the given key. It creates a missing object.
+// part returns the JSON object under the given key of s. If the object is missing, part adds an empty one.
 func (s settings) part(key string) (map[string]any, error) {
 	if s[key] == nil {
 		s[key] = map[string]any{}
@@ -53,10 +53,10 @@ func (s settings) part(key string) (map[string]any, error) {
 	return part, nil
 }
 
-// settingsOf returns the settings for a request, and the request's other extra arguments. Claude reads only one
-// --settings flag, so settingsOf merges the flags in the extra arguments with ductor's settings. owners reports whether
-// there were such flags.
-func settingsOf(req cli.Request) (text string, extra []string, owners bool, err error) {
+// settingsOf returns the settings for a request, and the request's extra arguments without --settings. Claude reads
+// only one --settings flag. Therefore settingsOf combines ductor's settings with those in the extra arguments.
+// configured reports whether the extra arguments contain settings.
+func settingsOf(req cli.Request) (text string, extra []string, configured bool, err error) {
 	all := settings{}
 	args := req.ExtraArgs
 	for i := 0; i < len(args) && err == nil; i++ {
@@ -70,16 +70,16 @@ func settingsOf(req cli.Request) (text string, extra []string, owners bool, err 
 			i++
 			value = args[i]
 		}
-		owners = true
+		configured = true
 		all, err = readSettings(value)
 	}
 	if err == nil {
 		err = all.decideNothing(req.Permission)
 	}
 	if err != nil {
-		return "", nil, owners, fmt.Errorf("the --settings of agents.claude.args: %w", err)
+		return "", nil, configured, fmt.Errorf("the --settings of agents.claude.args: %w", err)
 	}
-	return strings.TrimSpace(string(jsonLine(all))), extra, owners, nil
+	return strings.TrimSpace(string(jsonLine(all))), extra, configured, nil
 }
 
 // readSettings parses a value of --settings: JSON, or the name of a file with JSON.

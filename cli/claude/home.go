@@ -13,17 +13,19 @@ import (
 	"ductor/cli"
 )
 
-// Claude Code 2.1 behaves as follows (found by experiment). The owner is the user who runs ductor. A home is the home
-// directory of a session that has its own.
+// Claude Code 2.1 behaves as follows (found by experiment). "Owner" is the user who runs ductor. "Home" is the home
+// directory of a session with its own home directory.
 //
-//   - It renews its log-in by renaming a new .credentials.json over the old one, which would replace a link there. The
-//     variable CLAUDE_SECURESTORAGE_CONFIG_DIR sets a separate directory for the log-in, so every home uses the
-//     owner's. Versions that do not know the variable use the link.
-//   - It reads CLAUDE.md and .claude/CLAUDE.md in every directory above the working directory, whatever HOME is. The
-//     setting claudeMdExcludes excludes the owner's files.
-//   - It reads skills, commands and agents in every directory above, up to HOME or to the top of a repository. A
-//     project below the owner's home directory that is not a repository would therefore get the owner's.
-//   - With -p it starts the servers of .mcp.json in every directory above without asking.
+//   - Claude renews its log-in by renaming a new .credentials.json over the old one. This would replace a link in a
+//     home. The variable CLAUDE_SECURESTORAGE_CONFIG_DIR sets a separate directory for the log-in, so all homes use the
+//     owner's directory. Older versions without the variable use a link.
+//   - Claude reads CLAUDE.md and .claude/CLAUDE.md in every directory above the working directory, even if HOME is
+//     another directory. The setting claudeMdExcludes excludes the owner's files.
+//   - Claude reads skills, commands and agents in every directory above the working directory, up to HOME or to the top
+//     of a repository. If a project below the owner's home directory is not a repository, Claude would therefore read
+//     the owner's skills.
+//   - With the flag -p, Claude starts the servers of .mcp.json in every directory above the working directory without
+//     asking.
 
 const (
 	loginDirVar = "CLAUDE_SECURESTORAGE_CONFIG_DIR"
@@ -62,8 +64,8 @@ func configDir(env []string, home string) string {
 	return cmp.Or(cli.Variable(env, "CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
 }
 
-// reaches reports whether Claude, searching from dir upwards, would find skills, commands or similar files in owner,
-// the home directory of the user who runs ductor.
+// reaches reports whether Claude would find skills, commands or similar files in the directory owner. Claude searches
+// dir and the directories above it. The directory owner is the home directory of the user who runs ductor.
 func reaches(dir, owner string) bool {
 	dir, owner = cli.RealPath(dir), cli.RealPath(owner)
 	if dir == owner {
@@ -87,9 +89,9 @@ func reaches(dir, owner string) bool {
 	return false
 }
 
-// HomeSeeds returns the files that a session's own home directory contains at first: the log-in, and settings that skip
-// the questions of Claude's first start. owner is the home directory of the user who runs ductor. env is that user's
-// environment, which may set another directory for Claude's settings.
+// HomeSeeds returns the initial files of a session's own home directory: the log-in, and settings that skip the
+// questions of Claude's first start. The parameters describe the user who runs ductor: owner is the home directory, and
+// env is the environment, in which CLAUDE_CONFIG_DIR may be set.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir, state := configDir(env, owner), filepath.Join(owner, ".claude.json")
 	if cli.Variable(env, "CLAUDE_CONFIG_DIR") != "" {
@@ -104,16 +106,17 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownState returns the content of .claude.json with which Claude asks no questions at its first start. owner is the
-// content of the user's own file, from which it copies the account.
+// ownState returns a .claude.json that skips the questions of Claude's first start. It copies the account from the file
+// of the user who runs ductor, whose content is the parameter owner.
 func ownState(owner []byte) ([]byte, error) {
 	state := picked(owner, "oauthAccount", "userID", "customApiKeyResponses")
 	state["hasCompletedOnboarding"] = json.RawMessage("true")
 	return json.Marshal(state)
 }
 
-// ownSettings returns the settings.json for a session's own home directory. It copies from theirs, the user's own file,
-// what the log-in needs, without hooks, plugins and permissions. It excludes the memory files in owner and dir.
+// ownSettings returns the settings.json for a session's own home directory. The parameter theirs is the settings.json
+// of the user who runs ductor. From it, ownSettings copies what the log-in needs, but no hooks, plugins and
+// permissions. The result also excludes the memory files in the directories owner and dir.
 func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
 	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
 	if env := loginEnv(theirs); len(env) > 0 {
@@ -159,15 +162,15 @@ func loginEnv(settings []byte) map[string]json.RawMessage {
 	return file.Env
 }
 
-// serversAbove returns the names of the MCP servers in the file .mcp.json of the directory owner. Claude finds this
-// file for every project below that directory.
+// serversAbove returns the names of the MCP servers in the .mcp.json of the home directory owner. Claude starts these
+// servers for every project below owner.
 func serversAbove(owner string) []string {
 	raw, err := os.ReadFile(filepath.Join(owner, ".mcp.json"))
 	var file struct {
 		Servers map[string]json.RawMessage `json:"mcpServers"`
 	}
 	if err != nil || json.Unmarshal(raw, &file) != nil {
-		return nil // missing, or unreadable even for Claude
+		return nil // no file, or Claude cannot read it either
 	}
 	return slices.Sorted(maps.Keys(file.Servers))
 }

@@ -29,7 +29,7 @@ type live struct {
 	provider     *Provider
 	conversation cli.Conversation
 	setting      setting   // the settings with which the process started
-	left         *leftTurn // the turn to resume after a restart of ductor; nil if there is none, or once it runs
+	left         *leftTurn // the turn to resume after a restart of ductor, until it runs
 
 	mu           sync.Mutex
 	run          *liveRun  // nil before the first start
@@ -42,10 +42,10 @@ type live struct {
 type sessionPhase int
 
 const (
-	unused   sessionPhase = iota // no turn has run in the session
+	unused   sessionPhase = iota // no turn has started
 	ready                        // between two turns
 	running                      // a turn is running
-	cutShort                     // the last turn was interrupted, so Close does not wait for the process
+	cutShort                     // the last turn was interrupted; Close stops the process at once
 	shut                         // closed or detached
 )
 
@@ -85,11 +85,10 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// listen starts to read the output of proc.
 func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptions) *liveRun {
 	run := &liveRun{process: proc, mem: mem}
 	run.idle = &idler{session: s, run: run, dir: dir}
-	run.idle.mu.Lock() // the first line may come before run.stream is set
+	run.idle.mu.Lock() // until run.stream is set, no line may be handled
 	defer run.idle.mu.Unlock()
 	o.Agent, o.Idle = agent, run.idle.line
 	o.Limits = turn.LimitsOf(s.provider.opts.ProviderOptions)
@@ -116,8 +115,8 @@ func (s *live) named(id cli.AgentSessionID) {
 	s.id = id
 }
 
-// send sends a line unless it is empty. It ignores errors, because the end of the output shows that the process has
-// ended.
+// send sends a line unless it is empty. It only logs errors: they mean that the process has ended, which ductor also
+// detects at the end of the output.
 func (s *live) send(run *liveRun, line []byte) {
 	if len(line) == 0 {
 		return
@@ -154,8 +153,8 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	return s.run, nil
 }
 
-// Fits implements cli.Session. It ignores the model, the permission mode and the effort if the protocol can change
-// them. The turn then changes them before it sends the prompt.
+// Fits implements cli.Session. A request fits even if it has another model, permission mode or effort, as long as the
+// running process can change these settings. The turn then changes them before it sends the prompt.
 func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(formatLive, req)
 	s.mu.Lock()
@@ -239,7 +238,7 @@ func (s *live) markBackground(run *liveRun) {
 	}
 }
 
-// idleNote returns the note to store for a process between two turns.
+// idleNote returns the note that ductor stores while no turn is running.
 func (s *live) idleNote(run *liveRun) note {
 	run.idle.mu.Lock()
 	defer run.idle.mu.Unlock()
@@ -257,8 +256,8 @@ func (s *live) background() func(cli.BackgroundResult) {
 	return func(r cli.BackgroundResult) { s.provider.opts.Background(s.conversation, r) }
 }
 
-// idler handles the output of a live process between ductor's turns. Such output belongs to a turn that Claude started
-// itself after a background task, or is the error of a failed resume.
+// idler handles the output of a live process while no turn of ductor is running. Claude itself may start a turn after
+// the end of a background task. The output may also be the error of a process that could not resume its session.
 type idler struct {
 	session *live
 	run     *liveRun
@@ -286,7 +285,7 @@ func (i *idler) line(raw []byte) {
 	if i.parser == nil {
 		em := turn.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
 		i.parser = newParser(em, i.run.mem, i.dir)
-		i.parser.phase = taken // Claude has no prompt to accept in such a turn
+		i.parser.phase = taken // a turn that Claude started has no prompt
 	}
 	reply, over := i.parser.take(l)
 	i.session.send(i.run, reply)

@@ -12,19 +12,19 @@ import (
 	"ductor/cli"
 )
 
-// memory is the state that the turns of one process share: totals that Claude reports since the start of the process,
-// and values that it prints only once.
+// memory is the state that all turns of a process share. It contains totals since the start of the process, and values
+// that Claude prints only once.
 type memory struct {
 	costUSD float64
 	byModel map[cli.ModelID]cli.Usage
-	denied  map[string]bool // digests of the IDs of denied calls
+	denied  map[string]bool // digests of the call IDs of denied tools
 	denials []string        // the keys of denied, in order
 	warned  map[string]bool
 	model   cli.ModelID // the model that Claude named last in a system/init line
 	tasks   tasks
 	fill    cli.Fill
 	plan    plan
-	mode    string // the permission mode that Claude last reported as a change; empty if none
+	mode    string // the permission mode after Claude changed it by itself; otherwise empty
 }
 
 func newMemory() *memory {
@@ -35,7 +35,7 @@ func newMemory() *memory {
 	}
 }
 
-// deny records a denied tool call. It returns false if the call was recorded before.
+// deny records a denied tool call. It returns false if the call is already recorded.
 func (m *memory) deny(call string) bool {
 	if m.denied[call] {
 		return false
@@ -45,20 +45,20 @@ func (m *memory) deny(call string) bool {
 	return true
 }
 
-// tasks are Claude's tasks, such as commands in the background. A task stays until a turn has reported its end. The
-// tasks that remain after a turn are the background work. Safe for concurrent use.
+// tasks contains Claude's tasks, such as commands in the background. It contains a task until a turn has reported the
+// task's end. Safe for concurrent use.
 type tasks struct {
-	mu   sync.Mutex
-	open map[string]bool // by ID; true if the task has ended, but no turn has reported this yet
-	told []string        // summaries of ended tasks, until the next call of take
+	mu        sync.Mutex
+	open      map[string]bool // by ID; true if the task has ended, but no turn has reported this yet
+	summaries []string        // of tasks that have ended, until the next call of takeSummaries
 }
 
-// take returns the summaries of the tasks that have ended since the last call, in one line.
-func (t *tasks) take() string {
+// takeSummaries returns and removes the summaries of tasks that have ended, in one line.
+func (t *tasks) takeSummaries() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	line := oneLine(strings.Join(t.told, " · "))
-	t.told = nil
+	line := oneLine(strings.Join(t.summaries, " · "))
+	t.summaries = nil
 	return line
 }
 
@@ -76,10 +76,10 @@ func (t *tasks) line(l *line) {
 		if _, open := t.open[l.TaskID]; open {
 			t.open[l.TaskID] = true
 			if l.Summary != "" {
-				t.told = append(t.told[max(0, len(t.told)-7):], l.Summary)
+				t.summaries = append(t.summaries[max(0, len(t.summaries)-7):], l.Summary)
 			}
 		}
-	case l.Subtype == "task_notification": // the task was stopped by the user or by Claude
+	case l.Subtype == "task_notification": // stopped by the user or by Claude
 		delete(t.open, l.TaskID)
 	}
 }
@@ -99,8 +99,7 @@ func (t *tasks) list() []string {
 	return slices.Sorted(maps.Keys(t.open))
 }
 
-// note is stored with the start of a turn, in cli.Mark.Note. It contains the IDs of the turn's messages, and the state
-// that ductor needs to read the turn's output after a restart.
+// note is the state that ductor needs to continue a turn after a restart. It is stored in cli.Mark.Note.
 type note struct {
 	Session cli.AgentSessionID        `json:"s,omitempty"`
 	Model   cli.ModelID               `json:"m,omitempty"` // see memory.model
@@ -116,7 +115,7 @@ type note struct {
 	Answered []cli.ApprovalID `json:"ans,omitempty"`
 }
 
-// messages contains the IDs of the messages that ductor sends in a turn.
+// messages contains the message IDs of the prompt and of the messages that were added during the turn.
 type messages struct {
 	Prompt  string   `json:"p,omitempty"`       // empty in notes of older versions
 	Steers  []string `json:"steer,omitempty"`   // IDs of messages added during the turn, in order
@@ -126,7 +125,8 @@ type messages struct {
 // promptOf returns the ID of the turn's prompt.
 func (m messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
 
-// steerOf returns the ID of a message that is added to the turn. steer is the turn ID of that message.
+// steerOf returns the message ID of a message that is added to the turn. The parameter steer is that message's own turn
+// ID.
 func (m messages) steerOf(turn, steer cli.TurnID) string {
 	return idOf(cmp.Or(cli.TurnID(m.Prompt), turn) + "/" + steer)
 }
@@ -165,7 +165,7 @@ func readNote(text string) note {
 	return n
 }
 
-// memory restores the memory of a process from the note.
+// memory returns the memory of a process, as far as the note contains it.
 func (n note) memory() *memory {
 	m := newMemory()
 	m.costUSD, m.model = n.CostUSD, n.Model
@@ -192,7 +192,7 @@ const (
 	toolTaskGet    = "TaskGet"
 )
 
-// keepsPlan reports whether a tool only changes the plan. Users then see the plan instead of the tool.
+// keepsPlan reports whether a tool only changes the plan. Users see the changed plan, but not the tool.
 func keepsPlan(tool string) bool {
 	return slices.Contains([]string{toolTodos, toolTaskCreate, toolTaskUpdate, toolTaskList, toolTaskGet}, tool)
 }
@@ -207,7 +207,7 @@ type task struct {
 
 var createdTask = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Task #(\S+) created`) })
 
-// change applies a successful call of a plan tool. It reports whether the plan changed.
+// change applies a successful call of one of the plan's tools. It reports whether the plan changed.
 func (p *plan) change(tool string, input json.RawMessage, output string) bool {
 	var in struct {
 		Todos []struct {
@@ -244,7 +244,7 @@ func (p *plan) change(tool string, input json.RawMessage, output string) bool {
 func (p *plan) update(id, subject, status string) bool {
 	i := slices.IndexFunc(p.tasks, func(t task) bool { return t.id == id })
 	switch {
-	case i < 0 || id == "": // a step that an earlier process created
+	case i < 0 || id == "": // the step is unknown, because an earlier process created it
 		return false
 	case status == "deleted":
 		p.tasks = slices.Delete(p.tasks, i, i+1)

@@ -7,7 +7,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// once describes to package turn how to run a turn in a separate process.
+// once returns the functions with which package turn runs a turn in a separate process.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{
 		Agent: agent, Options: p.opts.ProviderOptions, Input: onceInput, Read: read,
@@ -44,7 +44,7 @@ func onceInput(req cli.Request, left *cli.LeftRun) ([]byte, error) {
 	return append(freshPrompts(req), line...), nil
 }
 
-// read describes to package turn how to read the output of a turn.
+// read returns the functions with which package turn reads the output of a turn.
 func read(t turn.Once) turn.Reading {
 	p := newParser(t.Out, newMemory(), t.Req.Dir)
 	p.observer.garbage = t.Stream.Garbage

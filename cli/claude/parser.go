@@ -27,18 +27,18 @@ type parser struct {
 
 	phase   phase
 	outcome cli.Result
-	task    string // summaries of the background tasks that ended before the result, in one line
+	task    string // summaries of the background tasks that have ended, in one line
 
 	decoder decoder
 	denials []deniedCall
 	trouble trouble
 }
 
-// observer contains the parser's callbacks. newParser replaces each missing callback except background by an empty
+// observer contains the parser's callbacks. All except background may be nil: newParser replaces nil by an empty
 // function.
 type observer struct {
 	taken   func()              // called after Claude has accepted the prompt
-	freed   func()              // called when a turn that Claude started itself has ended, so that this turn can start
+	freed   func()              // called after a turn that Claude started itself; the turn of ductor can then start
 	replied func(*controlReply) // receives Claude's answers to ductor's requests
 	garbage func([]byte)        // receives lines that are not part of the protocol
 	// background receives the result of a turn that Claude started itself. If it is nil, such a turn counts as a part
@@ -75,7 +75,7 @@ func (p *parser) take(l *line) (reply []byte, over bool) {
 	return reply, p.phase.over()
 }
 
-// begins reports whether a line shows that a turn is running. Other lines may also come between turns.
+// begins reports whether a line belongs to a running turn. Claude also prints some kinds of lines between turns.
 func begins(l *line) bool {
 	return l.Type == "system" && l.Subtype == "init" || l.Type == "assistant" || l.Type == "stream_event"
 }
@@ -126,7 +126,7 @@ func (p *parser) echoed(id string) {
 	p.observer.taken()
 }
 
-// name emits the session's ID from a line, unless an earlier line named the session.
+// name emits the session's ID, unless an earlier line contained the ID.
 func (p *parser) name(l *line) {
 	if p.flow.em.Named() || l.SessionID == "" {
 		return
@@ -165,7 +165,7 @@ func (p *parser) system(l *line) {
 		p.trouble.keySource = l.APIKeySource
 		p.mem.model = modelNamed(l.Model)
 		p.flow.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
-		if len(p.mem.tasks.list()) == 0 { // otherwise Claude may have started this turn itself
+		if len(p.mem.tasks.list()) == 0 { // a task could also make Claude start this turn itself
 			p.flow.em.Accepted()
 		}
 		p.warnServers(l.MCPServers)
@@ -196,9 +196,11 @@ func (p *parser) systemStatus(l *line) {
 	}
 }
 
-// retry emits that Claude repeats a request to its API. If the API rejected the log-in, Claude would retry for minutes.
-// retry therefore ends the turn, at the second attempt if Claude can refresh the log-in. It does not end a turn whose
-// output is from before a restart of ductor, because a later attempt may have succeeded.
+// retry emits that Claude repeats a request to its API. If the API rejects the log-in, Claude would retry for minutes.
+// Therefore retry ends the turn. If Claude can refresh the log-in, retry ends the turn only after the second attempt.
+//
+// If the line is from before a restart of ductor, retry does not end the turn, because a later attempt may have
+// succeeded.
 func (p *parser) retry(l *line) {
 	p.trouble.network = l.ErrorStatus == nil
 	refused := l.ErrorStatus != nil && *l.ErrorStatus == 401
@@ -289,8 +291,8 @@ func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason 
 	}})
 }
 
-// told returns the denials of this turn so far.
-func (p *parser) told() []cli.Denial {
+// turnDenials returns the denials of this turn so far.
+func (p *parser) turnDenials() []cli.Denial {
 	var told []cli.Denial
 	for _, d := range p.denials {
 		told = append(told, d.Denial)
@@ -301,10 +303,10 @@ func (p *parser) told() []cli.Denial {
 // callDigest returns a short digest of a call's ID.
 func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 
-// result handles a result line. It does not end ductor's turn if it ends a turn that Claude started itself, or if
-// Claude has not yet read all messages that were added to the turn.
+// result handles a result line. The line does not end ductor's turn in two cases: it may belong to a turn that Claude
+// started itself, or Claude may not have read all messages that were added to ductor's turn.
 func (p *parser) result(l *line) {
-	if !l.IsError || l.NumTurns > 0 { // the result of a failed resume contains another ID
+	if !l.IsError || l.NumTurns > 0 { // after a failed resume, the ID is not that of the session
 		p.name(l)
 	}
 	r := p.outcomeOf(l)
@@ -314,7 +316,7 @@ func (p *parser) result(l *line) {
 		p.observer.freed()
 		return
 	}
-	p.task = p.mem.tasks.take()
+	p.task = p.mem.tasks.takeSummaries()
 	p.outcome = sum(p.outcome, r)
 	switch {
 	case l.wasInterrupted():
@@ -324,8 +326,8 @@ func (p *parser) result(l *line) {
 	}
 }
 
-// ours reports whether a result ends the turn that ductor started. For a turn that Claude started itself, the result
-// names an origin. If Claude accepted ductor's prompt during such a turn, the result also ends ductor's turn.
+// ours reports whether a result line ends the turn that ductor started. The field origin is set if Claude started the
+// turn itself. If Claude accepted ductor's prompt during such a turn, the result line ends both turns.
 func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true
@@ -333,15 +335,15 @@ func (p *parser) ours(l *line) bool {
 	return p.phase == taken
 }
 
-// handOver passes the output of a turn that Claude started itself to the background callback, and removes it from
-// ductor's turn.
+// handOver calls the background callback with the output of a turn that Claude started itself. It removes this output
+// from ductor's turn.
 func (p *parser) handOver(r cli.Result) {
 	if p.observer.background == nil {
 		return
 	}
 	r.Text = p.flow.em.Answer()
 	p.flow.em.TakeBack()
-	p.observer.background(cli.BackgroundResult{Result: r, Task: p.mem.tasks.take()})
+	p.observer.background(cli.BackgroundResult{Result: r, Task: p.mem.tasks.takeSummaries()})
 	p.denials = nil
 }
 
@@ -362,6 +364,6 @@ func (p *parser) outcomeOf(l *line) cli.Result {
 	r := cli.Result{Told: cli.Told{Turns: l.NumTurns}, Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
 	r.CostUSD, r.ByModel = p.mem.spent(l.resultFields)
 	r.Usage = totalUsage(r.ByModel, l.Usage)
-	r.Denials, r.Fill = p.told(), p.mem.fill
+	r.Denials, r.Fill = p.turnDenials(), p.mem.fill
 	return r
 }

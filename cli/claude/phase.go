@@ -5,7 +5,7 @@ type phase int
 
 const (
 	awaited     phase = iota // no output of the turn has arrived
-	begun                    // output has arrived, but perhaps of a turn that Claude started itself
+	begun                    // output has arrived; it may belong to a turn that Claude started itself
 	taken                    // Claude has accepted the prompt
 	finished                 // Claude has printed the turn's result
 	interrupted              // Claude has printed the result of the interrupted turn

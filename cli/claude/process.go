@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// process is a Claude process. mark is the start of a turn that was stored last. The caller must stop the process or
-// detach from it.
+// process is a Claude process. It also contains the most recently stored start of a turn. The caller must stop the
+// process or detach from it.
 type process struct {
 	cli.Process
 
@@ -16,7 +16,7 @@ type process struct {
 	mark cli.Mark
 }
 
-// Begin implements cli.Process. It also remembers the mark.
+// Begin implements cli.Process. It stores the mark, also in p.
 func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err := p.Process.Begin(ctx, m); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	return nil
 }
 
-// updateNote replaces the stored note of the running turn. It does nothing if the start of the turn was not stored.
+// updateNote replaces the stored note of a turn. It does nothing if no start of this turn is stored.
 func (p *process) updateNote(ctx context.Context, turn cli.TurnID, note string) error {
 	p.mu.Lock()
 	m := p.mark

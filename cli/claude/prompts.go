@@ -12,9 +12,9 @@ import (
 	"ductor/cli"
 )
 
-// promptFiles are the paths of files with system prompts, and with the settings from the configured extra arguments.
-// Command lines cannot contain these texts, because every user of the machine can see command lines. A path is empty if
-// there is no such text.
+// promptFiles contains the paths of files with system prompts, and with the settings from the configured extra
+// arguments. These texts are in files because every user of the machine can read command lines. An empty path means
+// that there is no such text.
 type promptFiles struct{ replace, add, settings string }
 
 // paths returns the paths that are not empty.
@@ -25,13 +25,13 @@ func (f promptFiles) paths() []string {
 // writePrompts writes the system prompts and settings for req to files, which Claude reads at its start. The files stay
 // for later processes with the same prompts.
 func (p *Provider) writePrompts(req cli.Request) (files promptFiles, err error) {
-	settings, _, owners, err := settingsOf(req)
+	settings, _, configured, err := settingsOf(req)
 	if err != nil {
 		return promptFiles{}, err
 	}
 	dir := cmp.Or(p.opts.PromptDir, filepath.Join(os.TempDir(), fmt.Sprintf("ductor-claude-%d", os.Getuid())))
 	replace, add := ownPrompts(req)
-	if owners {
+	if configured {
 		files.settings, err = cli.Keep(dir, "settings", ".json", settings)
 	}
 	if replace != "" && err == nil {
@@ -59,8 +59,9 @@ func ownPrompts(req cli.Request) (replace, add string) {
 	return replace, add
 }
 
-// freshPrompts returns a line that makes a resumed session use the system prompts of req, or nil if that is not
-// necessary. Without the line, Claude uses the prompts with which the session began, at least since 2.1.332.
+// freshPrompts returns a line that makes a resumed session use the system prompts of req. It returns nil if req has no
+// system prompts, or starts a new session. Without this line, Claude 2.1.332 continues to use the session's first
+// system prompts.
 func freshPrompts(req cli.Request) []byte {
 	if replace, add := ownPrompts(req); req.Resume == "" || replace+add == "" {
 		return nil
@@ -68,7 +69,7 @@ func freshPrompts(req cli.Request) []byte {
 	return controlLine(initRequest, map[string]any{"subtype": "initialize", "systemPromptSnapshot": false})
 }
 
-// named reports whether args contain the flag, or its variant that reads a file.
+// named reports whether args contain the flag itself, or the variant of the flag that reads a file.
 func named(args []string, flag string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")

@@ -88,8 +88,8 @@ var (
 	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// CannotHold implements cli.ToolHolder. Claude accepts a list of permitted tools only for its own tools. To permit only
-// some MCP servers, ductor must start Claude with no other servers.
+// CannotHold implements cli.ToolHolder. Claude's list of permitted tools does not cover tools of MCP servers. If a
+// request permits only some servers, ductor must therefore start Claude without all other servers.
 func (*Provider) CannotHold(req cli.Request) string {
 	servers, _ := cli.Servers(req.Tools.Only)
 	for _, name := range servers {
@@ -133,10 +133,10 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// arguments returns the command line for req. A session with its own home directory must not find skills, commands and
-// agents of the user who runs ductor. If Claude would find them above the working directory, a flag limits Claude to
-// the settings in the session's home directory. The flag also excludes skills, commands and agents in the working
-// directory.
+// arguments returns the command line for req. Claude must not find the skills, commands and agents of the user who runs
+// ductor if the session has its own home directory. A flag prevents this if the working directory is below that user's
+// home directory. With this flag, Claude reads settings, skills, commands and agents only from the session's home
+// directory, and not from the working directory either.
 func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args, err := arguments(f, req, files)
 	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {
@@ -174,7 +174,7 @@ func (p *Provider) settingOf(f format, req cli.Request) setting {
 	}
 	args, err := p.arguments(f, bare, promptFiles{})
 	if err != nil {
-		args = []string{err.Error()} // an unknown mode fits no process
+		args = []string{err.Error()} // no process has such arguments, so none fits
 	}
 	replace, add := ownPrompts(req)
 	env := p.environment(bare)

@@ -12,7 +12,8 @@ import (
 // wasInterrupted reports whether the result belongs to an interrupted turn.
 func (r resultFields) wasInterrupted() bool { return strings.HasPrefix(r.Terminal, "aborted_") }
 
-// sum adds two results of the same turn. Claude prints another result if it read a message only after the first result.
+// sum combines two results of the same turn. Claude prints a second result if it reads another message after the first
+// result.
 func sum(former, last cli.Result) cli.Result {
 	last.CostUSD += former.CostUSD
 	last.Turns += former.Turns
@@ -26,7 +27,8 @@ func sum(former, last cli.Result) cli.Result {
 	return last
 }
 
-// spent returns the cost and usage of this turn. It computes them from Claude's totals since the start of the process.
+// spent returns the cost and usage of this turn. Claude reports only totals since the start of the process, so spent
+// subtracts the previous totals.
 func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID]cli.Usage) {
 	costUSD = r.TotalCostUSD
 	if costUSD >= m.costUSD {
@@ -49,8 +51,8 @@ func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID
 	return costUSD, byModel
 }
 
-// totalUsage returns the usage of all models together, including sub-agents. If byModel is empty, it returns own, which
-// omits sub-agents.
+// totalUsage returns the usage of all models together, including sub-agents. If byModel is empty, it returns the usage
+// in the parameter own, which does not include sub-agents.
 func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	var sum cli.Usage
 	for _, u := range byModel {
@@ -95,7 +97,7 @@ func (p *parser) compacted(c *compactMetadata) {
 	p.flow.em.Pass(cli.CompactBoundary{PreTokens: c.PreTokens})
 }
 
-// trouble contains details about the failure of a turn. They arrive before the turn's result line.
+// trouble contains details about the failure of a turn. Claude reports them before the turn's result line.
 type trouble struct {
 	apiError  string    // kind of error, from a message that Claude Code itself wrote
 	resetAt   time.Time // time when an exceeded rate limit resets; otherwise zero
@@ -109,11 +111,11 @@ func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 	if !r.IsError {
 		return nil
 	}
-	if r.wasInterrupted() && r.Result == "" { // not an error of the API
+	if r.wasInterrupted() && r.Result == "" {
 		return &cli.Failure{Agent: agent, Kind: cli.UnknownFailure, Reason: "the turn was interrupted"}
 	}
 	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
-	if cli.InnerMessage(r.Result) != r.Result { // Reason is only a part of the text
+	if cli.InnerMessage(r.Result) != r.Result { // the reason is only a part of Claude's text
 		f.Detail = cli.Shorten(r.Result, 2000)
 	}
 	if f.Kind == cli.LimitReached {

@@ -8,12 +8,12 @@ import (
 	"ductor/cli"
 )
 
-// setting describes how a process was started. Requests with different settings need different processes. A setting is
-// stored with the process as a line of JSON; it contains no secrets.
+// setting describes how a process was started. A process can serve a request only if its setting fits; see the method
+// fits. A setting is stored with the process as a line of JSON. It contains no secrets.
 type setting struct {
 	// Digest covers the arguments, system prompts, environment and working directory, but not the settings in Turn.
 	Digest string `json:"d"`
-	// Begin is a digest of the ID of the session that the process resumed.
+	// Begin is a digest of the ID of the resumed session.
 	Begin  string       `json:"b"`
 	Turn   turnSettings `json:"m"`
 	Format format       `json:"f"`
@@ -32,7 +32,7 @@ func readSetting(text string) setting {
 	return s
 }
 
-// fits reports whether a process with this setting can run a request with the setting want. now contains the turn
+// fits reports whether the process can serve a request that needs the setting want. The parameter now contains the turn
 // settings that currently apply in the process.
 func (s setting) fits(now turnSettings, want setting) bool {
 	return s.Digest != "" && s.Digest == want.Digest && now.canBecome(want.Turn)
@@ -59,8 +59,8 @@ func turnSettingsOf(f format, req cli.Request) turnSettings {
 
 const bypassMode = "bypassPermissions"
 
-// changeable reports whether ductor may change the turn settings of a process with these extra arguments. It may not if
-// the configured arguments set the model, the effort or the permission mode.
+// changeable reports whether ductor may change the turn settings of a process with these extra arguments. It returns
+// false if the arguments set the model, the effort or the permission mode.
 func changeable(extra []string) bool {
 	return !slices.ContainsFunc([]string{"--model", "--effort", "--permission-mode"}, func(flag string) bool {
 		return named(extra, flag)
@@ -85,7 +85,7 @@ const (
 type change struct {
 	id   string
 	line []byte
-	kind cli.FailureKind // kind of the failure if Claude rejects the change
+	kind cli.FailureKind // of the turn's failure if Claude rejects the change
 	what string
 }
 

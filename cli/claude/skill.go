@@ -17,8 +17,7 @@ var _ cli.SkillReader = (*Provider)(nil)
 // SkillTool implements cli.SkillReader.
 func (p *Provider) SkillTool() string { return toolSkill }
 
-// ShowSkill implements cli.SkillReader. Claude's request contains only the name of a skill. ShowSkill adds the files of
-// the skill.
+// ShowSkill implements cli.SkillReader.
 func (p *Provider) ShowSkill(ctx context.Context, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
 	name := cli.TextsOf(asked.Input)["skill"]
 	files, err := p.skillFiles(ctx, req, name)

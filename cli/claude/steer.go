@@ -54,7 +54,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 		return f
 	}
 	id := uuid.NewString()
-	// The ID depends on both turns: a message that one turn gave back must have another ID in the next turn.
+	// A turn can return a message that Claude has not read. The next turn then needs another ID for the same message,
+	// because Claude ignores an ID that it knows. So the ID depends on both turns.
 	if req.Turn != "" {
 		id = t.note.steerOf(t.req.Turn, req.Turn)
 	}
@@ -72,8 +73,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, id, req.Turn, line)
 }
 
-// steer sends a message during the turn. It first stores the message in the note, because after a restart of ductor the
-// turn must expect another result for the message.
+// steer sends a message during the turn. Before that, it stores the message's ID in the note: Claude may print a
+// separate result for this message, which ductor must expect even after a restart.
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
@@ -109,8 +110,8 @@ func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 	}
 }
 
-// lastWritten returns the result of writing a line in a turn that has ended. Claude may have ended the turn because of
-// this line, before the writer reported success.
+// lastWritten returns the result of writing a line. It is for a turn that has ended: Claude may have read the line and
+// ended the turn before the writer reported its result.
 func lastWritten(written <-chan error) error {
 	select {
 	case err := <-written:
@@ -120,7 +121,8 @@ func lastWritten(written <-chan error) error {
 	}
 }
 
-// updateNote stores the current note of the turn. If that fails, ductor knows less about the turn after a restart.
+// updateNote stores the current note of the turn. It only logs an error, because the turn can continue without the
+// note.
 func (t *liveTurn) updateNote(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteWait)
 	defer cancel()
@@ -132,8 +134,8 @@ func (t *liveTurn) updateNote(ctx context.Context) {
 // takeBackID is the prefix of the ID of a request to drop a message. The rest of the ID is the ID of the message.
 const takeBackID = "take-back-"
 
-// interrupt asks Claude to end the turn. It first takes back the messages that Claude has not read, because Claude
-// would work on them after the interrupt.
+// interrupt asks Claude to end the turn. Before that, it withdraws the messages that Claude has not read. Otherwise
+// Claude would work on these messages after the interrupt.
 func (t *liveTurn) interrupt() error {
 	var lines []byte
 	for _, id := range t.p.steers.Waiting() {
@@ -142,7 +144,7 @@ func (t *liveTurn) interrupt() error {
 	return t.run.stream.Send(append(lines, controlLine(interruptID, subtype("interrupt"))...))
 }
 
-// replied handles Claude's answer to a request of ductor.
+// replied handles Claude's answer to any request of ductor.
 func (t *liveTurn) replied(r *controlReply) {
 	if t.run.asked.answer(r) {
 		return
@@ -155,7 +157,7 @@ func (t *liveTurn) replied(r *controlReply) {
 	var answer struct {
 		Cancelled bool `json:"cancelled"`
 	}
-	// If Claude does not support the request, liveTurn.finish stops the process.
+	// If the answer is an error, Claude may still read the message. In this case liveTurn.finish stops the process.
 	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled {
 		t.p.steers.GiveBack(id)
 	}
@@ -174,7 +176,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 		return err
 	}
 	select {
-	case <-t.open.asked: // until then, the turn may change its initial settings
+	case <-t.open.asked: // before the prompt, the turn sends its own settings
 	case <-t.gone:
 		return cli.ErrNoTurn
 	case <-ctx.Done():
@@ -187,7 +189,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	return nil
 }
 
-// switched records that the permission mode of the process has changed.
+// switched records the new permission mode of the process.
 func (t *liveTurn) switched(flag string) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()

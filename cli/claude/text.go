@@ -20,7 +20,7 @@ type flow struct {
 	id     string
 	open   bool // whether the message is unfinished: neither message_stop nor a replacement has arrived
 	blocks []*flowBlock
-	whole  map[string]int // number of complete blocks that were not streamed, by message ID
+	whole  map[string]int // message ID to the number of complete blocks that were not streamed
 }
 
 type flowBlock struct {
@@ -28,7 +28,7 @@ type flowBlock struct {
 	kind    string // text, thinking, tool_use, …
 	key     string
 	whole   bool // whether the complete block has arrived
-	thought bool // whether its thinking was emitted while the block was streamed
+	thought bool // whether thinking was emitted while the block was streamed
 	tool    block
 	input   strings.Builder
 }
@@ -56,13 +56,13 @@ func (f *flow) stream(l *line) {
 	}
 }
 
-// begin starts a message. If the previous message is still open, Claude has abandoned it and streams it again.
+// begin starts a message. It retracts the previous message if that is unfinished, because Claude then streams it again.
 func (f *flow) begin(id string) {
 	f.giveUp()
 	f.id, f.open, f.blocks = id, true, nil
 }
 
-// giveUp retracts the text of an unfinished message, because the next message repeats the text.
+// giveUp retracts an unfinished message, because Claude will repeat it.
 func (f *flow) giveUp() {
 	if !f.open {
 		return
@@ -90,7 +90,8 @@ func (f *flow) add(index int, kind string) *flowBlock {
 	return b
 }
 
-// block returns the newest block with this index. If there is none, it creates a block of the given kind.
+// block returns the newest block with the given index in the message. If there is none, it adds a block of the given
+// kind.
 func (f *flow) block(index int, kind string) *flowBlock {
 	for i := len(f.blocks) - 1; i >= 0; i-- {
 		if f.blocks[i].index == index {
@@ -116,8 +117,8 @@ func (f *flow) blockDelta(ev *streamEvent) {
 	}
 }
 
-// blockStop starts a tool whose input is complete. Usually, the complete message came before and has already started
-// the tool.
+// blockStop starts a tool whose streamed input is complete. In most cases, the complete message has already arrived and
+// started the tool.
 func (f *flow) blockStop(ev *streamEvent) {
 	b := f.block(ev.Index, "")
 	if !isToolUse(b.kind) {
@@ -164,7 +165,7 @@ func (f *flow) wholeBlock(message string, b block) {
 		}
 	case isToolUse(b.Type):
 		f.start(b, "")
-	case b.ToolUseID != "": // result of a tool that ran on the server of the API
+	case b.ToolUseID != "": // result of a tool that the API itself ran
 		f.end(b, nil)
 	}
 }

@@ -28,7 +28,7 @@ func isToolUse(kind string) bool {
 // tools are the tool calls of a turn.
 type tools struct {
 	em    *turn.Emitter
-	plan  *plan // plan of the session
+	plan  *plan
 	dir   string
 	calls map[cli.ToolID]toolCall
 }
@@ -49,7 +49,7 @@ func (t *tools) start(b block, parent string) {
 	})
 }
 
-// drop ends a tool call of an abandoned message, because Claude will not report its end.
+// drop ends a tool call in a message that Claude has abandoned. Claude itself reports no end of such a call.
 func (t *tools) drop(id string) {
 	if _, known := t.calls[cli.ToolID(id)]; known {
 		t.em.ToolEnd(cli.ToolEnded{ID: cli.ToolID(id), Err: "the agent gave this call up"})
@@ -79,7 +79,7 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	}
 	if call.name == "Bash" {
 		end.ExitCode = exitCode(b.IsError, end.Output, structured)
-		if !b.IsError && end.Output == "(Bash completed with no output)" { // this text is meant for the model
+		if !b.IsError && end.Output == "(Bash completed with no output)" { // a text for the model
 			end.Output = ""
 		}
 	}
@@ -274,11 +274,12 @@ type snippet struct {
 	New string `json:"new_string"`
 }
 
-// proposedChanges returns the changes that a tool would make according to its input. The input does not tell where in
-// the file a replaced part is, so line numbers count from the start of the part. It also does not tell whether a file
-// exists, so a write of a whole file shows all of the new content. proposedChanges records in said which input fields
-// the changes show.
-func proposedChanges(tool string, input json.RawMessage, dir string, said map[string]string) []cli.FileChanged {
+// proposedChanges returns the file changes that a tool would make according to its input. It adds the input fields that
+// these changes show to the map visible.
+//
+// The input does not contain the position of a replaced text in the file, so line numbers start at 1. Nor does it say
+// whether the file exists, so the change for a written file shows the whole new content.
+func proposedChanges(tool string, input json.RawMessage, dir string, visible map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`
 		Notebook string    `json:"notebook_path"`
@@ -314,7 +315,7 @@ func proposedChanges(tool string, input json.RawMessage, dir string, said map[st
 	if path == "" {
 		return nil
 	}
-	maps.Copy(said, shown)
+	maps.Copy(visible, shown)
 	return []cli.FileChanged{{Path: cli.Relative(dir, path), Kind: cli.FileUpdated, Diff: edit.diff()}}
 }
 

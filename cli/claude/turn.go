@@ -22,7 +22,7 @@ type liveTurn struct {
 	left    *leftTurn // state of a turn that is resumed after a restart of ductor; nil for a new turn
 
 	gone  chan struct{} // closed when the turn has ended
-	notes sync.Mutex    // held while a message is sent and its note is stored
+	notes sync.Mutex    // locked while a message is sent and its ID is stored
 	note  note
 }
 
@@ -77,7 +77,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	} else {
 		t.run, t.open.id = left.run, left.note.promptOf(req.Turn)
 	}
-	t.run.idle.mu.Lock() // the note contains state that the idler changes
+	t.run.idle.mu.Lock() // the note contains fields that this mutex guards
 	defer t.run.idle.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	return p
 }
 
-// takenUp is called when Claude has accepted the prompt. The requested turn settings then apply.
+// takenUp is called when Claude has accepted the prompt. From then on, the requested turn settings apply.
 func (t *liveTurn) takenUp() {
 	t.p.flow.em.Accepted()
 	t.open.markAsked()
@@ -127,7 +127,7 @@ func (t *liveTurn) takenUp() {
 	t.session.turnSettings = t.open.want
 }
 
-// caughtUp is called in a resumed turn, after it has read all output from before ductor attached.
+// caughtUp is called when the turn has read all output from before ductor attached. It does nothing for a new turn.
 func (t *liveTurn) caughtUp() {
 	if t.left == nil {
 		return
@@ -136,7 +136,7 @@ func (t *liveTurn) caughtUp() {
 	if t.open.step == catchingUp {
 		t.open.step = waiting
 	}
-	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude has the prompt, but has not repeated its ID yet
+	if t.p.phase == begun && t.left.sent(t.open.changes) { // Claude has received the prompt, but not confirmed it
 		t.open.markAsked()
 	}
 	t.open.startIfReady()
@@ -182,11 +182,11 @@ func (t *liveTurn) finish(end turn.End) {
 			s.phase = cutShort
 		}
 	}
-	if mode := t.run.mem.mode; mode != "" { // for example, after a user approved a plan
+	if mode := t.run.mem.mode; mode != "" { // Claude has changed the mode, for example after an approved plan
 		s.turnSettings.Permission, t.run.mem.mode = mode, ""
 	}
 	s.mu.Unlock()
-	mustStop := t.p.steers.Close() || t.p.phase == abandoned // otherwise Claude would work on messages that were added
+	mustStop := t.p.steers.Close() || t.p.phase == abandoned // Claude may continue to work
 	close(t.gone)
 	result := t.result(end)
 	if end == turn.EndExit {
@@ -206,7 +206,7 @@ func (t *liveTurn) finish(end turn.End) {
 }
 
 func (t *liveTurn) result(end turn.End) cli.Result {
-	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // the turn was cancelled before it started
+	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled without a result
 		return cli.Cut(t.ctx, agent)
 	}
 	r := turnResult(t.run.stream, end, t.p)
@@ -225,14 +225,14 @@ func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	r := stream.Outcome(end)
 	r.Usage, r.ByModel, r.CostUSD, r.Turns = p.outcome.Usage, p.outcome.ByModel, p.outcome.CostUSD, p.outcome.Turns
 	r.Fill = p.mem.fill
-	r.Denials = p.told()
+	r.Denials = p.turnDenials()
 	if r.Err != nil && end == turn.EndExit {
 		exitFailure(r.Err)
 	}
 	return r
 }
 
-// step is the progress of the start of a turn: which messages ductor has sent to Claude.
+// step is the progress of sending the turn's first messages.
 type step int
 
 const (
@@ -246,12 +246,12 @@ const (
 // the goroutine of the turn uses it.
 type opening struct {
 	turn    *liveTurn
-	id      string // ID of the prompt, which differs for each attempt: Claude drops messages whose ID it knows
+	id      string // message ID of the prompt, which is new for each attempt: Claude ignores an ID that it knows
 	prompt  []byte // line with the prompt; in a resumed turn, nil until it is needed
 	want    turnSettings
 	changes []change // changes of settings that Claude has not confirmed
 	step    step
-	asked   chan struct{} // closed when the prompt was sent; only then messages can be added
+	asked   chan struct{} // closed after the prompt was sent; users can then add messages
 	failure *cli.Failure
 }
 
@@ -266,9 +266,9 @@ func (o *opening) writePrompt() (err error) {
 	return nil
 }
 
-// startIfReady sends the first messages of the turn if all conditions are met. It is called whenever a condition
-// changes. While a turn that Claude started itself is running, it does nothing, because the prompt would become a part
-// of that turn.
+// startIfReady sends the first messages of the turn if nothing prevents that. The caller calls it again whenever
+// something has changed. It waits while a turn that Claude started itself is running. Otherwise the prompt would become
+// a part of that turn.
 func (o *opening) startIfReady() {
 	t := o.turn
 	if o.step != waiting || t.run.idle.busy() || t.p.phase != awaited || t.ctx.Err() != nil {
@@ -278,7 +278,7 @@ func (o *opening) startIfReady() {
 	if o.prompt == nil {
 		if err := o.writePrompt(); err != nil {
 			o.step, o.failure = sent, cli.AsFailure(agent, err)
-			t.run.stream.CloseInput() // without input the process ends
+			t.run.stream.CloseInput() // makes the process end
 			return
 		}
 	}
@@ -303,7 +303,7 @@ func (o *opening) ask(line []byte) {
 	o.markAsked()
 }
 
-// markAsked records that the prompt was sent. From then on, messages can be added to the turn.
+// markAsked records that the prompt was sent. Users can then add messages to the turn.
 func (o *opening) markAsked() {
 	select {
 	case <-o.asked:
@@ -312,8 +312,8 @@ func (o *opening) markAsked() {
 	}
 }
 
-// reply handles Claude's answer to a change of settings. If Claude rejects the change, the turn ends without its
-// prompt. The process ends too, because its settings are then unknown.
+// reply handles Claude's answer to a change of settings. After all changes, it sends the prompt. If Claude rejects a
+// change, reply ends the turn without sending the prompt. The process then ends too, because its settings are unknown.
 func (o *opening) reply(r *controlReply) {
 	t := o.turn
 	i := slices.IndexFunc(o.changes, func(c change) bool { return c.id == r.RequestID })
@@ -332,7 +332,7 @@ func (o *opening) reply(r *controlReply) {
 	}
 }
 
-// leftTurn is a turn that was running when ductor was restarted.
+// leftTurn is a turn that started before ductor was restarted.
 type leftTurn struct {
 	run      *liveRun
 	mark     cli.Mark
@@ -340,10 +340,11 @@ type leftTurn struct {
 	inputEnd int64 // bytes of input that were written to the process
 }
 
-// unsent reports whether the message with the ID l.note.Sending was not written before the restart.
+// unsent reports whether the previous process of ductor was stopped before it wrote the message l.note.Sending.
 func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
 
-// sent reports whether input was written to the process after the changes of settings.
+// sent reports whether the previous process of ductor wrote more than the changes of settings, so at least a part of
+// the prompt.
 func (l *leftTurn) sent(changes []change) bool {
 	before := l.mark.Input
 	for _, c := range changes {

@@ -26,12 +26,13 @@ type line struct {
 	Parent string `json:"parent_tool_use_id"`
 
 	Event     *streamEvent `json:"event"`            // in stream_event lines
-	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop events: Claude repeats the message
+	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop events, if Claude streams the message again
 
 	Message    *message        `json:"message"` // in assistant and user lines
 	ToolResult json.RawMessage `json:"tool_use_result"`
 	IsReplay   bool            `json:"isReplay"`
-	// RefusalRetry is set if a filter stopped the message RefusedID, and Claude repeats the request to the model.
+	// RefusalRetry is set if a filter stopped the message with the ID RefusedID, and Claude repeats its request to the
+	// model.
 	RefusalRetry bool   `json:"refusal_retry"`
 	RefusedID    string `json:"refused_message_id"`
 
@@ -279,8 +280,8 @@ const (
 	pieceEnd     = `"}`
 )
 
-// piece decodes raw into d if raw has the layout above. Text inside of raw cannot be mistaken for the layout, because
-// its quotes are escaped.
+// piece decodes raw into d if raw has the layout above. A text inside raw cannot imitate the layout, because its quotes
+// are escaped.
 func (d *decoder) piece(raw []byte) bool {
 	rest, ok := bytes.CutPrefix(raw, []byte(pieceHead))
 	if !ok {

@@ -38,8 +38,8 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	return ev
 }
 
-// readingOf describes the fields that all requests of Codex have in common. A request may propose a rule that also
-// allows later requests. ductor never accepts such a rule, so users do not see these fields.
+// readingOf describes the fields that every request of Codex may contain. A request may propose a rule that also allows
+// later requests. ductor never accepts such a rule, so users need not see it.
 func readingOf(p askParams, dir string) cli.Reading {
 	return cli.Reading{
 		Dir:  dir,
@@ -56,8 +56,8 @@ func readingOf(p askParams, dir string) cli.Reading {
 	}
 }
 
-// askForFiles adds the changes of a patch to ev. Values in the patch's JSON that ductor does not know become fields of
-// ev. No rule allows a request with such fields, so a user decides.
+// askForFiles adds the changes of a patch to ev. If the patch's JSON contains values that ductor does not know, they
+// become fields of ev. No rule then allows the request, so a user decides.
 func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	ev.Tool, ev.Changes = "patch", changesOf(p.files)
 	ev.Title = titleOf(pathsOf(ev.Changes, dir))
@@ -84,8 +84,8 @@ func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
 	}
 }
 
-// askForCommand adds the command to ev. It removes the shell that Codex puts before the model's command, if it
-// recognizes that shell.
+// askForCommand adds the command to ev. Codex runs the model's command in a shell, such as bash -lc. If possible,
+// askForCommand shows users only the model's command.
 func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	shown := plainCommand(p.Command)
 	ev.Tool, ev.Detail, ev.Title = "shell", shown, titleOf(shown)
@@ -108,7 +108,7 @@ func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// sameCommand reports whether the command line raw starts a shell that runs exactly the command in shown.
+// sameCommand reports whether the command line raw only runs a shell with the command shown.
 func sameCommand(shown, raw string) bool {
 	double := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(shown)
 	inner := withoutShell(raw)
@@ -122,7 +122,8 @@ func oneWord(s string) bool {
 	})
 }
 
-// askForServer adds a question of an MCP server to ev, or Codex's request to use a tool of that server.
+// askForServer adds a request that concerns an MCP server to ev. Either the server itself asks the user, or Codex asks
+// to use one of the server's tools.
 func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	ev.Tool, ev.Title, ev.Detail = p.Server, titleOf(p.Message), p.Message
 	if ev.Title == ev.Detail {
@@ -138,7 +139,7 @@ func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 	read.Usual["_meta.codex_approval_kind"] = p.Meta.Kind
 	read.Labels = append(read.Labels, "_meta.persist", "_meta.tool_description")
-	for i, shown := range p.Meta.Display { // Codex repeats the parameters here
+	for i, shown := range p.Meta.Display { // users have already seen these parameters
 		at := fmt.Sprintf("_meta.tool_params_display[%d].", i)
 		read.Said[at+"name"], read.Said[at+"display_name"] = shown.Name, shown.Name
 		read.Said[at+"value"] = textOf(p.Meta.Parameters[shown.Name])

@@ -115,10 +115,10 @@ func (a *inquiry) answers(d cli.Decision) any {
 	return map[string]any{"answers": answers}
 }
 
-// ask handles a request to the user during this turn.
+// ask asks the user, or declines the request if its turn has ended.
 func (t *liveTurn) ask(a *inquiry) {
 	p := a.params
-	// A request that names no turn belongs to this turn.
+	// If the request does not name a turn, it belongs to this turn.
 	if p.Thread == t.s.id && p.Turn != "" && p.Turn != t.parser.turn {
 		if !t.Loop.Past() {
 			t.s.server.decline(a) // no user can answer for a turn that has ended
@@ -152,8 +152,8 @@ func (t *liveTurn) deny(a *inquiry, reason string) {
 	t.s.server.decline(a)
 }
 
-// Decide implements cli.Decider. Codex's protocol has no field for the reason of a denial, so Decide sends the reason
-// as a message.
+// Decide implements cli.Decider. Codex's protocol has no field for the reason of a denial, so Decide adds the reason to
+// the turn as a message from the user.
 func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) error {
 	a, ok := t.approvals.Take(id)
 	if !ok {
@@ -174,15 +174,15 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	return nil
 }
 
-// explain sends the reason of a denial as a message. The caller denies the request afterwards, because the turn may end
-// soon after the denial.
+// explain adds the reason of a denial to the turn, as a message from the user. The caller must deny the request only
+// after that, because a denial may end the turn.
 func (t *liveTurn) explain(reason string) error {
 	return t.s.server.Peer().Send("turn/steer", map[string]any{
 		"threadId": t.s.id, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
 	})
 }
 
-// resolved handles a notification that Codex no longer waits for an answer.
+// resolved handles Codex's notification that a request needs no answer any more.
 func (t *liveTurn) resolved(n *notice) {
 	t.approvals.Withdraw(func(a *inquiry) bool { return a.id == cli.ApprovalID(strings.Trim(string(n.Request), `"`)) })
 }

@@ -22,13 +22,13 @@ func kindOfError(e cli.APIError) cli.FailureKind {
 	return e.Kind()
 }
 
-// hopeless reports whether it is useless to repeat a request to the API after this kind of failure.
-func hopeless(kind cli.FailureKind) bool {
+// isPermanent reports whether a failed request to the API would fail again.
+func isPermanent(kind cli.FailureKind) bool {
 	return kind == cli.NotLoggedIn || kind == cli.Forbidden || kind == cli.UnknownModel
 }
 
-// stopOf returns the kind of failure if a content filter or a limit stopped the model's answer, or else "". Codex
-// reports these like a broken stream.
+// stopOf returns the kind of failure if a content filter or a limit ended the model's answer, or else "". For Codex,
+// such an answer is a broken stream.
 func stopOf(message string) cli.FailureKind {
 	switch {
 	case strings.Contains(message, "reason: content_filter"):
@@ -65,7 +65,7 @@ func reasonOf(message string) string {
 	switch stopOf(message) {
 	case cli.ModelRefused:
 		return "a content filter stopped the answer"
-	case cli.AnswerCut: // the kind of failure is the whole reason
+	case cli.AnswerCut: // the kind of failure needs no further explanation
 		return ""
 	}
 	return cli.ShortLine(broken.ReplaceAllString(retried.ReplaceAllString(message, ""), "the connection broke"))

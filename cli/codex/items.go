@@ -12,8 +12,8 @@ import (
 
 const maxTitle = 200
 
-// trouble returns the reason why a tool failed, in one line. It returns "" if the tool succeeded.
-func trouble(e *apiError, code *int, status string) string {
+// toolError returns the reason why a tool failed, in one line, or "" if the tool succeeded.
+func toolError(e *apiError, code *int, status string) string {
 	switch {
 	case e != nil && e.Message != "":
 		return cli.ShortLine(e.Message)
@@ -117,7 +117,7 @@ func ended(it *liveItem) cli.ToolEnded {
 	if e.Output == "" {
 		e.Output = cmp.Or(resultText(it.Result), compact(it.ContentItems))
 	}
-	e.Err = trouble(it.Error, it.ExitCode, it.Status)
+	e.Err = toolError(it.Error, it.ExitCode, it.Status)
 	return e
 }
 

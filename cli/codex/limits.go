@@ -16,7 +16,7 @@ import (
 type rateLimits struct {
 	Primary   *rateWindow `json:"primary"`
 	Secondary *rateWindow `json:"secondary"`
-	Name      string      `json:"limitName"` // empty for the plan
+	Name      string      `json:"limitName"` // empty if the limits apply to all models
 }
 
 type rateWindow struct {
@@ -25,7 +25,7 @@ type rateWindow struct {
 	ResetsAt float64 `json:"resetsAt"`           // seconds since 1970
 }
 
-// turnLimit is a usage limit that applies to a turn and was reached.
+// turnLimit is the usage limit that a turn has reached, if any.
 type turnLimit struct {
 	model   string // the turn's model; empty if unknown
 	reached bool
@@ -35,8 +35,8 @@ type turnLimit struct {
 // limitsUpdated is the notification that limits have changed. It contains only some of the account's limits.
 const limitsUpdated = "account/rateLimits/updated"
 
-// readLimits requests all limits of the account, at most once a minute, and passes them to the running turns. Only the
-// goroutine that reads Codex's output calls it.
+// readLimits requests all limits of the account, at most once a minute. The running turns receive the limits. Only the
+// goroutine that reads Codex's output calls readLimits.
 func (h *server) readLimits() {
 	if time.Since(h.limitsRead) < time.Minute || h.Peer().Past() {
 		return
@@ -49,7 +49,7 @@ func (h *server) readLimits() {
 			var all struct {
 				ByID map[string]rateLimits `json:"rateLimitsByLimitId"`
 			}
-			_ = m.Read(Agent, "account/rateLimits/read", &all) // only ChatGPT accounts have limits
+			_ = m.Read(Agent, "account/rateLimits/read", &all) // an error means that the account has no limits
 			for _, id := range slices.Sorted(maps.Keys(all.ByID)) {
 				for _, s := range h.All() {
 					n := news{method: limitsUpdated, notice: &notice{RateLimits: all.ByID[id]}}

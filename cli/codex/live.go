@@ -58,8 +58,8 @@ func (s *thread) ID() cli.AgentSessionID { return s.id }
 
 func (s *thread) Host() *shared.Process { return s.server.Process }
 
-// Stop implements shared.AgentSession. It ends the server with all its threads, because a turn that ignores an
-// interrupt would start more tools.
+// Stop implements shared.AgentSession. It ends the server with all its threads. Otherwise a turn that ignores the
+// interrupt could start more tools.
 func (s *thread) Stop(ctx context.Context, grace time.Duration) error {
 	return s.server.Stop(ctx, grace)
 }
@@ -104,8 +104,8 @@ func (s *thread) Open(ctx context.Context, req cli.Request) error {
 	return err
 }
 
-// config returns the thread's settings that differ from those of the process. A key with dots, such as "a.b", changes
-// only one entry of a table.
+// config returns the settings of the thread that differ from those of the process. In a key, a dot separates the name
+// of a table from the name of its entry.
 func (s *thread) config(req cli.Request) map[string]any {
 	config := map[string]any{
 		"shell_environment_policy.set." + threadVar: s.marker,
@@ -129,7 +129,7 @@ func (s *thread) config(req cli.Request) map[string]any {
 	return config
 }
 
-// binding contains settings that are fixed when a thread starts.
+// binding contains the settings of a thread that cannot change after its start.
 type binding struct {
 	Chat    int64               `json:"chat,omitempty"`
 	Servers string              `json:"servers,omitempty"` // digest of the tool servers
@@ -182,8 +182,8 @@ func (s *thread) Fits(req cli.Request) bool {
 	return s.bound.suits(req) && setting == s.server.Key()
 }
 
-// Goodbye implements shared.AgentSession. If other sessions use the server, it ends the processes of this thread's
-// tools. After the last session, the caller stops the server with all its processes.
+// Goodbye implements shared.AgentSession. If other sessions use the server, Goodbye ends the processes that this
+// thread's tools started. After the last session, the caller stops the server and all processes.
 func (s *thread) Goodbye(ctx context.Context, _ shared.Phase) (shared.Leaving, error) {
 	h := s.server
 	h.Remove(s.id, s.live)
@@ -205,11 +205,12 @@ func (s *thread) clean(ctx context.Context) error {
 	s.server.forgetTerms(s.id)
 	ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 	defer cancel()
-	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.id}, nil)))
+	return errors.Join(err, ignoreRefusal(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.id}, nil)))
 }
 
-// notRefused returns nil if err means that the thread or the method does not exist. Otherwise it returns err.
-func notRefused(err error) error {
+// ignoreRefusal returns nil if Codex rejected a request, which means that the thread or the method does not exist. It
+// returns other errors unchanged.
+func ignoreRefusal(err error) error {
 	var refused *rpc.Error
 	if errors.As(err, &refused) {
 		return nil
@@ -225,7 +226,7 @@ func (s *thread) endTools(ctx context.Context) error {
 		defer cancel()
 		// If Codex rejects the request, sweep still ends the processes.
 		params := map[string]any{"threadId": s.id}
-		err = notRefused(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", params, nil))
+		err = ignoreRefusal(s.server.Peer().Call(ask, "thread/backgroundTerminals/clean", params, nil))
 	}
 	return errors.Join(err, s.server.provider.sweep(ctx, threadVar+"="+s.marker))
 }
@@ -239,8 +240,8 @@ func (s live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, req)
 }
 
-// sweepScript ends every process whose environment contains $1. It sends TERM, and after a second KILL, until no
-// process is left. It runs where the agent runs, which may be a container. Its own environment does not contain $1.
+// sweepScript ends every process whose environment contains the argument $1, but not itself. It sends TERM, and after a
+// second KILL, until no such process is left. The script runs where the agent runs, which may be in a container.
 const sweepScript = `i=0
 while [ $i -lt 100 ]; do
 	found=

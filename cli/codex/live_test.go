@@ -288,13 +288,13 @@ func TestTermsAreLeftOutOnlyWhereTheThreadHasThem(t *testing.T) {
 		{"t", "9", bypass, "9", true}, // the eighth may have come after the seventh
 		{"t", "10", bypass, "10", false},
 	} {
-		if got := h.agree(step.thread, step.prompt, step.terms); got != step.needed {
+		if got := h.needsTerms(step.thread, step.prompt, step.terms); got != step.needed {
 			t.Errorf("step %d: needed %v, want %v", i+1, got, step.needed)
 		}
 		h.accepted(step.thread, step.accepted)
 	}
 	h.forgetTerms("t")
-	if !h.agree("t", "11", bypass) {
+	if !h.needsTerms("t", "11", bypass) {
 		t.Error("what a thread was given before it was left is taken for known")
 	}
 }

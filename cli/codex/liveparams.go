@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turnParams returns the parameters of turn/start. terms is the result of termsOf, or nil if Codex already has these
-// settings.
+// turnParams returns the parameters of turn/start. The parameter terms is the result of termsOf. It is nil if Codex
+// already has these settings.
 func (s *thread) turnParams(req cli.Request, terms map[string]any) map[string]any {
 	params := map[string]any{"threadId": s.id, "input": inputOf(req)}
 	maps.Copy(params, terms)
@@ -36,41 +36,44 @@ func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 	return terms
 }
 
-// agreed contains the settings that ductor last sent to a thread, as termsOf returned them.
-type agreed struct {
+// sentTerms contains the settings from termsOf that ductor last sent to a thread.
+type sentTerms struct {
 	prompt string // ID of the request that contained the settings
 	terms  string // the settings as JSON
 	known  bool   // whether Codex has accepted the request
 }
 
-// agree reports whether the request with the ID in prompt must contain the settings in terms. needed is false if Codex
-// already has the same settings; omitting them saves some milliseconds.
-func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
-	now := agreed{prompt: prompt, terms: string(jsonOf(terms))}
+// needsTerms reports whether the next request must contain the settings in terms. It returns false if Codex already
+// uses these settings for the thread; omitting them saves some milliseconds. The parameter prompt is the ID of the next
+// request.
+func (h *server) needsTerms(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
+	now := sentTerms{prompt: prompt, terms: string(jsonOf(terms))}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if last := h.agreed[thread]; last.known && last.terms == now.terms {
+	if last := h.sentTerms[thread]; last.known && last.terms == now.terms {
 		return false
 	}
-	h.agreed[thread] = now
+	h.sentTerms[thread] = now
 	return true
 }
 
-// accepted records that Codex has accepted a request with settings. It does nothing if a later request has sent others.
+// accepted records that Codex accepted the settings in a request. It does nothing if a later request contained other
+// settings.
 func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if last := h.agreed[thread]; last.prompt == prompt {
+	if last := h.sentTerms[thread]; last.prompt == prompt {
 		last.known = true
-		h.agreed[thread] = last
+		h.sentTerms[thread] = last
 	}
 }
 
-// forgetTerms makes the next request of a thread contain the settings again, because Codex may have lost them.
+// forgetTerms makes the thread's next request contain all settings. It is needed because Codex may have lost its
+// settings.
 func (h *server) forgetTerms(thread cli.AgentSessionID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.agreed, thread)
+	delete(h.sentTerms, thread)
 }
 
 // inputOf returns the prompt of req in Codex's format. Codex does not treat the prompt as a command.

@@ -19,7 +19,7 @@ type liveParser struct {
 	network  network
 	limit    turnLimit
 	messages messages
-	helper   cli.ToolID      // ID of the tool call that started the last sub-agent
+	helper   cli.ToolID      // ID of the tool call that most recently started a sub-agent
 	tools    map[string]bool // IDs of the tools whose start was emitted
 	changes  map[string]patch
 	usage    *tokenUsage // token totals before the turn and now; nil until Codex reports them
@@ -33,7 +33,7 @@ type network struct {
 	offline  time.Time // start of the wait; zero if Codex is not waiting
 }
 
-// down examines the text of an error. It reports whether Codex has waited too long for the network.
+// down examines the text of an error. It returns true if Codex has waited longer for the network than it may.
 func (n *network) down(message string) bool {
 	if !strings.Contains(message, "waiting for network") {
 		return false
@@ -45,11 +45,11 @@ func (n *network) down(message string) bool {
 	return n.now().Sub(n.offline) >= n.patience
 }
 
-// verdict describes how the turn ended, as Codex reports it.
+// verdict is Codex's report about the end of the turn.
 type verdict struct {
 	status   string // empty while the turn is running
 	failure  *cli.Failure
-	hopeless *cli.Failure // the failure, if Codex retries although a retry is useless
+	hopeless *cli.Failure // a failure that Codex retries in vain
 }
 
 // over reports whether Codex has ended the turn.
@@ -85,7 +85,7 @@ type messages struct {
 	streaming string          // ID of the message that is streaming
 	torn      string          // ID of a message whose stream broke; a retry will repeat it
 	thought   map[string]bool // IDs of the reasoning that was already streamed
-	comments  map[string]bool // for each started message: whether it is commentary, which is not part of the answer
+	comments  map[string]bool // message ID to whether the message is commentary instead of answer
 }
 
 // start records the start of a message. It returns the ID of a broken message that the new one replaces, or "".
@@ -98,13 +98,13 @@ func (m *messages) start(it *liveItem) (replaced string) {
 	return replaced
 }
 
-// end records the end of a message. It returns whether the message is part of the answer, and whether its text was
-// streamed.
+// end records the end of a message. answer reports whether the message is part of the answer, and streamed whether its
+// text was streamed.
 func (m *messages) end(it *liveItem) (answer, streamed bool) {
 	comment, streamed := m.comments[it.ID]
 	delete(m.comments, it.ID)
 	m.streaming = ""
-	if m.torn == it.ID { // the message was completed after all
+	if m.torn == it.ID { // the broken message was completed, so no retry follows
 		m.torn = ""
 	}
 	return !comment && (streamed || it.Phase != "commentary"), streamed
@@ -120,11 +120,11 @@ func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 
 // notification handles a notification. It returns true if the turn has ended.
 func (p *liveParser) notification(method string, n *notice) (over bool) {
-	if p.turn == "" && method == "turn/started" && n.Turn != nil { // the response to the prompt contained no ID
+	if p.turn == "" && method == "turn/started" && n.Turn != nil { // the response to the prompt did not contain the ID
 		p.turn = n.Turn.ID
 	}
 	if n.Turn != nil && n.Turn.ID != p.turn || n.Turn == nil && n.TurnID != "" && n.TurnID != p.turn {
-		return false // it belongs to an earlier turn
+		return false // a notification of an earlier turn
 	}
 	if method != "error" {
 		p.network.offline = time.Time{}
@@ -335,8 +335,8 @@ func (p *liveParser) fill() cli.Fill {
 	return p.usage.fill
 }
 
-// trouble handles the failure of a request to the model. It ends the turn if a retry would be useless. It does not do
-// so for output from before a restart of ductor, because a later retry may have succeeded.
+// trouble handles a failed request to the model. It ends the turn if a retry would be useless. After a restart of
+// ductor, it does not end the turn for earlier output, because a later retry may have succeeded.
 func (p *liveParser) trouble(n *notice) {
 	if n.Error == nil {
 		return
@@ -348,7 +348,7 @@ func (p *liveParser) trouble(n *notice) {
 	}
 	p.messages.torn = p.messages.streaming
 	past := p.out.Replaying()
-	final := hopeless(f.Kind) || f.Kind == cli.Refused || f.Kind == cli.ModelRefused || f.Kind == cli.AnswerCut
+	final := isPermanent(f.Kind) || f.Kind == cli.Refused || f.Kind == cli.ModelRefused || f.Kind == cli.AnswerCut
 	if final && !past {
 		p.verdict.hopeless = f
 		return

@@ -21,7 +21,7 @@ type liveTurn struct {
 	s         *thread
 	parser    *liveParser
 	approvals *turn.Approvals[*inquiry]
-	held      []news // messages before the response to the prompt, which tells whether they belong to this turn
+	held      []news // messages before the response to the prompt, which contains the ID of the turn
 
 	name  atomic.Pointer[string] // Codex's ID of the turn; nil if it is not known yet
 	added turn.Added
@@ -65,7 +65,7 @@ func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 		return p, nil
 	}
 	terms := t.s.termsOf(t.Req, defaults)
-	if !t.s.server.agree(t.s.id, t.PromptID(), terms) {
+	if !t.s.server.needsTerms(t.s.id, t.PromptID(), terms) {
 		terms = nil
 	}
 	p.Method, p.Params = "turn/start", t.s.turnParams(t.Req, terms)
@@ -76,7 +76,7 @@ func (t *liveTurn) Handle(n news) {
 	switch {
 	case n.denied != nil:
 		t.parser.denied(t.approvalOf(n.denied), cli.ShortLine(n.reason))
-	case n.method == "" && n.ask == nil: // n only makes the caller check whether the turn is over
+	case n.method == "" && n.ask == nil: // an empty message; the caller only checks whether the turn is over
 	case t.PromptState() != shared.PromptAccepted:
 		t.held = append(t.held, n)
 	case n.ask != nil:
@@ -103,8 +103,7 @@ func (t *liveTurn) nameServers() {
 	}
 }
 
-// Replied implements shared.AgentTurn. After the response to the prompt, it handles the messages that arrived before
-// it.
+// Replied implements shared.AgentTurn. It also handles the messages that arrived before the response to the prompt.
 func (t *liveTurn) Replied(m rpc.Message) error {
 	var reply struct {
 		Turn struct {
@@ -121,7 +120,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	t.s.server.accepted(t.s.id, t.PromptID())
 	t.parser.turn = reply.Turn.ID
 	t.Accepted()
-	if reply.Turn.ID != "" { // without an ID, no messages can be added to the turn
+	if reply.Turn.ID != "" { // users can only add messages to a turn with an ID
 		t.name.Store(&reply.Turn.ID)
 	}
 	held := t.held
@@ -207,9 +206,9 @@ func (t *liveTurn) Late(n news) {
 	}
 }
 
-// sessionGoesOn reports whether the session can continue after an interrupt. This is possible if the user replaced the
-// turn by another prompt, Codex has ended the turn, and no process of the turn is left. sessionGoesOn ends a command
-// that Codex left running.
+// sessionGoesOn reports whether the session can continue after an interrupt. For this, the user must have replaced the
+// turn by another prompt, and Codex must have ended the turn. If a command of the turn is still running, sessionGoesOn
+// ends it.
 func (t *liveTurn) sessionGoesOn() bool {
 	if !cli.Replaced(t.Context()) || !t.parser.verdict.over() {
 		return false

@@ -18,7 +18,7 @@ type parser struct {
 	network network
 
 	thread  cli.AgentSessionID
-	held    *liveItem // the last message, which may be part of the answer or only announce a tool
+	held    *liveItem // the last message, until it is known whether it is part of the answer
 	usage   cli.Usage
 	done    bool              // whether turn.completed has arrived
 	failure *cli.Failure      // why the turn failed, or why a retry would be useless
@@ -115,15 +115,15 @@ func (p *parser) itemCompleted(it *liveItem) {
 	p.noteDenial(it)
 }
 
-// meaning describes the role of the held message. It becomes known when the next item arrives.
+// meaning is the purpose of the message in parser.held. The item after the message shows it.
 type meaning int
 
 const (
-	answers   meaning = iota // it is part of the answer
-	announces                // it only announces the next tool
+	answers   meaning = iota // the message is part of the answer
+	announces                // the message only announces the next tool
 )
 
-// release emits the held message, if there is one.
+// release emits the message in p.held.
 func (p *parser) release(as meaning) {
 	if p.held == nil {
 		return
@@ -153,12 +153,12 @@ func (p *parser) noteDenial(it *liveItem) {
 
 const denialReason = "the permission mode of this chat keeps Codex read-only"
 
-// apiTrouble handles an error that Codex answers with a retry. It ends the turn if a retry would be useless. It does
-// not do so for output from before a restart of ductor, because a later retry may have succeeded.
+// apiTrouble handles an error that Codex retries. It ends the turn if a retry would be useless. After a restart of
+// ductor, it does not end the turn for earlier output, because a later retry may have succeeded.
 func (p *parser) apiTrouble(message string) {
 	p.lastErr = message
 	kind, past := kindOf(message), p.out.Replaying()
-	if hopeless(kind) && !past {
+	if isPermanent(kind) && !past {
 		p.failure = &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(message)}
 		return
 	}

@@ -61,8 +61,8 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configured string) pe
 	return m
 }
 
-// permissionsFor returns the result of permissionsOf for a request. If the request denies edits, the sandbox is
-// read-only.
+// permissionsFor returns Codex's settings for a request. They are those of permissionsOf, with a read-only sandbox if
+// the request denies edits.
 func permissionsFor(req cli.Request, attended bool, configured string) permissions {
 	m := permissionsOf(req.Permission, attended, configured)
 	if deniesEdits(req) {
@@ -97,9 +97,11 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 // ProjectFiles implements cli.ProjectReader. Codex uses these files of a project if it trusts the project.
 func (p *Provider) ProjectFiles() []string { return []string{".codex/"} }
 
-// trust returns settings that make Codex use or ignore the settings of the project. They have priority over the user's
-// configuration. Codex needs an entry for each directory from the working directory up to the top of the repository. If
-// the project has no settings, trust returns nil: Codex would not read AGENTS.md in an untrusted project.
+// trust returns settings that make Codex use or ignore the project's settings. They override the user's configuration.
+// Codex needs an entry for each directory from the working directory up to the top of the repository. The map therefore
+// contains the working directory and all directories above it.
+//
+// If the project has no settings, trust returns nil, because Codex would not read AGENTS.md in an untrusted project.
 func trust(req cli.Request) map[string]trustLevel {
 	level := "untrusted"
 	switch req.Project {
@@ -144,7 +146,7 @@ func trustFlag(req cli.Request) []string {
 // toolSwitches maps each tool that Codex can disable to the setting that disables it.
 func toolSwitches() map[string]string {
 	switches := map[string]string{"web_search": `web_search="disabled"`, "view_image": "features.view_image=false"}
-	for _, name := range tools.Own(Agent, []string{"shell"}) { // one setting disables all of them
+	for _, name := range tools.Own(Agent, []string{"shell"}) { // one setting disables all shell tools
 		switches[name] = "features.shell_tool=false"
 	}
 	return switches
@@ -163,8 +165,8 @@ func toolFlags(req cli.Request) []string {
 	return flags
 }
 
-// deniesEdits reports whether a request denies patches of files. Codex has no setting that disables them. With a
-// read-only sandbox, Codex rejects them or asks.
+// deniesEdits reports whether a request denies patches of files. Codex has no setting that disables patches. With a
+// read-only sandbox, it rejects a patch or asks the user.
 func deniesEdits(req cli.Request) bool {
 	edits := tools.Own(Agent, []string{"edit"})
 	return slices.ContainsFunc(req.Tools.Denied, func(name string) bool { return slices.Contains(edits, name) })

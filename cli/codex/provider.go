@@ -33,8 +33,8 @@ type Provider struct {
 	live shared.Dialect[news]
 
 	mu sync.Mutex
-	// totals contains the token usage of each thread so far. It is needed to compute the usage of one turn, because
-	// Codex reports the total of a resumed thread.
+	// totals contains the token usage of each thread so far. For a resumed thread, Codex reports only the new total, so
+	// ductor subtracts the previous total to get the usage of a turn.
 	totals map[cli.AgentSessionID]cli.Usage
 
 	modesMu sync.Mutex
@@ -95,8 +95,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 // during a turn, and background terminals.
 const leastMinor = 100
 
-// Modes implements cli.Provider. It returns only OneShot if the installed version is too old for Live. It queries the
-// version until the version is known.
+// Modes implements cli.Provider. It returns only OneShot if the installed version is too old for Live. It asks Codex
+// for its version, and remembers the result.
 func (p *Provider) Modes() []cli.Mode {
 	p.modesMu.Lock()
 	defer p.modesMu.Unlock()

@@ -19,34 +19,34 @@ type server struct {
 	shared.Members[*shared.Session[news]] // by thread ID
 	provider                              *Provider
 
-	mu       sync.Mutex
-	parents  map[cli.AgentSessionID]cli.AgentSessionID
-	starting map[mcpServer]string // MCP servers that do not work yet, with their problems, until a turn reports them
-	defaults *settings
-	agreed   map[cli.AgentSessionID]agreed
+	mu        sync.Mutex
+	parents   map[cli.AgentSessionID]cli.AgentSessionID
+	starting  map[mcpServer]string // MCP servers that do not work yet, and why; until a turn reports them
+	defaults  *settings
+	sentTerms map[cli.AgentSessionID]sentTerms
 
 	limitsRead time.Time // when readLimits last sent a request
 }
 
-// news is a message for a turn. An empty news makes the turn check whether it is over.
+// news is a message for a turn. After an empty message, the turn only checks whether it is over.
 type news struct {
 	method string
 	notice *notice  // a notification
 	ask    *inquiry // a request
-	denied *inquiry // a request that the user denied, so that the turn records it
+	denied *inquiry // a denied request, which the turn must record
 	reason string
 }
 
 func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{
 		Process: process, provider: p,
-		parents: map[cli.AgentSessionID]cli.AgentSessionID{}, starting: map[mcpServer]string{}, agreed: map[cli.AgentSessionID]agreed{},
+		parents: map[cli.AgentSessionID]cli.AgentSessionID{}, starting: map[mcpServer]string{}, sentTerms: map[cli.AgentSessionID]sentTerms{},
 	}
 }
 
 const (
-	helloWait = time.Minute      // maximum time for the first response of an app server, on a small busy machine
-	stopWait  = 10 * time.Second // how much longer than its grace period the end of a process may take
+	helloWait = time.Minute      // maximum time for the first response of an app server
+	stopWait  = 10 * time.Second // time for stopping a process, in addition to the grace period
 )
 
 // Greet implements shared.Server. It performs the handshake.
@@ -76,7 +76,7 @@ func (h *server) exit() *cli.Failure {
 	return f
 }
 
-// broken converts the error of a call to a failure. If the process has ended, it returns the failure of the process.
+// broken converts the error of a call to a failure. If the process has ended, this is the reason why it ended.
 func (h *server) broken(err error) *cli.Failure {
 	gone := errors.Is(err, rpc.ErrEnded)
 	select {
@@ -94,7 +94,7 @@ func (h *server) broken(err error) *cli.Failure {
 	if errors.As(err, &refused) {
 		kind := kindOf(refused.Message)
 		if kind == cli.UnknownFailure && (refused.Code == rpc.CodeNoMethod || refused.Code == rpc.CodeInvalidRequest) {
-			kind = cli.BadOutput // this version lacks the method: one-shot mode may work
+			kind = cli.BadOutput // the method is unknown to this version; one-shot mode may work
 		}
 		return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(refused.Message), Detail: cli.Shorten(refused.Message, 2000), Cause: err}
 	}
@@ -109,13 +109,13 @@ func (h *server) Notified(m rpc.Message) {
 	}
 	if n.Item != nil {
 		for _, helper := range n.Item.Receivers {
-			h.born(threadInfo{ID: helper, Parent: n.ThreadID})
+			h.recordParent(threadInfo{ID: helper, Parent: n.ThreadID})
 		}
 	}
 	to := h.All() // a notification without a thread goes to every turn
 	switch {
 	case m.Method == "thread/started":
-		h.born(n.Thread)
+		h.recordParent(n.Thread)
 		return
 	case m.Method == "mcpServer/startupStatus/updated":
 		h.serverStarts(n.ThreadID, m.Params)
@@ -127,7 +127,7 @@ func (h *server) Notified(m rpc.Message) {
 	default:
 		s, ok := h.Of(n.ThreadID)
 		if n.helper = !ok && n.Item != nil; n.helper {
-			s = h.asking(n.ThreadID)
+			s = h.sessionFor(n.ThreadID)
 		}
 		if s == nil {
 			return
@@ -142,8 +142,8 @@ func (h *server) Notified(m rpc.Message) {
 // maxParents is the maximum number of threads whose parents are recorded.
 const maxParents = 1 << 10
 
-// born records the parent of a new thread, which belongs to a sub-agent. Its requests belong to the turn of the parent.
-func (h *server) born(t threadInfo) {
+// recordParent records the parent of a sub-agent's thread. Requests of this thread belong to the turn of the parent.
+func (h *server) recordParent(t threadInfo) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if t.Parent != "" && len(h.parents) < maxParents {
@@ -156,11 +156,12 @@ type mcpServer struct {
 	name   string
 }
 
-// serverPatience is how long an MCP server may take to start before a turn reports it as missing. Codex itself waits
+// serverPatience is the time after which a turn warns about an MCP server that is still starting. Codex itself waits
 // for 30 seconds.
 const serverPatience = 5 * time.Second
 
-// serversLate is the method of a news that makes a turn report missing MCP servers. Codex has no such method.
+// serversLate is the method of a message with which ductor makes a turn warn about missing MCP servers. Codex has no
+// such method.
 const serversLate = "ductor/serversLate"
 
 // serverStarts records how the start of a thread's MCP server proceeds. Codex does not wait for the server.
@@ -181,7 +182,7 @@ func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage)
 		time.AfterFunc(serverPatience, func() { h.serverLate(of) })
 	case s.Status != "failed":
 		delete(h.starting, of)
-	case starts: // otherwise a turn has already reported the server
+	case starts: // no turn has reported the server yet
 		h.starting[of] = "could not be started"
 		h.tellServers(thread)
 	}
@@ -225,26 +226,25 @@ func (h *server) Requested(m rpc.Message) bool {
 		return false
 	}
 	a := newInquiry(m)
-	s := h.asking(a.params.Thread) // nil if no session has this thread
+	s := h.sessionFor(a.params.Thread)
 	switch {
 	case s != nil && s.Deliver(shared.Item[news]{End: m.End, Message: news{ask: a}}, len(m.Params)):
-	case h.Peer().Past(): // it was handled before ductor was restarted
-	case h.State() == shared.Detached: // ductor is stopping, and answers after its restart
+	case h.Peer().Past(): // the previous process of ductor has handled the request
+	case h.State() == shared.Detached: // the next process of ductor will answer
 	default:
 		h.decline(a)
 	}
 	return true
 }
 
-// decline answers a request that no user can answer. It ignores errors, because other code detects the exit of the
-// program.
+// decline denies a request that no user can answer. It ignores errors: they occur only after the program has exited.
 func (h *server) decline(a *inquiry) {
 	_ = h.Peer().Reply(a.m.ID, a.answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."}), nil)
 }
 
-// asking returns the session whose turn handles the requests of a thread. This is the thread's own session or, for the
-// thread of a sub-agent, the session of its closest known ancestor.
-func (h *server) asking(thread cli.AgentSessionID) *shared.Session[news] {
+// sessionFor returns the session that handles the requests of a thread, or nil if there is none. For the thread of a
+// sub-agent, this is the session of the closest known ancestor.
+func (h *server) sessionFor(thread cli.AgentSessionID) *shared.Session[news] {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for range 8 { // maximum depth of sub-agents
@@ -269,7 +269,8 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return live{kept.(*shared.Session[news])}, nil
 }
 
-// Await implements shared.Server. If two turns of a thread may be resumed, the later one is running.
+// Await implements shared.Server. If it is called for two turns of the same thread, only the later turn is still
+// running.
 func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Thread == "" {

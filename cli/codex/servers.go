@@ -25,8 +25,8 @@ func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Comma
 	return setting, command
 }
 
-// inquire calls f with the connection to an app server. It uses a running process, or starts one and ends it
-// afterwards. ctx limits the whole call.
+// inquire calls the function f with a connection to an app server. If no app server is running, it starts one, and ends
+// it after f has returned. The context also limits the start.
 func (p *Provider) inquire(ctx context.Context, f func(*rpc.Peer) error) error {
 	setting, command := p.settingOf(cli.Request{})
 	h, ok := p.pool.Running(setting)
@@ -77,7 +77,7 @@ func (h *server) configured(ctx context.Context) (settings, error) {
 	}
 	if err := h.Peer().Call(ctx, "config/read", nil, &reply); err != nil {
 		var refused *rpc.Error
-		if !errors.As(err, &refused) { // an older version without this method uses its own defaults
+		if !errors.As(err, &refused) { // an older version rejects the method; then use empty settings
 			return settings{}, err
 		}
 	}

@@ -49,8 +49,8 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 type exit interface {
 	Stderr() string
 	Outcome(end turn.End) cli.Result
-	// IsAdopted reports whether the turn was resumed after a restart of ductor, so that the beginning of the output may
-	// be missing.
+	// IsAdopted reports whether the turn was resumed after a restart of ductor. The beginning of its output may then be
+	// missing.
 	IsAdopted() bool
 }
 
@@ -135,15 +135,15 @@ func argv(req cli.Request, sandbox string) []string {
 	return append(args, "-")
 }
 
-// total is the token usage of a thread before a turn. It is needed because `codex exec` reports the total of the
-// thread.
+// total is the token usage of a thread before a turn. ductor subtracts it from the usage that `codex exec` reports,
+// because Codex reports the usage of the whole thread.
 type total struct {
 	Usage cli.Usage
 	Known bool
 }
 
-// before returns the token usage of the thread before the turn. For a turn that is resumed after a restart of ductor,
-// it reads the usage from the stored start of the turn.
+// before returns the thread's token usage before the turn. For a turn that ductor resumes after a restart, the usage is
+// in the stored start of the turn.
 func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	if req.Resume == "" {
 		return total{Known: true}
@@ -160,8 +160,8 @@ func (p *Provider) before(req cli.Request, left *cli.LeftRun) total {
 	return total{u, known}
 }
 
-// mark returns a mark, the stored start of a turn, that contains the total. ductor needs the total after a restart. The
-// mark is empty if the total is zero, unknown or already stored.
+// mark returns the start of a turn, with the total in its note. ductor stores this mark, and needs it after a restart.
+// The mark is empty if the total is zero, unknown or already stored.
 func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	if left != nil || !t.Known || t.Usage == (cli.Usage{}) {
 		return cli.Mark{}
@@ -179,7 +179,7 @@ func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) 
 	defer p.mu.Unlock()
 	p.totals[thread] = now
 	if !before.Known {
-		// The total would include turns that ductor counted before it was restarted.
+		// The total also contains earlier turns, which ductor has already counted.
 		return cli.Usage{}
 	}
 	return now.Sub(before.Usage)

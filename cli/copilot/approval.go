@@ -36,7 +36,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	whole := subject(asked, &read)
 	switch asked.Kind {
-	case "write": // the intention is not a reason for an edit
+	case "write": // do not use the intention as the reason
 		ev.Reason, read.Edit = cmp.Or(asked.Hook, asked.Warning), []string{"intention", "resolvedPath"}
 		if cli.OwnWords(asked.Intention) != "" {
 			read.Said["intention"] = ev.Reason
@@ -65,8 +65,8 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// effectOf returns what a request would do, so that rules can allow it. Copilot adds an intention to every request. An
-// intention does not count as a reason for asking.
+// effectOf returns what a request would do, so that rules can allow it. Rules must not allow a request that has a
+// reason to ask the user. The intention that Copilot adds to every request is not such a reason.
 func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effect {
 	e := cli.EffectOf(ev.Input, dir, nil)
 	reason := ev.Reason
@@ -87,7 +87,7 @@ func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effec
 	case "powershell":
 		e.Shell = cli.ShellExplained
 	case "view", "glob", "grep":
-		// Unlike a search in a file, a search in a directory also reads hidden files.
+		// A search in a directory also reads hidden files, but a search in a file does not.
 		whole := ev.Tool == "grep" && !strings.HasPrefix(ev.Reason, "Search in file: ")
 		if asked.Kind == "read" && reason == "" && !whole &&
 			cli.HasOnlyFields(ev.Input, "kind", "path", "intention", "canOfferSessionApproval") {
@@ -100,8 +100,8 @@ func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effec
 // inWords returns a text with single spaces between its words.
 func inWords(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// subject returns what a request is about, such as a command or a URL. The kind of the request determines which fields
-// contain it. For an unknown kind, it is the name of the tool.
+// subject returns the main content of a request, such as the command or the URL. It is in different fields for
+// different kinds of requests. For an unknown kind, subject returns the tool's name.
 func subject(asked permissionAsked, read *cli.Reading) string {
 	type field struct{ name, value string }
 	about, known := map[string][]field{
@@ -123,8 +123,8 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 	return strings.Join(values, ".")
 }
 
-// changesOf returns the file change that a request would make. It records in read which fields the change already
-// shows.
+// changesOf returns the file change that a request would make. It also adds the fields that this change shows to
+// read.Said.
 func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
 	was := func(e permissionEdit) bool { return e.Before != nil }
@@ -135,18 +135,18 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	if change.Diff != "" {
 		read.Usual["diff"] = asked.Diff
 	}
-	sayContents(asked, change.Diff, read.Said)
+	addContents(asked, change.Diff, read.Said)
 	if asked.Resolved == asked.File {
 		read.Said["resolvedPath"] = asked.File
 	} else if !cli.VisibleBelow(read.Dir, asked.Resolved) {
-		read.Wider = append(read.Wider, "resolvedPath") // a symbolic link leads out of the directory
+		read.Wider = append(read.Wider, "resolvedPath") // the path leads out of the working directory through a link
 	}
 	return []cli.FileChanged{change}
 }
 
-// sayContents records in said that users see the file's path. If the diff shows how the content changes, it also
-// records the content before and after the change.
-func sayContents(asked permissionAsked, diff string, said map[string]string) {
+// addContents adds the file's path to the map visible, which contains the fields that users already see. If the diff
+// shows the change completely, addContents also adds the file's content before and after the change.
+func addContents(asked permissionAsked, diff string, visible map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {
 		old, now := e.Before, e.After
@@ -157,14 +157,14 @@ func sayContents(asked permissionAsked, diff string, said map[string]string) {
 			continue
 		}
 		at := fmt.Sprintf("fileEdits[%d].", i)
-		said[at+"before.path"], said[at+"after.path"] = asked.File, asked.File
+		visible[at+"before.path"], visible[at+"after.path"] = asked.File, asked.File
 		if cli.DiffMakes(diff, old.Content, now.Content) {
 			before = old.Content
-			said[at+"before.content"], said[at+"after.content"] = old.Content, now.Content
+			visible[at+"before.content"], visible[at+"after.content"] = old.Content, now.Content
 		}
 	}
 	if cli.DiffMakes(diff, before, asked.NewFile) {
-		said["newFileContents"] = asked.NewFile
+		visible["newFileContents"] = asked.NewFile
 	}
 }
 

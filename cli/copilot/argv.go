@@ -11,8 +11,8 @@ func serverArgs(req cli.Request) []string {
 	return append([]string{"--headless", "--no-auto-update", "--stdio"}, req.ExtraArgs...)
 }
 
-// onceArgs returns the command-line arguments for one turn in a separate process. They contain no prompt, because the
-// prompt is on standard input. Each value from a user is joined to its flag by "=", so that Copilot cannot read it as
+// onceArgs returns the command-line arguments for one turn in a separate process. The prompt is not among them, because
+// Copilot reads it from standard input. The form FLAG=VALUE prevents Copilot from reading a value from a user as
 // another flag.
 func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 	p, err := permissionOf(req.Permission)

@@ -33,8 +33,8 @@ func forUser(method string) bool { return method == methodInput || method == met
 // asks contains Copilot's open requests to the user in a turn. Only the turn's goroutine calls its methods, except
 // decide and Waiting.
 //
-// While the turn reads output from before a restart of ductor, requests get no automatic answers, because ductor may
-// have answered them before the restart.
+// While the turn reads output from before a restart of ductor, ductor answers no requests by itself. It may have
+// answered them before the restart.
 type asks struct {
 	*turn.Approvals[*ask]
 	server  *server
@@ -50,12 +50,12 @@ func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *ask
 // policy determines which requests ductor answers without a user.
 type policy struct {
 	attended  bool
-	judged    bool // whether ductor accepts the decisions of Copilot's own risk assessment
+	judged    bool // whether ductor allows what Copilot's own risk assessment approves
 	servers   []cli.ToolServer
 	protected []string // ductor's own files; a user must decide about a request that names one of them
 }
 
-// ask is an open request of Copilot.
+// ask is a request of Copilot that waits for an answer.
 type ask struct {
 	id      cli.ApprovalID
 	request string          // ID of a permission request; empty for a question or a plan
@@ -74,7 +74,7 @@ func (a *asks) permission(p *parser, f fields) {
 	asked := readPermission(f)
 	o := &ask{id: cli.ApprovalID("permission/" + f.RequestID), request: f.RequestID}
 	switch {
-	case asked.Managed: // a user must decide
+	case asked.Managed: // only a user can decide a managed request
 	case asked.Kind == "mcp" && cli.Trusts(a.policy.servers, asked.Server+"."+asked.Tool) && !cli.Names(a.policy.protected, p.dir, f.Permission):
 		o.auto = allowance(a.session, f.RequestID)
 	case a.policy.judged && asked.Judge.Recommendation == "approve" && !cli.Names(a.policy.protected, p.dir, f.Permission):
@@ -90,8 +90,8 @@ func (a *asks) permissionDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
-// announce records a user_input.requested event, which contains the tool call of a question and the ID in the event of
-// its end. The question itself follows as a JSON-RPC request.
+// announce records a user_input.requested event. The question itself follows as a JSON-RPC request. Only the event
+// contains the tool call of the question, and the ID in the later event user_input.completed.
 func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f }
 
 func (a *asks) inputDone(_ *parser, f fields) {
@@ -138,7 +138,7 @@ func (a *asks) request(r *rpc.Message) {
 	a.add(o, func() cli.Event { return asked })
 }
 
-// add asks the user about o. If o.auto is set, add sends that answer instead.
+// add asks the user to answer the request o. If o.auto is set, add sends this answer without asking.
 func (a *asks) add(o *ask, asked func() cli.Event) {
 	a.Add(turn.Pending[*ask]{ID: o.id, About: o, Ask: func() cli.Event {
 		if o.auto == nil {

@@ -75,7 +75,7 @@ func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name stri
 	return config
 }
 
-// named returns a reference to an environment variable, which Copilot replaces by the value in its own environment.
+// named returns a reference to an environment variable. Copilot replaces it by the variable's value.
 func named(_ cli.ToolServer, name string) string { return cli.ByName(name) }
 
 // serverConfig returns the configuration of tool servers as JSON, or "" if there are none.

@@ -12,7 +12,8 @@ func errorFailure(f fields) *cli.Failure {
 	return &cli.Failure{Kind: errorKind(f), Agent: Agent, Reason: reasonOf(f.Message)}
 }
 
-// stopped returns the failure if the model did not finish its answer, or else nil. reason is Copilot's finishReason.
+// stopped returns a failure if Copilot's finishReason shows that the model's answer is incomplete. Otherwise it returns
+// nil.
 func stopped(reason string) *cli.Failure {
 	switch reason {
 	case "length":

@@ -93,8 +93,8 @@ func (s *session) Open(ctx context.Context, req cli.Request) error {
 	return s.allow(ctx, req)
 }
 
-// allow sends the permission mode and the permission rules of a session to the process. It sends all of them, because a
-// resumed session remembers earlier ones.
+// allow sends the permission mode and all permission rules of a session. A resumed session would otherwise use earlier
+// rules.
 func (s *session) allow(ctx context.Context, req cli.Request) error {
 	h, id := s.server, s.id
 	p, err := permissionOf(req.Permission)
@@ -115,7 +115,7 @@ func (s *session) allow(ctx context.Context, req cli.Request) error {
 	}}, nil)
 }
 
-// adjust sends to the process those settings that differ from the settings of the previous turn.
+// adjust sends all settings that have changed since the previous turn.
 func (s *session) adjust(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	was := s.applied
@@ -164,8 +164,8 @@ func (s *session) switchModel(ctx context.Context, req cli.Request) error {
 }
 
 // SetPermission implements cli.PermissionSetter. Copilot applies the mode from its next tool on. SetPermission rejects
-// a mode with permission.judged, because ductor can start to accept the decisions of Copilot's risk assessment only at
-// the start of a turn.
+// the modes in which ductor accepts the decisions of Copilot's risk assessment, because ductor can start to do so only
+// at the start of a turn.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	p, err := permissionOf(mode)
 	if err != nil || p.judged {
@@ -184,8 +184,8 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	return nil
 }
 
-// Fits implements shared.AgentSession. A session cannot change back from a chosen model or effort to Copilot's own
-// choice.
+// Fits implements shared.AgentSession. After a user has chosen a model or an effort, the session cannot return to
+// Copilot's default.
 func (s *session) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

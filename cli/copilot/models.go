@@ -43,8 +43,8 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	return list.models(cli.ModelID(cli.Variable(env, "COPILOT_MODEL"))), nil
 }
 
-// models returns the models that users can choose. chosen is the configured model. If it is empty, the first model is
-// the default.
+// models returns the models that users can choose. The parameter chosen is the configured default model. If it is
+// empty, the first model is the default.
 func (l modelList) models(chosen cli.ModelID) []cli.Model {
 	var models []cli.Model
 	for _, m := range l.Models {

@@ -10,8 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// once describes to package turn how to run a turn in a separate process. The Setting of such a process is the session
-// ID.
+// once returns the functions with which package turn runs a turn in a separate process. cli.Purpose.Setting of the
+// process is the session ID.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }

@@ -12,10 +12,10 @@ import (
 type phase string
 
 const (
-	awaited     phase = "awaited" // the previous turn may still send events
+	awaited     phase = "awaited" // not started; events may belong to the previous turn
 	begun       phase = "begun"
 	interrupted phase = "interrupted"
-	ended       phase = "ended" // a message that was added late can start the turn again
+	ended       phase = "ended" // a message that users add now starts the turn again
 )
 
 // parser converts Copilot's events in one turn to events of package cli, in both modes. Only one goroutine at a time
@@ -29,7 +29,7 @@ type parser struct {
 	phase   phase
 	known   cli.Result // the failure, usage and denials of the turn so far
 	message string     // ID of the message that is streaming
-	finish  string     // why the model ended its last text
+	finish  string     // Copilot's finishReason for the last text
 	thought bool       // whether reasoning was emitted since the last request to the model
 	waiting waiting
 	tools   map[string]cli.ToolStarted // by call ID; the event of a tool's end does not repeat this data
@@ -38,7 +38,7 @@ type parser struct {
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
 	phase := awaited
-	if req.Task == cli.TaskCompact { // Copilot sends no user.message before a compaction
+	if req.Task == cli.TaskCompact { // Copilot sends no user.message for a compaction
 		phase = begun
 	}
 	return &parser{
@@ -131,7 +131,7 @@ func (p *parser) begin(f fields) {
 	p.seen[f.MessageID] = true
 }
 
-// idle ends the turn. Before the turn has started, it ignores the event, which then belongs to an earlier turn.
+// idle ends the turn. If the turn has not started yet, the event belongs to an earlier turn, so idle ignores it.
 func (p *parser) idle(fields) {
 	if p.phase != awaited || p.known.Err != nil {
 		p.end()
@@ -150,8 +150,7 @@ func (p *parser) retry(f fields) {
 	p.retrying(f.Reason)
 }
 
-// broke handles a failed request to the model. Copilot pauses before it retries, and reports the retry only after the
-// pause.
+// broke handles a failed request to the model. Copilot will pause and retry, but reports this only after the pause.
 func (p *parser) broke(f fields) {
 	reason := ""
 	switch {
@@ -197,13 +196,13 @@ func (p *parser) measure(f fields) {
 	}}
 }
 
-// whole handles a complete message. Its text replaces the streamed text.
+// whole handles a complete message. It replaces the streamed text by the text of the message.
 func (p *parser) whole(f fields) {
 	p.waiting.end()
 	p.answeredBy(f.Model)
 	p.think(f.ReasoningText)
 	p.out.FullText(f.MessageID, f.Content)
-	p.message = "" // a later failure must not retract the complete message
+	p.message = "" // a later failure does not concern the complete message
 }
 
 func (p *parser) think(text string) {
@@ -332,8 +331,8 @@ func (p *parser) result(e event) {
 	}
 }
 
-// outcome returns the result of the turn. If Copilot completed the turn, the turn has succeeded, even if its process
-// was stopped afterwards. If Copilot did not report the end of the turn, the result is that of fallback.
+// outcome returns the result of the turn. A turn that Copilot completed has succeeded, even if its process was stopped
+// later. If Copilot did not report the end of the turn, outcome returns the result of the function fallback.
 func (p *parser) outcome(end turn.End, fallback func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached

@@ -60,8 +60,8 @@ func (*Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// excluded returns the denied tools that Copilot can hide from the model. Copilot cannot hide tools of MCP servers, or
-// tools with a certain argument. Permission rules deny these.
+// excluded returns the denied tools that Copilot can hide from the model. Copilot cannot hide tools of MCP servers. Nor
+// can it hide a tool for certain arguments only. For these, ductor uses permission rules.
 func excluded(denied []string) []string {
 	_, names := cli.Servers(denied)
 	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "(") })
@@ -77,7 +77,7 @@ type rule struct {
 func rules(texts []string) []rule {
 	list := []rule{}
 	servers, texts := cli.Servers(texts)
-	for _, text := range append(texts, servers...) { // the kind of a rule for a server is the server's name
+	for _, text := range append(texts, servers...) { // for a server, the kind is the server's name
 		kind, rest, bracket := strings.Cut(strings.TrimSpace(text), "(")
 		r := rule{Kind: kind}
 		if argument, ok := strings.CutSuffix(rest, ")"); bracket && ok && argument != "" {

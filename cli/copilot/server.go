@@ -26,8 +26,8 @@ type server struct {
 	provider *Provider
 }
 
-// news is an event of a session, or a request of the process. An empty news makes the turn check whether it is over. If
-// a turn misses some text deltas, nothing is lost, because complete messages follow.
+// news is an event of a session, or a request of the process. After an empty message, the turn only checks whether it
+// is over. A turn may lose text deltas, because complete messages follow.
 type news struct {
 	event   event
 	request *rpc.Message
@@ -98,7 +98,7 @@ func (h *server) Notified(m rpc.Message) {
 	}
 }
 
-// betweenTurns denies a permission request that comes while no turn is running, for example from background work.
+// betweenTurns denies a permission request if no turn is running. Work in the background can cause such a request.
 func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 	if e.Type != permissionRequested || h.Peer().Past() || h.State() == shared.Detached {
 		return
@@ -122,7 +122,7 @@ func (h *server) call(ctx context.Context, method string, params, result any) er
 // serverFor returns the command of a live process for req, and the key of the process. Requests with the same command
 // line and environment share a process.
 func (p *Provider) serverFor(req cli.Request) (key string, command cli.Command) {
-	req.Servers = cli.WithoutForeign(req.Servers) // other servers are parameters of the session, not of the process
+	req.Servers = cli.WithoutForeign(req.Servers) // other servers belong to a session, not to the process
 	args, env := serverArgs(req), p.environment(req)
 	key = cli.Digest(p.opts.Path, args, env)
 	return key, cli.Command{Path: p.opts.Path, Args: args, Env: env, For: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: key}}

@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// Steer implements cli.Steerer. Copilot passes the message to its model after the running tools. If no tool runs, it
-// does so after the current answer. The turn continues until the model has handled the message.
+// Steer implements cli.Steerer. Copilot passes the message to its model after the running tools, or else after the
+// current answer. The turn continues until the model has handled the message.
 func (s live) Steer(ctx context.Context, req cli.Request) error {
 	if f := refused(req); f != nil {
 		return f
@@ -27,15 +27,15 @@ func (s live) Steer(ctx context.Context, req cli.Request) error {
 	}
 	err := t.s.server.call(ctx, "session.send", promptParams(t.s.id, req, "immediate"), &reply)
 	t.added.Sent(id, reply.ID)
-	t.Check() // the turn may be waiting only for this message
+	t.Check() // check again whether the turn is over
 	if err != nil {
 		return callFailure(err)
 	}
 	return nil
 }
 
-// heard reports whether the model has received every message that was added to the turn. If so, the turn accepts no
-// further messages.
+// heard reports whether the model has received every message that users added to the turn. If it returns true, users
+// can add no further messages.
 func (t *liveTurn) heard() bool {
 	for _, id := range t.added.Waiting() {
 		if t.p.seen[id] {

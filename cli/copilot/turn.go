@@ -12,8 +12,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a live session. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except in
-// Steer.
+// liveTurn is one turn of a live session. It implements shared.AgentTurn. Steer may use it in any goroutine. Everything
+// else runs in the goroutine of Turn.
 type liveTurn struct {
 	*shared.Turn[news]
 	s     *session
@@ -34,7 +34,7 @@ func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (shared.Agent
 			return nil, err
 		}
 	}
-	mode, _ := permissionOf(t.Req.Permission) // validated when the session was opened or adjusted
+	mode, _ := permissionOf(t.Req.Permission) // the mode is valid; otherwise the session could not have started
 	p := newParser(t.Out, t.Req)
 	s.mu.Lock()
 	p.session = cli.SessionStarted{AgentSessionID: s.id, Model: cmp.Or(s.model, p.session.Model)}
@@ -76,7 +76,7 @@ func (t *liveTurn) Replied(m rpc.Message) error {
 	switch {
 	case m.Error != nil:
 		return m.Error
-	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // Copilot accepted a prompt
+	case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // response to a prompt, not to a compaction
 		return nil
 	case !*done.Success:
 		return &cli.Failure{Kind: cli.UnknownFailure, Agent: Agent, Reason: "it did not shorten its context"}
@@ -128,8 +128,8 @@ func (t *liveTurn) event(e event) {
 	}
 }
 
-// Over implements shared.AgentTurn. For output from before a restart of ductor, it returns false, because a message
-// that was added to the turn may have started it again.
+// Over implements shared.AgentTurn. While the turn reads output from before a restart of ductor, Over returns false. A
+// message that a user added may have continued the turn after that output.
 func (t *liveTurn) Over() bool {
 	failed := t.p.phase == awaited && t.p.known.Err != nil
 	return !t.Loop.Past() && (failed || t.p.phase == ended && t.heard())
@@ -139,7 +139,7 @@ func (t *liveTurn) Late(n news) { t.s.server.betweenTurns(t.s.id, n.event) }
 
 func (t *liveTurn) Result(end turn.End) cli.Result {
 	r := t.p.outcome(end, func() cli.Result { return t.Loop.Outcome(end, Agent, t.s.server.Failure) })
-	if end == turn.EndExit && r.Err == nil { // a message that was added to the turn got no answer
+	if end == turn.EndExit && r.Err == nil { // an added message was not answered
 		r.Err = exitFailure(t.s.server.Failure())
 	}
 	if end == turn.EndExit {
@@ -162,7 +162,7 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	if t.Loop.Cut() && t.p.phase != ended {
 		phase = shared.PhaseSpent
 	}
-	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed() // Copilot ended the running tools
+	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed() // Copilot has ended its tools, too
 	if t.Loop.Cut() && len(t.p.tools) > 0 && !replaced {
 		leaves = shared.EndLeftovers
 	}

@@ -20,8 +20,8 @@ import (
 // Framing determines how messages are separated.
 type Framing int
 
-// Framing values. Lines ends each message with a newline. ContentLength puts a header with the length in bytes before
-// each message, like the Language Server Protocol.
+// The kinds of framing. With the framing Lines, a newline ends each message. With ContentLength, a header before each
+// message contains its length in bytes, as in the Language Server Protocol.
 const (
 	Lines Framing = iota
 	ContentLength
@@ -49,7 +49,7 @@ type Options struct {
 	Framing Framing
 	Limit   int   // size limit of a message in bytes; default: MaxMessage
 	From    int64 // offset of the first byte to read in the program's whole output
-	// CaughtUp is called once: after all output before the offset Until was handled, and before more output is read. It
+	// CaughtUp is called once, when all output before the offset Until has been handled and Next needs more output. It
 	// may be nil.
 	CaughtUp func()
 	Until    int64
@@ -63,7 +63,7 @@ type Reader struct {
 	in   *bufio.Reader
 	at   int64 // offset of the next byte in the program's whole output
 	body []byte
-	torn bool // whether the beginning of the next message is lost
+	torn bool // whether the next message is incomplete, because its beginning is lost
 }
 
 // NewReader returns a Reader of out.
@@ -140,8 +140,8 @@ func (r *Reader) readRawLine() (line []byte, size int, err error) {
 // lengthHeader matches a header with the length of the message, at the end of a line.
 var lengthHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)content-length:[ \t]*(\d{1,18})\s*$`) })
 
-// readHeaded reads a header and the message after it. It returns nil if the message is too long. It passes text before
-// the header, even on the same line, to Options.Garbage. Text of a damaged message is dropped.
+// readHeaded reads a header and the message after it. It returns nil if the message is too long. It passes any other
+// text before the message to Options.Garbage, unless the text is the rest of a damaged message.
 func (r *Reader) readHeaded() ([]byte, error) {
 	length := -1
 	for {
@@ -194,14 +194,13 @@ func (r *Reader) skip(length int) error {
 	return err
 }
 
-// source reads the program's output. It calls caughtUp once: at the first read after all output before the offset until
-// was handled.
+// source reads the program's output. After all output before the offset until was handled, it calls caughtUp once.
 type source struct {
 	r        io.Reader
 	at       int64 // offset of the next read
 	until    int64
 	caughtUp func() // nil after the call, or if unused
-	err      error  // error to return by the next call, because the output before it was returned first
+	err      error  // the error that the next Read returns
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -223,7 +222,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.at = lost.To
 	}
 	if err != nil && (n > 0 || s.caughtUp != nil && lost == nil) {
-		s.err = err // return the output first
+		s.err = err // the next Read returns the error
 		return n, nil
 	}
 	return n, err

@@ -23,15 +23,15 @@ func kindOf(code int, text string) cli.FailureKind {
 	switch {
 	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):
 		return cli.UnknownModel
-	// The session contains a tool call without a result, because the process ended during the call.
+	// The agent's process ended during a tool call, so the session contains a call without a result.
 	case strings.Contains(text, "number of function response parts is equal to"):
 		return cli.ResumeFailed
 	}
 	return acp.KindOf(code, text)
 }
 
-// exitKind returns the kind of failure for the exit code of a process that ended without a result. resumed tells
-// whether the process resumed a session. It returns "" for an unknown code.
+// exitKind returns the kind of failure for the exit code of a process that ended without a result. It returns "" for an
+// unknown code. The parameter resumed reports whether the process resumed a session.
 func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	switch {
 	case code == exitNoAuth:

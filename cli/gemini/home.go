@@ -129,7 +129,7 @@ func (p *Provider) method(env []string) string {
 		return "credential file"
 	}
 	switch chosen := p.userAuth(env); chosen {
-	case "", "oauth-personal", "gemini-api-key": // these methods need credentials, and there are none
+	case "", "oauth-personal", "gemini-api-key": // no credentials for these methods were found
 		return ""
 	default:
 		return "Gemini's own settings (" + chosen + ")"

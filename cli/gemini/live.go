@@ -25,7 +25,7 @@ func (p *Provider) acp() *acp.Provider {
 	return acp.New(acp.Options{
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
 		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: p.ownEnv, HomeVars: homeVars(),
-		// Gemini has its own tools for files and commands, which ask for permission.
+		// Gemini's own tools access files and run commands, and ask for permission.
 		NoWorkspace: true,
 		Project: acp.Project{
 			Files: p.ProjectFiles(), Env: map[string]string{trustVar: "false"},
@@ -35,8 +35,8 @@ func (p *Provider) acp() *acp.Provider {
 	})
 }
 
-// authMethod returns the log-in method for live mode if the environment contains a key, or else "". package acp uses it
-// if the user has not chosen a method. Gemini then writes the method to the user's settings.
+// authMethod returns the log-in method for an API key if the environment contains one, or else "". It is used if the
+// user has not chosen a method. Gemini then stores the method in the user's settings.
 func authMethod(env []string) string {
 	if cli.Variable(env, "GEMINI_API_KEY") != "" {
 		return "gemini-api-key"
@@ -56,8 +56,8 @@ func (p *Provider) liveArgs(req cli.Request) []string {
 	return args
 }
 
-// included returns the additional directories that are not empty. All sessions of a process have the same additional
-// directories, so conversations with different ones cannot share a process. An empty directory is not worth that.
+// included returns the additional directories that contain files. Conversations share a process only if they have the
+// same additional directories. Omitting empty directories lets more conversations share a process.
 func included(dirs []string) []string {
 	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
 		entries, err := os.ReadDir(dir)

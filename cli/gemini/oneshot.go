@@ -59,7 +59,7 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	if err != nil {
 		return nil, "", err
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // Gemini has no flag for other servers
+	req.Servers = cli.WithoutForeign(req.Servers) // only ductor's own; Gemini has no flag for others
 	process, err := p.opts.StartOnce(ctx, Agent, req, cli.Command{Args: args, Files: p.ownFiles(args), Env: p.env(req)})
 	return process, "", err
 }

@@ -45,8 +45,9 @@ func (p *Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// rulesOf returns the rules that enforce a list of tools. If the list names the only permitted tools, the rules deny
-// all others. For the permitted tools, they ask or allow as Gemini's own rules do in each mode.
+// rulesOf returns the rules that enforce a list of tools. If the list contains permitted tools, the rules deny all
+// other tools. In each mode, the permitted tools then run with or without asking the user, as they do by Gemini's own
+// rules.
 func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
 	servers, denied := cli.Servers(list.Denied)

@@ -88,9 +88,9 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
 
-// Guard returns a function that protects the files of a session before Gemini resumes the session; see package guard.
-// The function does nothing for a session of another agent. l is the launcher of the environment that contains the
-// files.
+// Guard returns a function that protects a session before Gemini resumes it; see package guard. The function does
+// nothing for a session of another agent. The launcher must be the one that starts Gemini, because the session's files
+// are where Gemini runs.
 func Guard(l cli.Launcher) func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 	return func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 		if e, ok := l.(cli.Helper); ok {
@@ -113,7 +113,7 @@ func (p *Provider) env(req cli.Request) []string {
 	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv(req)), req.Home, homeVars()...)
 }
 
-// trustVar is the environment variable that tells Gemini whether to trust the directory.
+// trustVar is the environment variable that makes Gemini trust or not trust the working directory.
 const trustVar = "GEMINI_CLI_TRUST_WORKSPACE"
 
 // ownEnv returns the environment variables that ductor itself sets:
@@ -138,9 +138,11 @@ func (p *Provider) ownEnv(req cli.Request) map[string]string {
 	return env
 }
 
-// trusted reports whether Gemini should trust the directory of a request. Without trust, Gemini ignores the settings of
-// the project, but also all MCP servers and every mode except plan. trusted therefore returns false only if the project
-// has settings that no user has allowed. A request without a directory is ductor's own question, and is trusted.
+// trusted reports whether Gemini should trust the directory of a request. In a directory that it does not trust, Gemini
+// ignores the project's settings. It also ignores all MCP servers, and every mode except plan. trusted therefore
+// returns false only if the project has settings that no user has allowed.
+//
+// A request without a directory is not from a user, but from ductor itself. trusted returns true for such a request.
 func trusted(req cli.Request) bool { return req.Project != cli.WithoutProject || req.Dir == "" }
 
 // envOfProjects returns the environment variables that Gemini would read from a .env file in an untrusted directory or

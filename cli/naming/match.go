@@ -12,15 +12,17 @@ import (
 
 // This file compares names with the models that agents list.
 
-// named finds a model of the agents in pool by its ID or name, or by a unique part of these. If no agent lists the
-// name, an agent may still accept it as an ID. named returns such a model if full is set, or if the name contains a
-// digit.
-func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *Problem) {
+// findModel finds a model of the agents in pool. The parameter name is the model's ID, its name, or a unique part of
+// one of these.
+//
+// An agent may accept a model that it does not list. If no listed model fits, findModel therefore uses name as an ID,
+// but only if the parameter full is true, or if name contains a digit.
+func (n Names) findModel(name string, pool []cli.MenuEntry, full bool) (cli.Model, *Problem) {
 	lower := strings.ToLower(name)
 	same := func(s string) bool { return strings.ToLower(s) == lower }
 	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
 	var here, all []cli.MenuEntry
-	loading, first := false, false // whether some agent's models are loading, and whether n.Current's models are
+	loading, first := false, false // whether models of any agent, or of n.Current, are loading
 	for _, e := range pool {
 		loading, first = loading || IsLoading(e), first || IsLoading(e) && e.Agent == n.Current
 		if !Usable(e) {
@@ -56,15 +58,15 @@ func (n Names) named(name string, pool []cli.MenuEntry, full bool) (cli.Model, *
 	switch {
 	case !known || !full && digits(name) == "":
 		return cli.Model{}, problem
-	case problem.Near != "" && digits(problem.Near) == digits(name): // the name is probably mistyped
+	case problem.Near != "" && digits(problem.Near) == digits(name): // name is probably a mistyped form of problem.Near
 		problem.Meant = append(problem.Meant, Choice{Agent: unlisted.Agent, Model: unlisted.ID})
 		return cli.Model{}, problem
 	}
 	return unlisted, nil
 }
 
-// Lists reports whether the agent of c lists the model of c. An agent may list an exact ID such as "claude-opus-4-8"
-// under a short ID such as "opus".
+// Lists reports whether the agent lists the model that the choice contains. An agent may list an exact ID such as
+// "claude-opus-4-8" under a short ID such as "opus".
 func (n Names) Lists(c Choice) bool {
 	return c.Model == "" || slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool {
 		same := func(s string) bool { return strings.EqualFold(s, string(c.Model)) }
@@ -72,9 +74,9 @@ func (n Names) Lists(c Choice) bool {
 	})
 }
 
-// modelsWith returns the models for which fit accepts the ID or the name. A listed ID such as "opus" stands for an
-// exact ID, which is in cli.Model.Resolved. If exact is not empty, modelsWith also returns the models with this exact
-// ID.
+// modelsWith returns the models whose ID or name the function fit accepts. It also returns a model whose exact ID is
+// the parameter exact, unless that is empty. A listed ID such as "opus" stands for an exact ID, which
+// cli.Model.Resolved contains.
 func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []cli.Model {
 	var found []cli.Model
 	for _, e := range entries {
@@ -99,10 +101,10 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []
 	return found
 }
 
-// unlisted returns a model that no agent lists. Its ID is the given name. If pool contains several agents, the form of
-// the ID determines the agent. The model gets the efforts of the agent's default model.
+// unlisted returns a model that no agent lists, with the given name as its ID. If pool contains several agents, the
+// function agentFor chooses one. The model has the same efforts as the agent's default model.
 func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
-	agent := runs(name)
+	agent := agentFor(name)
 	if len(pool) == 1 {
 		agent = pool[0].Agent
 	}
@@ -130,7 +132,7 @@ func digits(name string) string {
 // agent that cannot be used, the kind of the problem is Elsewhere.
 func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	p := &Problem{Kind: Unknown, Name: name}
-	known := map[string]string{} // names that may be similar, each with the text for which Find finds its model
+	known := map[string]string{} // maps each name that may be similar to a text for Find
 	for _, e := range pool {
 		if Usable(e) {
 			known[strings.ToLower(string(e.Agent))] = string(e.Agent)
@@ -152,15 +154,15 @@ func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 			p.Meant = []Choice{c}
 		}
 	}
-	if agent := runs(name); p.Near == "" && agent != "" &&
+	if agent := agentFor(name); p.Near == "" && agent != "" &&
 		!slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) }) {
 		p.Kind, p.Agent = Elsewhere, agent
 	}
 	return p
 }
 
-// runs returns the agent that usually runs models with a name like this, or "" if none is known.
-func runs(name string) cli.Agent {
+// agentFor guesses the agent from the name of a model. It returns "" if the name gives no hint.
+func agentFor(name string) cli.Agent {
 	name = strings.ToLower(name)
 	for _, family := range []struct {
 		agent    cli.Agent

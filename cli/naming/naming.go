@@ -68,7 +68,7 @@ type Problem struct {
 	Near   string // a similar name, or ""
 	Agent  cli.Agent
 	Entry  cli.MenuEntry
-	Model  cli.Model // if its ID is empty, it stands for the default model of its agent
+	Model  cli.Model // without an ID, the default model of its agent
 	Models []cli.Model
 	Meant  []Choice // choices that the user probably meant
 }
@@ -86,7 +86,7 @@ func (n Names) Find(name string) (Choice, *Problem) {
 		full = strings.Contains(words[0], "/")
 		bare := len(rest) == 0 || len(rest) == 1 && strings.EqualFold(rest[0], "default")
 		switch {
-		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // for the default model, no list is needed
+		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // the default model is usable without the list
 			return Choice{Agent: e.Agent}, nil
 		case IsLoading(e):
 			return Choice{}, &Problem{Kind: Loading, Name: name, Agent: e.Agent}
@@ -135,7 +135,7 @@ func Usable(e cli.MenuEntry) bool {
 // IsLoading reports whether the agent's models are still loading.
 func IsLoading(e cli.MenuEntry) bool { return errors.Is(e.Err, cli.ErrLoading) }
 
-// expand replaces an alias in the first word. If another word follows, it replaces the effort of the alias.
+// expand replaces the first word if it is an alias. An effort in the other words overrides the effort in the alias.
 func (n Names) expand(words []string) []string {
 	if len(words) == 0 {
 		return nil
@@ -166,11 +166,11 @@ func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	return cli.MenuEntry{}, nil, false
 }
 
-// model parses the model, and returns the remaining words. If the first words named an agent, pool contains only that
-// agent and the model may be missing. full reports whether the user wrote AGENT/MODEL.
+// model parses the model, and returns the remaining words. The parameter full reports whether the user wrote
+// AGENT/MODEL. If the user named an agent, pool contains only that agent, and the words may contain no model.
 func (n Names) model(words []string, pool []cli.MenuEntry, full bool) (cli.Model, []string, *Problem) {
 	if len(pool) != 1 {
-		m, problem := n.named(words[0], pool, false)
+		m, problem := n.findModel(words[0], pool, false)
 		return m, words[1:], problem
 	}
 	byDefault := defaultModel(pool[0])
@@ -180,7 +180,7 @@ func (n Names) model(words []string, pool []cli.MenuEntry, full bool) (cli.Model
 	case strings.EqualFold(words[0], "default"):
 		return byDefault, words[1:], nil
 	}
-	m, problem := n.named(words[0], pool, full)
+	m, problem := n.findModel(words[0], pool, full)
 	if problem != nil && problem.Kind == Unknown && n.isEffort(words[0]) {
 		return byDefault, words, nil
 	}
@@ -205,8 +205,8 @@ func IsEffort(word string) bool {
 		strings.ToLower(word))
 }
 
-// defaultModel returns a model that stands for the agent's default. It has no ID, but the efforts of the model that the
-// agent would use.
+// defaultModel returns a model without an ID, which stands for the agent's default. It contains the efforts of the
+// model that the agent would use.
 func defaultModel(e cli.MenuEntry) cli.Model {
 	m := cli.Model{Agent: e.Agent}
 	for _, o := range e.Models {

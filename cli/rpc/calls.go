@@ -17,7 +17,7 @@ var errTooManyCalls = errors.New("too many calls wait for an answer")
 
 // calls contains ductor's requests that the program has not answered yet. Safe for concurrent use.
 type calls struct {
-	prefix string // prefix of the request IDs, which no other connection to the program uses
+	prefix string // differs from the prefix of any other connection to the program
 
 	mu      sync.Mutex
 	next    int
@@ -56,8 +56,8 @@ func (p *Peer) NextID() string {
 	return c.prefix + strconv.Itoa(c.next)
 }
 
-// Expect registers f for the answer to the request with this ID. The goroutine that reads the program's output calls f
-// at most once.
+// Expect makes the Peer call f with the answer to the request with this ID. The goroutine that reads the program's
+// output calls f, at most once.
 func (p *Peer) Expect(id string, f func(Message)) error {
 	c := p.calls
 	c.mu.Lock()
@@ -102,7 +102,7 @@ func (p *Peer) Call(ctx context.Context, method string, params, result any) erro
 	case <-p.ended:
 	}
 	select {
-	case m := <-answer: // the answer may have arrived just before the end
+	case m := <-answer: // both channels may be ready
 		return m.Read(p.opts.Agent, method, result)
 	default:
 		return fmt.Errorf("%s: %w", method, ErrEnded)

@@ -9,8 +9,8 @@ import (
 // Codec encodes and decodes messages. A package for an agent that does not speak JSON-RPC can supply its own Codec.
 type Codec interface {
 	Encode(m Outgoing) ([]byte, error)
-	// Decode parses raw. The returned message is valid only while raw is. Decode returns an error if raw is not a
-	// message.
+	// Decode parses a message. It returns an error if raw is not a message. The returned message may refer to raw, so
+	// it is invalid after raw has changed.
 	Decode(raw []byte) (Message, error)
 }
 

@@ -98,8 +98,8 @@ func (p *Peer) read() {
 			p.finish(err)
 			return
 		}
-		// Store the offset first. If this message is the last one before the start of a turn, the turn must not receive
-		// it again after a restart of ductor.
+		// Store the offset before the message is handled. A turn that starts meanwhile must not receive the message a
+		// second time after a restart of ductor.
 		p.handled.Store(p.in.At())
 		p.dispatch(raw)
 	}
@@ -116,14 +116,14 @@ func (p *Peer) dispatch(raw []byte) {
 	switch {
 	case m.Asks():
 		if !p.opts.Handler.Requested(m) {
-			// An error means that the program has exited, which other code detects.
+			// An error means that the program has exited.
 			_ = p.Refuse(m.ID, CodeNoMethod, "ductor does not know "+cli.OneLine(m.Method, 100))
 		}
 	case m.Method != "":
 		p.opts.Handler.Notified(m)
 	case m.hasID():
 		p.calls.deliverAnswer(m)
-	case m.Error == nil: // without an ID, the error concerns a message that the program could not read
+	case m.Error == nil: // an error without an ID: the program could not read a message of ductor
 		p.Garbage(raw)
 	}
 }

@@ -14,9 +14,9 @@ type Prompt struct {
 	ID     string // the ID of the request; after a restart, ductor finds the answer by it
 	Method string
 	Params any
-	// Mark returns the start of the turn, which ductor stores in order to resume the turn after a restart. size is the
-	// size of the request in bytes. Peer stores the mark immediately before it writes the request. If that fails, it
-	// does not write the request. A mark without a Turn is not stored.
+	// Mark returns the start of the turn, which ductor needs to resume the turn after a restart. The parameter size is
+	// the size of the request in bytes. Before the Peer writes the request, it stores this mark; if that fails, it does
+	// not write the request. If the field Turn of the mark is empty, the Peer does not store the mark.
 	Mark     func(size int) cli.Mark
 	Marked   func(cli.Mark) // receives the mark after it was stored; may be nil
 	Answered func(Message)  // receives the answer; called on the goroutine that reads the output

@@ -90,7 +90,7 @@ func (s Source) find(ctx context.Context) ([]files.File, error) {
 	return found, json.Unmarshal(raw, &found)
 }
 
-// merge adds the values in a file to s. It returns false if users cannot resume the session.
+// merge adds the values in the file f to the session s. It returns false if users cannot resume the session.
 func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	for _, part := range [][]byte{f.Head, f.Tail} {
 		for text := range bytes.Lines(part) {
@@ -117,7 +117,8 @@ func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	return true
 }
 
-// HasDir returns the value for Files.Has that selects the session files of a directory: the JSON field "cwd" with dir.
+// HasDir returns the JSON field "cwd" with the value dir. As the value of Files.Has, it selects the session files of
+// this directory.
 func HasDir(dir string) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

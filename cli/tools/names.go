@@ -10,8 +10,8 @@ import (
 	"ductor/internal/nearest"
 )
 
-// others lists the agents' tools that have no kind, and the tool kinds of the Agent Client Protocol. The names are from
-// the versions in test/agents, and from older versions.
+// others lists the tools that the function table does not contain, and the tool kinds of the Agent Client Protocol. The
+// names are from the versions in test/agents, and from older versions.
 func others() []string {
 	return []string{
 		// Claude
@@ -68,9 +68,9 @@ func known() []string {
 	return all
 }
 
-// ofSomeServer reports whether a tool with this name may belong to an MCP server. ductor does not know these names in
+// mayBeServerTool reports whether the name may be that of an MCP server's tool. ductor does not know such names in
 // advance.
-func ofSomeServer(name string) bool {
+func mayBeServerTool(name string) bool {
 	return strings.HasPrefix(name, "mcp_") || strings.ContainsAny(name, ".-")
 }
 
@@ -84,18 +84,18 @@ func Check(name string) error {
 		return fmt.Errorf("%q is no name of a tool", name)
 	case ofServer && server == "" || strings.ToLower(name) == "mcp":
 		return errors.New(`name the server as well, such as "mcp:github"`)
-	case ofServer, ofSomeServer(bare), slices.Contains(all, bare):
+	case ofServer, mayBeServerTool(bare), slices.Contains(all, bare):
 		return nil
 	case slices.Contains(Kinds(), strings.ToLower(bare)):
 		return fmt.Errorf("write %q in small letters", strings.ToLower(bare))
 	default:
-		return fmt.Errorf("no agent has a tool %q%s", bare, meant(bare, all))
+		return fmt.Errorf("no agent has a tool %q%s", bare, didYouMean(bare, all))
 	}
 }
 
-// meant returns the end of an error message that suggests the most similar name, such as `; did you mean "Bash"?`. It
-// returns "" if no name is similar.
-func meant(name string, all []string) string {
+// didYouMean returns a suggestion to append to an error message, such as `; did you mean "Bash"?`, or "" if no name is
+// similar.
+func didYouMean(name string, all []string) string {
 	slices.Sort(all)
 	lower := make([]string, len(all))
 	for i, one := range all {

@@ -66,7 +66,7 @@ func Kinds() []string {
 	return all
 }
 
-// ReadOnly returns a list with which the agent may only read its project and the web. held is false if no list can
+// ReadOnly returns a list that limits the agent to reading its project and the web. It returns false if no list can
 // limit the agent in this way. The list for Codex denies its shell, so Codex cannot even read files.
 func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	switch {
@@ -78,14 +78,15 @@ func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	return cli.ToolList{Only: []string{"read", "search", "web"}}, true
 }
 
-// For combines several lists into a single list with the agent's own names. The list permits a tool if every non-empty
-// Only contains the tool and no Denied does. For returns an error if the agent cannot be limited in this way.
+// For combines several lists into one, with the agent's own names for tools. The new list permits a tool if no list
+// denies it, and every list with permitted tools contains it. For returns an error if the agent cannot be limited in
+// this way.
 func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	var all cli.ToolList
 	limited := false
 	for _, l := range lists {
 		for _, name := range l.Denied {
-			own, err := denied(agent, name)
+			own, err := deniedTools(agent, name)
 			if err != nil {
 				return cli.ToolList{}, err
 			}
@@ -121,7 +122,7 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	if req.MaxTurns > 0 && !LimitsTurns(agent) {
 		return req, fmt.Errorf("%s cannot be kept to %d model turns, which is the limit here", agent, req.MaxTurns)
 	}
-	lists, err := without(req.ToolLists, req.Absent)
+	lists, err := removeServers(req.ToolLists, req.Absent)
 	if err != nil {
 		return req, err
 	}
@@ -147,9 +148,8 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 // LimitsTurns reports whether an agent supports cli.Request.MaxTurns, which limits the model's answers in a turn.
 func LimitsTurns(agent cli.Agent) bool { return agent == "claude" }
 
-// without removes absent servers from the lists. A server that does not run needs no limit. It returns an error if a
-// list permits only absent servers.
-func without(lists []cli.ToolList, absent []cli.AbsentServer) ([]cli.ToolList, error) {
+// removeServers removes the names of absent servers from the lists. It returns an error if a list permits nothing else.
+func removeServers(lists []cli.ToolList, absent []cli.AbsentServer) ([]cli.ToolList, error) {
 	gone := func(name string) bool {
 		server, ok := cli.NamedServer(name)
 		return ok && slices.ContainsFunc(absent, func(a cli.AbsentServer) bool { return a.Name == server })
@@ -194,9 +194,9 @@ func Reading(names []string) []string {
 	})
 }
 
-// denied returns the agent's tools for a denied name. For the name of another agent's tool, it returns all tools of the
-// same kind.
-func denied(agent cli.Agent, name string) ([]string, error) {
+// deniedTools returns the agent's own names for a name in the list of denied tools. If the name is that of another
+// agent's tool, these are all tools of the same kind.
+func deniedTools(agent cli.Agent, name string) ([]string, error) {
 	r, known := rowOf(name)
 	switch {
 	case !known, r.kind != name && has(r, agent, name):

@@ -20,7 +20,7 @@ const MaxOutput = 1 << 20
 
 const (
 	maxCommands = 32
-	stopGrace   = 500 * time.Millisecond // after it, a command is killed
+	stopGrace   = 500 * time.Millisecond // time for a command to end by itself before it is killed
 	stopSlack   = 10 * time.Second       // how much longer than stopGrace a stop may take
 )
 
@@ -91,7 +91,7 @@ func (w *Workspace) add(c *command) (string, error) {
 	return id, nil
 }
 
-// onCommand returns a service that finds the command of a request and calls f with it.
+// onCommand returns a service that calls f with the command that a request names.
 func onCommand(f func(*command, context.Context) (any, error)) service {
 	return serving(func(w *Workspace, ctx context.Context, p RunResult) (any, error) {
 		w.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"ductor/cli/rpc"
 )
 
-// Methods of the protocol that create something to show. See Serves for all methods.
+// Methods whose results users see. The function services lists all methods.
 const (
 	MethodRead  = "fs/read_text_file"
 	MethodWrite = "fs/write_text_file"
@@ -24,10 +24,10 @@ const (
 // Options configures a Workspace.
 type Options struct {
 	Launcher  cli.Launcher
-	Agent     cli.Agent // for which commands are run
+	Agent     cli.Agent // the agent that runs the commands
 	Env       []string  // environment of commands
 	Dirs      []string  // absolute directories that the agent may use, the working directory first
-	Protected []string  // files of ductor, which are neither read nor written
+	Protected []string  // files of ductor that the agent must not read or write
 	// MissingIsEmpty makes a file that does not exist read as an empty one.
 	MissingIsEmpty bool
 	Mode           cli.PermissionMode
@@ -51,7 +51,8 @@ func New(o Options) *Workspace {
 	return &Workspace{opts: o, mode: o.Mode, commands: make(map[string]*command)}
 }
 
-// SetMode sets the permission mode for the agent's next requests. In cli.Plan, files cannot be written and commands cannot be run.
+// SetMode sets the permission mode for the agent's next requests. In the mode cli.Plan, the agent cannot write files or
+// run commands.
 func (w *Workspace) SetMode(mode cli.PermissionMode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +85,7 @@ func (w *Workspace) mayChange() error {
 	return nil
 }
 
-// service serves one method.
+// service handles the requests of one method.
 type service func(ctx context.Context, w *Workspace, params json.RawMessage) (any, error)
 
 // services returns the service of each method.
@@ -100,7 +101,7 @@ var services = sync.OnceValue(func() map[string]service {
 	}
 })
 
-// serving returns a service that decodes the parameters and calls f.
+// serving converts a function with decoded parameters to a service.
 func serving[P any](f func(*Workspace, context.Context, P) (any, error)) service {
 	return func(ctx context.Context, w *Workspace, raw json.RawMessage) (any, error) {
 		var p P
@@ -114,8 +115,9 @@ func serving[P any](f func(*Workspace, context.Context, P) (any, error)) service
 // Serves reports whether Serve knows a method.
 func Serves(method string) bool { return services()[method] != nil }
 
-// Serve serves a request, and returns the result for the agent: a ReadResult, a WriteResult, a RunResult, or another
-// value that encodes to JSON. Serves must be true for the method. An *rpc.Error has the code for the agent.
+// Serve handles a request. Its result is the response to the agent: a ReadResult, a WriteResult, a RunResult, or
+// another value for encoding/json. The caller must check with Serves that the method is known. If the error is an
+// *rpc.Error, the caller sends its code to the agent.
 func (w *Workspace) Serve(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	return services()[method](ctx, w, params)
 }

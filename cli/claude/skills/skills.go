@@ -52,7 +52,7 @@ func Main(args []string, out io.Writer) int {
 const (
 	mostEntries = 20_000 // files and directories that the search visits
 	mostDepth   = 9
-	mostBytes   = 128 << 10 // of one file
+	mostBytes   = 128 << 10 // maximum size of a file
 )
 
 // Find returns the files that may define the skill with the given name. It searches the user's directories, the

@@ -135,8 +135,8 @@ type walk struct {
 	found []found
 }
 
-// into finds the files below dir whose paths match a pattern, of which parts are the names between slashes. It skips
-// files that it cannot read.
+// into finds the files below dir whose paths match a pattern. The parameter parts contains the pattern's names, which
+// slashes separate. into skips files that it cannot read.
 func (w *walk) into(dir string, parts []string) {
 	if !strings.Contains(parts[0], "*") && len(parts) > 1 {
 		w.into(path.Join(dir, parts[0]), parts[1:])
