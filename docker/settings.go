@@ -28,7 +28,6 @@ type ContainerSettings struct {
 	Runner       string   `toml:"runner" check:"path"`      // path of a static ductor-runner for the engine's machine
 }
 
-// memory returns MemoryMB in bytes. 0 means half of the machine's memory. A negative value means no limit.
 func (s ContainerSettings) memory() int64 { return int64(s.MemoryMB) << 20 }
 
 // Settings configures whether and how the agents of a project run in a container.
@@ -42,7 +41,7 @@ type Settings struct {
 	Mounts       []string      `toml:"mounts" check:"path"`
 	Logins       string        `toml:"logins" default:"copy" check:"copy|none"`
 	Seeds        []string      `toml:"seeds" check:"path"`
-	Idle         time.Duration `toml:"idle" default:"24h" check:"0|1m..87600h"` // unused time until removal; 0: never
+	Idle         time.Duration `toml:"idle" default:"24h" check:"0|1m..87600h"` // unused time until removal; 0: no removal
 	Home         string        `toml:"home" default:"shared" check:"shared|session"`
 	Isolation    string        `toml:"isolation" default:"project" check:"project|conversation"`
 }
