@@ -71,8 +71,8 @@ func New(opts Options) (*Service, error) {
 	home, _ := os.UserHomeDir() // without a home directory, searches for project settings go up to the root
 	s := &Service{
 		core: &core{opts: opts, base: base, work: newGroup()}, shutdown: shutdown,
-		registry: opts.Registry, left: map[cli.TurnID]*leftTurn{}, attaching: map[cli.RunID]int{}, present: newPresent(),
-		home: cli.RealPath(home),
+		registry: opts.Registry, left: map[cli.TurnID]*leftTurn{}, attaching: map[cli.RunID]int{},
+		present: newPresent(), home: cli.RealPath(home),
 	}
 	if err := s.enterRunEnvs(); err != nil {
 		s.shutdown(err)
