@@ -125,8 +125,8 @@ func (p *present) enter(req cli.Request, session *pooled) (leave func(patience t
 	}
 }
 
-// with calls f for a running turn. It returns the error notRunning if the turn is not running. The context that f gets
-// ends with the turn.
+// with passes a running turn to the function f. It returns the error notRunning if the turn is not running. The context
+// of f ends with the turn.
 func (p *present) with(ctx context.Context, turn cli.TurnID, notRunning error,
 	f func(context.Context, *presence) error) error {
 	p.mu.Lock()

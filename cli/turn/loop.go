@@ -303,7 +303,8 @@ func (t *Turn[T]) tick() {
 			t.cancellation.silence = silence
 			t.interrupt(EndStalled)
 		default:
-			t.timer.Reset(min(limit-silence, l.Stall, cmp.Or(l.Start, l.Stall))) // a tool may end
+			// The limit becomes shorter when a tool ends.
+			t.timer.Reset(min(limit-silence, l.Stall, cmp.Or(l.Start, l.Stall)))
 		}
 	}
 }

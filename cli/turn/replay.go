@@ -16,8 +16,8 @@ type replay struct {
 	at     int64 // offset after the current item
 }
 
-// reach records that the item which ends at offset end is now handled. The offset is 0 if the item is not output. reach
-// returns false if the item belongs to an earlier turn.
+// reach makes an item the current one. The parameter end is the offset after the item, or 0 if the item is not output.
+// reach returns false if the item belongs to an earlier turn.
 func (r *replay) reach(end int64) bool {
 	if !r.active || end == 0 {
 		return true
