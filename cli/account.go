@@ -16,7 +16,7 @@ type Account string
 // Accounts holds the account of each agent. An agent without an entry uses its default log-in.
 type Accounts map[Agent]Account
 
-// With returns a copy of the accounts in which the agent has another one.
+// With returns a copy of the accounts with the given account for the agent.
 func (a Accounts) With(agent Agent, account Account) Accounts {
 	all := Accounts{}
 	maps.Copy(all, a)
@@ -26,7 +26,8 @@ func (a Accounts) With(agent Agent, account Account) Accounts {
 	return all
 }
 
-// Of returns an agent and its account in the form that `ductor secret` accepts: "claude", or "claude@work".
+// Of returns the agent's name, followed by "@" and the account if that is not empty: "claude" or "claude@work". The
+// command `ductor secret` accepts this form.
 func (a Account) Of(agent Agent) string {
 	if a == "" {
 		return string(agent)
@@ -54,8 +55,8 @@ func (a Account) Label(p lang.Printer) string {
 type AccountVars struct {
 	// Home is the variable with the path of the directory in which the agent stores its state and its log-in.
 	Home string
-	// Leads lists the other variables, as names or NAME_* patterns. They contain a key, or the path of a part of the
-	// state.
+	// Leads lists all other such variables, as names or NAME_* patterns. They contain a key, or the path of a file or
+	// directory in which the agent stores state.
 	Leads []string
 }
 
@@ -79,8 +80,8 @@ func (h AccountHome) Environ(env []string) []string {
 	return append(env, h.Home+"="+h.Dir)
 }
 
-// Words returns a command line that runs the command in words with the account. For the default account it returns
-// words unchanged.
+// Words returns a command line that runs the given command with the account. For the default account it returns the
+// command unchanged.
 func (h AccountHome) Words(words ...string) []string {
 	if h.Account == "" {
 		return words
@@ -88,8 +89,8 @@ func (h AccountHome) Words(words ...string) []string {
 	return append([]string{"env", h.Home + "=" + h.Dir}, words...)
 }
 
-// Logins returns p's ways to log in, changed for this account: if a way is a command line, the command line also
-// selects the account's directory.
+// Logins returns the ways in which a user can log in to this account. Command lines among them also select the
+// account's directory.
 func (h AccountHome) Logins(p Provider) (all []Login) {
 	knows, ok := p.(LoginProvider)
 	if !ok {
@@ -104,8 +105,8 @@ func (h AccountHome) Logins(p Provider) (all []Login) {
 	return all
 }
 
-// Auth returns the result of p.Auth. If the account is not logged in, it replaces the advice, because p knows only the
-// advice for the default account.
+// Auth checks whether the agent is logged in with this account. If it is not, Auth returns advice for this account,
+// because p only has advice for the default account.
 func (h AccountHome) Auth(ctx context.Context, p Provider) Auth {
 	auth := p.Auth(ctx)
 	if h.Account == "" || auth.State != Installed || auth.Problem != nil {
@@ -120,14 +121,13 @@ func (h AccountHome) Auth(ctx context.Context, p Provider) Auth {
 	return auth
 }
 
-// Named adds the account to a NotLoggedIn failure of p, and replaces the advice. Named is needed because p knows only
-// the advice for the default account. It returns other failures unchanged.
+// Named adds the account to a NotLoggedIn failure of p. It also replaces p's advice, which is for the default account.
+// It returns other failures unchanged.
 func (h AccountHome) Named(f *Failure, p Provider) *Failure {
 	if f == nil || f.Kind != NotLoggedIn || h.Account == "" {
 		return f
 	}
 	named := *f
-	// The agent's own advice is for the default account.
 	if named.Account = h.Account; f.advised() {
 		named.Reason = ""
 	}

@@ -16,8 +16,8 @@ type APIError struct {
 	Text   string // the message; may contain the API's JSON
 }
 
-// Kind derives the kind of failure from the status. If the status is missing or only means a bad request, Kind uses the
-// names of the error, from Name and Text. Without such names, it searches Text for known phrases.
+// Kind derives the kind of failure from the HTTP status. If the status is missing or only means a bad request, Kind
+// uses the error names in Name and Text. If there are none, it searches Text for known phrases.
 func (e APIError) Kind() FailureKind {
 	if SaysContextFull(e.Text) {
 		return ContextFull
@@ -32,7 +32,7 @@ func (e APIError) Kind() FailureKind {
 		return NetworkDown
 	}
 	switch kind {
-	// Some APIs also respond like this if a limit is reached or a log-in has expired.
+	// Some APIs use these statuses, too, if a limit is reached or a log-in has expired.
 	case Refused, Forbidden:
 		return cmp.Or(sharpKind(e.Text), kind)
 	case "":
@@ -43,7 +43,6 @@ func (e APIError) Kind() FailureKind {
 	return kind
 }
 
-// kindOfStatus returns the kind of failure for an HTTP status of a model's API. It returns "" for an unknown status.
 func kindOfStatus(status int) FailureKind {
 	switch status {
 	case http.StatusUnauthorized:
@@ -107,8 +106,8 @@ var (
 	notLetters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z]`) })
 )
 
-// kindOfNames returns the kind of failure for the names in an error. It prefers names with other meanings than Refused
-// and APIFailed, because OpenAI's API calls most errors an invalid request.
+// kindOfNames returns the kind of failure that the error's names indicate. It returns Refused or APIFailed only if no
+// name is more precise, because OpenAI's API calls most errors an invalid request.
 func kindOfNames(e APIError) FailureKind {
 	names := []string{e.Name}
 	for _, m := range nameInText().FindAllStringSubmatch(e.Text, -1) {
@@ -136,7 +135,8 @@ func statusIn(text string) int {
 	return status
 }
 
-// looseWords lists phrases, in lower case, for errors that have neither a status nor a name.
+// looseWords lists phrases, in lower case. APIError.Kind searches for them if an error has neither a status nor a known
+// name.
 func looseWords() []Words {
 	return []Words{
 		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in",

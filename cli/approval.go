@@ -28,15 +28,15 @@ type ApprovalAsked struct {
 	Effect  Effect `json:"effect,omitzero"`
 	Reason  string `json:"reason,omitempty"` // why the agent asks, in its own unshortened words; may be empty
 	// Started is the ID of the tool's ToolStarted event. That event may come before the request or after its approval.
-	// Started is empty if the agent does not connect the two.
+	// Started is empty if the agent does not report which tool call needs the approval.
 	Started ToolID `json:"started,omitempty"`
 	// Deaf is set if the agent's protocol cannot tell the agent why a user denied the request.
 	Deaf bool `json:"deaf,omitempty"`
 }
 
 // PlanTool is the Tool of an ApprovalAsked for a plan. The agent starts to work after the user allows the plan. If the
-// agent stored the plan in a file, Title is the file's path, Detail and Input are empty, and the receiver of the event
-// reads the file.
+// agent stored the plan in a file, Title is the file's path, and Detail and Input are empty. ductor then reads the
+// file.
 const PlanTool = "plan"
 
 // QuestionAsked is the event that the agent waits for a user's answers.
@@ -91,14 +91,14 @@ const (
 	NoAnswer = "The user does not want to answer."
 )
 
-// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer. The agent either received
-// it or stopped waiting.
+// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer: it has received one, or it
+// has stopped waiting.
 type ApprovalWithdrawn struct {
 	ID      ApprovalID
 	Allowed bool `json:",omitzero"` // the request was allowed, and the tool runs
 	Pressed bool `json:",omitzero"` // a user decided, not a rule or a permission mode
-	// Superseded is set if the agent changed its request after a user had allowed it. ductor did not send that
-	// permission to the agent.
+	// Superseded is set if the agent changed its request after a user had allowed it. ductor did not send the user's
+	// decision to the agent.
 	Superseded bool `json:",omitzero"`
 }
 
@@ -154,19 +154,19 @@ func (a ApprovalAsked) RunsCommand() bool {
 	return a.Effect.Shell != NoShell && a.Title+a.Detail != "" && len(a.Changes) == 0
 }
 
-// Names reports whether the request mentions one of files: as a file to change, as a field, or as a text in its input.
-// Relative paths are relative to dir.
+// Names reports whether the request mentions one of the given files: as a file to change, as a field, or as a text in
+// its input. Relative paths are relative to dir.
 func (a ApprovalAsked) Names(files []string, dir string) bool {
 	return slices.ContainsFunc(a.Changes, func(c FileChanged) bool { return Touches(files, dir, c.Path) }) ||
 		slices.ContainsFunc(a.Fields, func(f Field) bool { return NamesOne(files, dir, f.Value) }) ||
 		Names(files, dir, a.Input)
 }
 
-// DistinctParts returns the fields of the request and the values of its input, ordered by name and without labels. It
-// returns equal parts for requests that differ only in labels; see LabelField.
+// DistinctParts returns the fields of the request and the values of its input, ordered by name. It omits labels (see
+// LabelField). So it returns the same parts for two requests that differ only in labels.
 func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
 	weights := map[string]Weight{}
-	// A field that occurs twice does not count as a label.
+	// If two fields have the same name, neither is a label.
 	for _, f := range a.Fields {
 		if _, again := weights[f.Name]; again {
 			f.Weight = PlainField
@@ -196,7 +196,8 @@ func HasWord(command, word string) bool {
 	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()<>`) == word })
 }
 
-// Allowable reports whether users can allow the request: it must describe its action and be complete.
+// Allowable reports whether users can allow the request. They cannot if it does not describe its action, or if a part
+// of it is missing.
 func (a ApprovalAsked) Allowable() bool {
 	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 || a.SaysMore()
 	return said && a.Missing == ""

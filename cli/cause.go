@@ -11,8 +11,8 @@ import (
 var ErrAborted = errors.New("aborted")
 
 // ErrReplaced is the cause of a cancelled turn context if the user's next message replaces the turn. It wraps
-// ErrAborted, but the session continues: ductor asks the agent to end the turn. The agent's process survives if the
-// agent ends the turn and everything that the turn started.
+// ErrAborted. ductor then asks the agent to end the turn. If no process of the turn is left after that, the agent's
+// process survives and runs the next turn.
 var ErrReplaced = fmt.Errorf("replaced by the next message: %w", ErrAborted)
 
 // Replaced reports whether ctx ended with ErrReplaced.
@@ -24,8 +24,8 @@ var ErrStale = errors.New("stale")
 // ErrClosing is the cause of a cancelled turn context if ductor stops.
 var ErrClosing = errors.New("ductor is stopping")
 
-// ErrDetached is the cause of a cancelled turn context if ductor detaches from the turn, in order to resume it after
-// its next start. Reads from a Process also return it after Detach.
+// ErrDetached is the cause of a cancelled turn context if ductor detaches from the turn. ductor will resume the turn
+// after its next start. Reads from a Process also return ErrDetached after Process.Detach.
 var ErrDetached = errors.New("detached")
 
 // ErrFromOutside is the Cause of a turn's Failure if an unknown process killed the agent's program.
@@ -35,12 +35,12 @@ var ErrFromOutside = errors.New("it was ended from outside")
 // existed.
 var ErrNotAsked = errors.New("the agent does not wait for this answer")
 
-// ErrNoTurn means that no turn is running that accepts a message.
+// ErrNoTurn means that there is no running turn to which ductor could add a message.
 var ErrNoTurn = errors.New("no turn runs that takes a message")
 
-// Cut returns the Result of a turn whose context ended. The Result has Aborted set if a user aborted the turn, and
-// Detached if ductor detached from it. Otherwise its Err is a TimedOut with the reason. The caller adds the text that
-// the agent had written; see turn.Emitter.
+// Cut returns the Result of a turn whose context ended. Aborted is set if a user aborted the turn, and Detached is set
+// if ductor detached from it. Otherwise Err has the kind TimedOut. The caller adds the text that the agent had written;
+// see turn.Emitter.
 func Cut(ctx context.Context, agent Agent) Result {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ErrAborted) {

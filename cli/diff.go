@@ -13,8 +13,8 @@ func Hunks(diff string) string {
 	return ""
 }
 
-// DiffMakes reports whether the lines that hunks adds and removes turn before into after. It ignores the positions of
-// the lines.
+// DiffMakes reports whether the diff in the parameter hunks turns the text before into the text after. It compares only
+// which lines the diff adds and removes, not their positions.
 func DiffMakes(hunks, before, after string) bool {
 	count := map[string]int{}
 	for line := range strings.Lines(before) {

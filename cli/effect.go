@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// Effect describes the action in a request for approval, in the same terms for all agents. Rules and permission modes
-// use it to decide, so a provider sets only fields that are certain. For the zero value they leave the decision to the
-// user.
+// Effect describes the action in a request for approval, in the same terms for all agents. Approval rules and
+// permission modes decide by it. A provider sets only those fields that it derives with certainty. If no field is set,
+// rules and modes leave the decision to the user.
 type Effect struct {
 	Dir string `json:"dir,omitempty"` // the directory in which the action runs
 	// Command is set if the request only runs this command line in Dir.
@@ -24,8 +24,8 @@ type Effect struct {
 	Reach Reach    `json:"reach,omitempty"`
 }
 
-// ShellUse describes whether a request uses the agent's own shell, and whether the agent gave a reason for asking. It
-// is NoShell for tools of MCP servers, which may interpret a command differently.
+// ShellUse describes whether a request uses the agent's own shell, and whether the agent gave a reason for asking.
+// Requests of MCP tools have NoShell, because an MCP server may interpret a command differently.
 type ShellUse string
 
 // ShellUse values.
@@ -49,8 +49,8 @@ type Reach string
 // Reach values, from narrow to wide.
 const (
 	ReachUnknown Reach = ""      // no other request: the input is not an object, or repeats a field
-	ReachExact   Reach = "exact" // requests with the same input: it names a command, a directory, a file or a right
-	ReachTool    Reach = "tool"  // all requests for the tool: the input names none of these
+	ReachExact   Reach = "exact" // requests with the same input, which names a command, a directory, a file or a right
+	ReachTool    Reach = "tool"  // all requests for the tool: the input names no command, directory, file or right
 )
 
 // targetFields lists the input fields in which agents name commands, directories, files and rights.
@@ -69,8 +69,9 @@ func identifyingFields() []string {
 	}
 }
 
-// EffectOf derives the effect of a request from its input. dir is the working directory of the turn. EffectOf uses the
-// field names that most agents share. usual maps other fields to values that do not change the effect of a command.
+// EffectOf derives the effect of a request from its input. It knows the field names that most agents share. The
+// parameter dir is the working directory of the turn. The parameter usual lists further fields: a command's effect is
+// unchanged if such a field has the given value.
 func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	e := Effect{Dir: dir}
 	fields, ok := effectiveFields(input)
@@ -102,8 +103,8 @@ func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 	return e
 }
 
-// HasOnlyFields reports whether an input is an object, repeats no field, and has no fields besides names. It ignores
-// fields that are null or only identify the request.
+// HasOnlyFields reports whether an input is an object whose fields are all in names. It returns false if a field occurs
+// twice. It ignores fields that are null or only identify the request.
 func HasOnlyFields(input json.RawMessage, names ...string) bool {
 	fields, ok := effectiveFields(input)
 	for name := range fields {

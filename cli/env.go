@@ -15,8 +15,8 @@ func BaseEnv() []string {
 		"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "GPG_TTY", "GNUPGHOME",
 		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
-		// Not GIT_*: GIT_DIR and similar variables would make Git use one repository in every directory, and
-		// GIT_CONFIG_VALUE_n may contain tokens.
+		// The pattern GIT_* would match too much: GIT_DIR and similar variables would make Git use one repository in
+		// every directory, and GIT_CONFIG_VALUE_n may contain tokens.
 		"GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "GIT_EDITOR",
 		"EDITOR", "VISUAL", "PAGER",
 		"GOPATH", "GOROOT", "GOBIN", "GOCACHE", "GOMODCACHE", "GOTOOLCHAIN", "CARGO_HOME", "RUSTUP_HOME",
@@ -42,9 +42,9 @@ func neverPassed() []string {
 // except variables that start with ToolVars.
 const ChatIDVar = "DUCTOR_CHAT_ID"
 
-// ChildEnv returns the environment of an agent: the variables of parent ("NAME=value") whose names are in allow, and
-// all of extra, which has priority. A name in allow that ends in * is a prefix. The caller should include BaseEnv in
-// allow.
+// ChildEnv returns the environment of an agent. It contains the variables of parent ("NAME=value") whose names are in
+// allow, and all variables in extra. If a name is in both, the value in extra is used. A name in allow that ends in *
+// is a prefix. The caller should include BaseEnv in allow.
 //
 // ChildEnv never passes on variables that mark a process as a child of an agent. It passes on ductor's own variables
 // only from extra, and only ChatIDVar and variables that start with ToolVars. The result is sorted and contains each
@@ -79,8 +79,8 @@ func named(patterns []string, name string) bool {
 }
 
 // AtHome adapts env to a process whose HOME is home. It removes the variables that would make programs use another
-// home, even if the configuration allows them. leads names further variables to remove, as names or NAME_* patterns. If
-// home is empty, AtHome returns env unchanged.
+// home, even if the configuration allows them. It also removes the variables in leads, which contains names or NAME_*
+// patterns. If home is empty, AtHome returns env unchanged.
 func AtHome(env []string, home string, leads ...string) []string {
 	if home == "" {
 		return env

@@ -17,7 +17,7 @@ type ToolID string
 //   - PromptAccepted comes once, after SessionStarted, if the agent accepted the prompt.
 //   - Every ToolStarted gets one ToolEnded, even if the process dies. The exception: a turn that ductor detached from.
 //     ToolChanged comes only between the two.
-//   - Every TextDelta and TextRetracted, applied in order, results in Result.Text; see Answer.
+//   - The TextDelta and TextRetracted events together produce Result.Text; see Answer.
 //   - One Result comes last.
 type Event interface{ event() }
 
@@ -27,15 +27,15 @@ type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
 	Title          string // the agent's own title of the session, in one line; empty if it reports none
-	// Forgets is set if the agent removes the prompt of a failed turn from its session. Such a session contains a
-	// prompt only after PromptAccepted.
+	// Forgets is set if the agent removes the prompt of a failed turn from its session. In a session of such an agent,
+	// a prompt remains only after PromptAccepted.
 	Forgets bool
 	// Mute is set if the agent does not report failures and retries of its model's API.
 	Mute bool
 }
 
 // PromptAccepted is the event that the agent stored the request's prompt in its session, with any text that ductor put
-// before the prompt. The agent's next turn knows them, however this turn ends.
+// before the prompt. The agent still knows this text in its next turn, even if this turn fails.
 type PromptAccepted struct{}
 
 // ShowsAcceptance reports whether an event proves that the agent has accepted the prompt. An answer or a tool call
@@ -56,7 +56,8 @@ type TextDelta struct{ Text string }
 // TextRetracted removes the last Bytes bytes of the answer, because the model repeats that part.
 type TextRetracted struct{ Bytes int }
 
-// ThinkingDelta is a piece of the model's reasoning, or text that announces a tool. It is never part of the answer.
+// ThinkingDelta is a piece of the model's reasoning, or of a text in which the model announces what it will do next. It
+// is never part of the answer.
 type ThinkingDelta struct{ Text string }
 
 // ToolStarted is the event that the agent started a tool call.
@@ -65,7 +66,7 @@ type ToolStarted struct {
 	Name  string          // the agent's own name for the tool, such as "Bash"
 	Title string          // one line for users: the command, the path, the query
 	Input json.RawMessage // the tool's input as the agent sent it; may be nil
-	// Parent is the ID of the tool call that started the sub-agent. It is empty if the main agent uses the tool.
+	// Parent is set if a sub-agent uses the tool. It is the ID of the tool call that started the sub-agent.
 	Parent ToolID
 	// At is the start time; zero means now. In a resumed turn it may be in the past.
 	At time.Time
@@ -160,8 +161,8 @@ type StatusKind string
 
 // StatusKind values.
 const (
-	// StatusStarting means that the agent is starting. It ends with SessionStarted. If Detail names the reason of a
-	// delay, it ends with StatusIdle.
+	// StatusStarting means that the agent is starting. SessionStarted ends this status. If Detail names the reason of a
+	// delay, StatusIdle ends it.
 	StatusStarting   StatusKind = "starting"
 	StatusWaiting    StatusKind = "waiting"    // the agent waits for the first output of the model
 	StatusCompacting StatusKind = "compacting" // the agent shortens its context
@@ -242,7 +243,7 @@ func (Result) event()          {}
 // Answer builds the text of the answer from a turn's events.
 type Answer struct{ text []byte }
 
-// Add applies ev to the text. It ignores events that do not change the answer.
+// Add applies an event to the answer. It ignores events that do not change the answer.
 func (a *Answer) Add(ev Event) {
 	switch ev := ev.(type) {
 	case TextDelta:

@@ -69,7 +69,7 @@ func AsFailure(agent Agent, err error) *Failure {
 	}
 	var f *Failure
 	if errors.As(err, &f) {
-		if f.Agent == "" { // the code that created it did not know the agent
+		if f.Agent == "" {
 			named := *f
 			named.Agent = agent
 			return &named
@@ -97,7 +97,6 @@ func (f *Failure) Sentence(p lang.Printer) string {
 	return upperFirst(what) + "." + help
 }
 
-// what returns the part of Sentence that describes the failure.
 func (f *Failure) what(p lang.Printer) string {
 	agent := f.Account.NameOf(p, f.Agent)
 	if agent == "" {
@@ -138,7 +137,6 @@ func (f *Failure) what(p lang.Printer) string {
 	return f.whatElse(p, agent)
 }
 
-// whatElse implements what for the kinds of failure whose description needs only the agent's name.
 func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	switch f.Kind {
 	case Forbidden:
@@ -177,7 +175,8 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	return p.Text("failure.unknown", agent)
 }
 
-// help returns the advice that Sentence adds to the description. It returns "" if the chat shows buttons that suffice.
+// help returns the advice that Sentence adds to the description. It returns "" if the chat shows buttons for this
+// failure.
 func (f *Failure) help() lang.Key {
 	var there lang.Key
 	if f.Sandbox.Name() != "" {
@@ -223,7 +222,7 @@ func upperFirst(s string) string {
 // Name returns the agent's name with a capital letter, for texts.
 func (a Agent) Name() string { return upperFirst(string(a)) }
 
-// advised reports whether the agent's own sentence already contains advice.
+// advised reports whether Reason already contains advice, such as "Install …".
 func (f *Failure) advised() bool {
 	word, _, _ := strings.Cut(f.Reason, " ")
 	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" &&

@@ -31,23 +31,23 @@ type Field struct {
 	Weight Weight `json:"weight,omitempty"`
 }
 
-// Reading describes the input fields that a provider knows in requests for approval. Its method Fields uses it to find
-// the values that users must see in addition to the title, the detail and the changes.
+// Reading describes which input fields a provider knows in requests for approval. Its method Fields finds the values
+// that users must see in addition to the title, the detail and the changes.
 //
 // Names of fields have the form of Leaf.Name. In Labels, Wider and Edit they have no array indices. A name in Labels or
 // Wider also covers all fields below that name.
 type Reading struct {
 	Dir string // the working directory of the turn
-	// Said maps a field to its value that the title, the detail, the reason or the changes show. If the input has
-	// another value, users see the field.
+	// Said maps a field to the value that users already see in the title, the detail, the reason or the changes. If the
+	// input has another value, users also see the field.
 	Said   map[string]string
-	Usual  map[string]string // maps a field to the value that users need not see, in addition to null
+	Usual  map[string]string // for each field, a usual value that users need not see; null is always such a value
 	Labels []string          // names of fields that only identify the request
 	Wider  []string          // names of fields that ask for more rights
 	Edit   []string          // names of fields that describe how a file is changed
 }
 
-// Fields returns the values of an input, in its order, without the values in Said. It sets the Weight of each.
+// Fields returns the values of an input in their order, with their weights. It omits values that are in Said.
 func (r Reading) Fields(input json.RawMessage) []Field {
 	fields := []Field{}
 	for _, l := range Leaves(input) {
@@ -86,7 +86,6 @@ func (r Reading) weigh(l Leaf) Weight {
 	return PlainField
 }
 
-// here reports whether a path is the working directory.
 func (r Reading) here(path string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.Dir, path)
@@ -115,7 +114,7 @@ func wideningFields() []string {
 const mostText = 2 << 10
 
 // ShortInput shortens an input to at most the given number of bytes. It first shortens long texts in the input, and
-// then cuts off the end. Each cut states how many bytes are missing.
+// then cuts off the end. At each cut, a note says how many bytes are missing.
 func ShortInput(input json.RawMessage, most int) json.RawMessage {
 	if len(input) <= most {
 		return input
@@ -164,7 +163,7 @@ type Leaf struct {
 	Unset       bool   // null, false, {} or []
 }
 
-// Limits of Leaves. It returns an input that exceeds a limit as a single leaf.
+// Limits of the function Leaves. If an input exceeds a limit, Leaves returns the input as a single leaf.
 const (
 	mostLeaves     = 2000
 	mostLeafNames  = 256 << 10 // bytes of all names

@@ -42,8 +42,8 @@ type Start struct {
 	Note   string
 }
 
-// Recorder stores the start of a turn. If it fails, the caller does not send the prompt. If turn is BackgroundMark, the
-// Recorder instead stores that the run has background work, or that it has none if the Note is empty.
+// Recorder stores the start of a turn. If it returns an error, the caller does not send the prompt. If turn is
+// BackgroundMark, the Recorder stores whether the run has background work: it has none if start.Note is empty.
 type Recorder func(ctx context.Context, turn TurnID, start Start) error
 
 // Recording is a Launcher that passes the start of each turn to a Recorder.
@@ -58,10 +58,10 @@ type RunID string
 // recognizes the run after a restart.
 type Purpose struct {
 	Agent        Agent
-	Mode         Mode         // empty for a probe: a short query, which is useless after a restart
+	Mode         Mode         // empty for a probe, which is a short query that ductor need not find after a restart
 	Conversation Conversation // empty for a process that serves several conversations
-	// Setting is a digest, by the provider, of the configuration of the process. After a restart, ductor compares it to
-	// find the requests that the process can serve. It reveals no secrets.
+	// Setting is a hash of the configuration with which the process runs. The provider computes it. After a restart,
+	// ductor uses it to decide which requests the process can serve. It reveals no secrets.
 	Setting string
 }
 
@@ -86,7 +86,7 @@ func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
 type LeftRun struct {
 	Run RunID
 	Purpose
-	Marks       []Mark // of unfinished turns, in order of their start; from the database, not from Launcher.Left
+	Marks       []Mark // of unfinished turns, oldest first; not set by Launcher.Left
 	PID         int
 	OutputBegin int64 // bytes at the start of the output that were deleted
 	OutputEnd   int64 // bytes that the program has printed
@@ -101,8 +101,8 @@ type LeftInput struct {
 	Closed bool
 }
 
-// Missing returns the part of the input that ductor must still send. It returns nothing if the input is closed. whole
-// is the complete input of a program that serves one turn.
+// Missing returns the part of the input that ductor must still send. It returns nothing if the input is closed. The
+// parameter whole is the complete input. Missing is for programs that serve one turn.
 func (i LeftInput) Missing(whole []byte) []byte {
 	if i.Closed {
 		return nil
@@ -123,7 +123,7 @@ func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
 // will receive no more.
 func (r LeftRun) Reached(m Mark) bool { return r.Input.End > m.Input || !r.Alive }
 
-// Background reports whether the run has background work but no running turn.
+// Background reports whether the run has background work and no running turn.
 func (r LeftRun) Background() bool {
 	return len(r.Marks) > 0 && r.Marks[len(r.Marks)-1].Turn == BackgroundMark
 }
@@ -161,11 +161,11 @@ type Process interface {
 	When(offset int64) time.Time
 	// StderrTail returns the last few kilobytes of the program's standard error.
 	StderrTail() string
-	// Begin stores the start of a turn; see Recorder. It uses m.Output, but replaces m.Input by the current position.
-	// From now on, the age of the run counts from this turn; see Timing.StaleAfter.
+	// Begin stores the start of a turn; see Recorder. The caller sets m.Output. Begin sets m.Input to the current
+	// position. From now on, the age of the run counts from this turn; see Timing.StaleAfter.
 	Begin(ctx context.Context, m Mark) error
-	// Ended tells the Launcher that a turn has ended, and that no turn that has ended needs the output before the given
-	// offset; see Launcher.Settled.
+	// Ended tells the Launcher that a turn has ended. Ended turns no longer need the output before the given offset;
+	// see Launcher.Settled.
 	Ended(output int64)
 	// Stop ends the program and every descendant. It sends SIGTERM, and SIGKILL after grace. It returns when no process
 	// is left, even if the program itself had exited before. Idempotent.

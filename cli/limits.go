@@ -39,13 +39,13 @@ const (
 	mostLimits    = 6
 	longestWindow = 366 * day
 	longestModels = 30              // bytes of LimitWindow.Of
-	resetJitter   = 2 * time.Minute // the most by which two reports of the same reset differ
+	resetJitter   = 2 * time.Minute // if two reported reset times differ by less, they mean the same reset
 )
 
 const day, week = 24 * time.Hour, 7 * 24 * time.Hour
 
-// Merge returns the limits after a new report of the agent. A report may lack limits or reset times of earlier reports;
-// Merge keeps these. It drops limits with implausible values, and limits whose window has ended.
+// Merge returns the limits after a new report of the agent. If the report lacks a limit or a reset time of an earlier
+// report, Merge keeps the earlier one. It drops limits with implausible values, and limits whose window has ended.
 func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits {
 	before, merged := a.Current(now).Limits, []PlanLimit{}
 	for _, l := range reported[:min(len(reported), mostLimits)] {
@@ -62,7 +62,7 @@ func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits 
 		l.Used = min(max(l.Used, 0), 1)
 		i := slices.IndexFunc(before, l.sameWindow)
 		if i >= 0 && (l.Resets.IsZero() || l.Resets.Sub(before[i].Resets).Abs() <= resetJitter) {
-			// Small differences of the reset time must not look like a new window.
+			// A slightly different reset time must not look like a new window.
 			l.Resets = before[i].Resets
 		}
 		merged = append(slices.DeleteFunc(merged, l.sameWindow), l)
@@ -81,7 +81,7 @@ func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits 
 
 func (l PlanLimit) sameWindow(other PlanLimit) bool { return l.Window == other.Window }
 
-// over reports whether the limit's window has ended. Without a reset time, the window counts from the report.
+// over reports whether the limit's window has ended. If the reset time is unknown, the window starts at the report.
 func (l PlanLimit) over(now time.Time) bool {
 	return !now.Before(cmp.Or(l.Resets, l.Seen.Add(cmp.Or(l.Window.Span, day))))
 }

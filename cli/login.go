@@ -4,7 +4,7 @@ import "context"
 
 // Login is a way in which a user can log an agent in.
 type Login struct {
-	ID   string // the agent's own ID of this way; empty if the agent cannot log itself in this way
+	ID   string // the agent's own ID of this way; empty if the agent cannot perform it by itself
 	Name string // the agent's own name of this way, for users; may be empty
 	Kind LoginKind
 	// Command is the command line that the user types in a terminal. For LoginByToken, the command prints the token,
@@ -15,12 +15,12 @@ type Login struct {
 	Account  Account // the account to log in
 }
 
-// LoginKind classifies ways to log in by the user's part in them.
+// LoginKind classifies ways to log in by what the user has to do.
 type LoginKind string
 
 // LoginKind values.
 const (
-	LoginByAgent    LoginKind = "agent"    // nothing: the agent logs itself in on request
+	LoginByAgent    LoginKind = "agent"    // the user does nothing: the agent logs itself in on request
 	LoginByCode     LoginKind = "code"     // the user enters a code on a web page, on any device
 	LoginByToken    LoginKind = "token"    // the user sends a token, which ductor stores
 	LoginByCommand  LoginKind = "command"  // the user runs a command in a terminal on the agent's machine
@@ -48,9 +48,9 @@ type LoginProvider interface {
 	// Logins lists the ways to log in, the best first. It does not block. It returns nothing until the provider knows
 	// them.
 	Logins() []Login
-	// LogIn logs the agent in by a way of kind LoginByAgent or LoginByCode. It calls show to display the web page and
-	// the code to the user. It returns when the agent is logged in, or with an error that explains why not. It stops
-	// when ctx ends.
+	// LogIn logs the agent in. The parameter id is the ID of a Login of kind LoginByAgent or LoginByCode. LogIn calls
+	// show to display the web page and the code to the user. It returns nil when the agent is logged in, and otherwise
+	// an error with the reason. It stops when ctx ends.
 	LogIn(ctx context.Context, id string, show func(DeviceCode)) error
 }
 

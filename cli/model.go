@@ -65,7 +65,7 @@ type MenuEntry struct {
 	Auth    Auth
 	Models  []Model // nil if Err is set
 	Err     error   // the reason why Models is nil
-	// Resting is the reason why ductor currently starts no turns with the agent. It is nil if ductor does.
+	// Resting is the reason why ductor currently starts no turns with the agent. It is nil if ductor starts turns.
 	Resting *Failure
 }
 

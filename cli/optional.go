@@ -42,9 +42,9 @@ type Bringer interface {
 // Helper is a Launcher whose environment has files that this host does not see. Helper accesses them by running
 // ductor's own program in the environment.
 type Helper interface {
-	// Help runs ductor's own program with args in the environment, and creates the environment if needed. env is the
-	// environment of an agent; Help passes on the variables that an agent would get. Help returns the files that the
-	// program printed as JSON, or nil if args asks for no files. Its error includes the program's error.
+	// Help runs ductor's own program with args in the environment, and creates the environment if needed. The program
+	// gets the variables of env that an agent would get. Help returns the files that the program printed as JSON. It
+	// returns nil if args asks for no files. Its error includes the program's error.
 	Help(ctx context.Context, env []string, args ...string) (files []byte, err error)
 }
 
@@ -52,8 +52,9 @@ type Helper interface {
 type SkillReader interface {
 	// SkillTool returns the tool name (ApprovalAsked.Tool) of such a request.
 	SkillTool() string
-	// ShowSkill adds the skill's contents to asked, a request from a turn of req. The contents are all files of the
-	// skill, and the commands that the skill runs at once. If ShowSkill finds no files, users cannot allow the request.
+	// ShowSkill adds the skill's contents to the parameter asked, which is a request in a turn of req. The contents are
+	// all files of the skill, and the commands that the agent runs as soon as it loads the skill. If ShowSkill finds no
+	// files, users cannot allow the request.
 	ShowSkill(ctx context.Context, req Request, asked ApprovalAsked) ApprovalAsked
 }
 

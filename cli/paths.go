@@ -38,9 +38,9 @@ func Lies(path, dir string) bool {
 	return begins && (rest == "" || rest[0] == filepath.Separator || dir == string(filepath.Separator))
 }
 
-// VisibleBelow reports whether path is below dir, and neither hidden itself nor in a hidden directory below dir. It
-// checks the path as given and with links resolved. It exists because tools read their settings from hidden files. path
-// may be relative to dir.
+// VisibleBelow reports whether path is below dir and not hidden. A path is hidden if its own name, or a directory
+// between dir and path, starts with a dot. Tools read their settings from such files. VisibleBelow checks the path as
+// given and with links resolved. The path may be relative to dir.
 func VisibleBelow(dir, path string) bool {
 	if path == "" || !filepath.IsAbs(dir) {
 		return false
@@ -63,8 +63,9 @@ func visible(dir, path string) bool {
 		func(part string) bool { return strings.HasPrefix(part, ".") })
 }
 
-// Touches reports whether path is one of files, or lies below one of them. It checks path as given and with links
-// resolved. path may be relative to dir, or start with "~/". files must be absolute, with links resolved.
+// Touches reports whether path is one of the given files or directories, or lies below one of them. It checks path as
+// given and with links resolved. path may be relative to dir, or start with "~/". files must be absolute, with links
+// resolved.
 func Touches(files []string, dir, path string) bool {
 	path = Absolute(dir, path)
 	real := RealPath(path)
@@ -96,15 +97,15 @@ func Relative(dir, path string) string {
 // pathBytes is the greatest length of a text that NamesOne treats as a path.
 const pathBytes = 4096
 
-// Names reports whether a JSON string in a tool's input is the path of one of files, or of a file below one of them;
-// see Touches. It does not search the words of command lines.
+// Names reports whether a JSON string in a tool's input is a path to one of the given files or directories, or below
+// one of them; see Touches. It does not search the words of command lines.
 func Names(files []string, dir string, input json.RawMessage) bool {
 	var v any
 	// Input that is not valid JSON names no file.
 	return len(files) > 0 && json.Unmarshal(input, &v) == nil && names(files, dir, v)
 }
 
-// NamesOne reports whether text is the path of one of files, or of a file below one of them.
+// NamesOne reports whether text is a path to one of the given files or directories, or below one of them; see Touches.
 func NamesOne(files []string, dir, text string) bool {
 	return text != "" && len(text) <= pathBytes && !strings.Contains(text, "\n") && Touches(files, dir, strings.TrimPrefix(text, "file://"))
 }
@@ -135,8 +136,8 @@ func KeptFile(dir, kind, ext, content string) string {
 	return filepath.Join(dir, kind+"-"+hex.EncodeToString(sum[:16])+ext)
 }
 
-// keptAnew is how old a modification time may be before Keep updates it. ductor may remove files that were not modified
-// for a day.
+// keptAnew is the age from which Keep updates a file's modification time. ductor may remove files that were not
+// modified for a day.
 const keptAnew = time.Hour
 
 // Keep stores content in a file and returns its path; see KeptFile. If the file exists with this content, Keep does not
@@ -184,7 +185,7 @@ func holds(path, content string) bool {
 		return false
 	}
 	if now := time.Now(); now.Sub(info.ModTime()).Abs() > keptAnew {
-		_ = os.Chtimes(path, now, now) // if this fails, ductor removes the file, and Keep creates it again
+		_ = os.Chtimes(path, now, now)
 	}
 	return true
 }

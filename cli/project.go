@@ -18,7 +18,7 @@ type ProjectSettings string
 
 // ProjectSettings values. An agent uses a project's settings only with WithProject.
 const (
-	WithoutProject ProjectSettings = ""        // the agent must not use the project's settings, or must not start
+	WithoutProject ProjectSettings = ""        // the agent must ignore the project's settings, or not start
 	EmptyProject   ProjectSettings = "none"    // ductor found no settings, and the agent uses none
 	WithProject    ProjectSettings = "allowed" // a user saw and allowed exactly these settings
 )
@@ -92,7 +92,6 @@ func mainCheckout(dir string) string {
 	}
 }
 
-// from returns path as an absolute path. A relative path is relative to dir.
 func from(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -120,7 +119,6 @@ type projectReading struct {
 	bytes   int // size of all fields
 }
 
-// lack records that a file could not be read. missing names only the first such file.
 func (r *projectReading) lack(what string) { r.missing = cmp.Or(r.missing, what) }
 
 func (r *projectReading) read(at string, files []string) {
@@ -151,7 +149,7 @@ func (r *projectReading) read(at string, files []string) {
 // present returns the files whose first path element exists in dir. This check is cheap, and most directories contain
 // none of the files.
 func present(dir string, files []string) (there []string) {
-	missing := map[string]bool{} // whether the key, a first path element, is missing
+	missing := map[string]bool{} // whether a first path element is missing
 	for _, name := range files {
 		first, _, _ := strings.Cut(name, "/")
 		if _, known := missing[first]; !known {

@@ -100,8 +100,8 @@ type Limited interface {
 	Cannot(mode Mode, p PermissionMode) string
 }
 
-// ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects requests for
-// which it cannot, except those with TextOnly.
+// ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects a request if
+// the agent may ignore its mode, unless the request has TextOnly set.
 type ModeHolder interface {
 	// Unheld explains in one sentence why the agent may ignore the permission mode of req, and how to fix that. It
 	// returns "" if the agent obeys the mode, or if this is unknown before the first session. It does not block. Safe

@@ -82,10 +82,10 @@ func (o ProviderOptions) Allowing(names ...string) ProviderOptions {
 	return o
 }
 
-// ChildEnv returns the complete environment of an agent's process for req; see the function ChildEnv. It combines these
-// variables, of which later ones override earlier ones:
+// ChildEnv returns the complete environment of an agent's process for req; see the function ChildEnv. It combines the
+// following variables. If a name occurs twice, the later value is used.
 //   - the variables of Env whose names are in BaseEnv, allow or AllowEnv
-//   - own, the variables that the provider sets
+//   - the variables in own, which the provider sets
 //   - the variables of req
 //   - the variables of req's tool servers
 //   - the ID of req's chat
@@ -114,8 +114,8 @@ func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request
 	return p, nil
 }
 
-// Digest returns a hash of values. Providers store it instead of the values, which may be secret, to recognize the
-// requests that a process or session can serve.
+// Digest returns a hash of values. Providers compare hashes to find out whether a process or session has the settings
+// that a request needs. They do not store the values themselves, which may be secret.
 func Digest(parts ...any) string {
 	all, err := json.Marshal(parts)
 	if err != nil { // cannot happen: callers pass only texts, numbers and combinations of them

@@ -14,8 +14,8 @@ import (
 // Agent is the name of an agent, such as "claude" or "codex".
 type Agent string
 
-// Conversation identifies the conversation to which a turn belongs. Only the code that creates the key knows its
-// format. ductor never runs two turns of a conversation at the same time.
+// Conversation identifies the conversation to which a turn belongs. Its format is known only to the package that
+// creates it. ductor never runs two turns of a conversation at the same time.
 type Conversation string
 
 // TurnID identifies a turn. ductor never uses an ID twice in the same database.
@@ -127,7 +127,7 @@ const (
 	TaskCommand Task = "command" // the prompt is a command of the agent itself, as AgentCommand.Line returns it
 )
 
-// CannotCompact returns the failure of a turn with TaskCompact if the agent does not support it.
+// CannotCompact returns the failure of a turn with TaskCompact for an agent that cannot shorten its context on request.
 func CannotCompact(agent Agent) *Failure {
 	f := Failf(Refused, agent, "it does not shorten its context when it is asked to")
 	f.Cause = errors.ErrUnsupported
@@ -220,7 +220,7 @@ func (l ToolList) Equal(other ToolList) bool {
 }
 
 // Permits reports whether the agent may use a tool. tool and the list contain the agent's own names of tools. Permits
-// ignores rules such as "Bash(git push *)", because the agent itself enforces them.
+// ignores entries such as "Bash(git push *)", because the agent itself enforces them.
 func (l ToolList) Permits(tool string) bool {
 	is := func(name string) bool { return name == tool || ofServer(name, tool) }
 	return !slices.ContainsFunc(l.Denied, is) && (len(l.Only) == 0 || slices.ContainsFunc(l.Only, is))
@@ -241,8 +241,8 @@ func Servers(names []string) (servers, rest []string) {
 	return servers, rest
 }
 
-// ofServer reports whether a tool belongs to the MCP server with the generic name "mcp:NAME". tool may have the
-// notation of any agent.
+// ofServer reports whether a tool belongs to the MCP server with the generic name "mcp:NAME". It knows how each agent
+// writes the names of MCP tools.
 func ofServer(name, tool string) bool {
 	server, ok := NamedServer(name)
 	if !ok || server == "" {

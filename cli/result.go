@@ -31,9 +31,9 @@ type Told struct {
 // BackgroundResult is the result of a turn that the agent started without a prompt.
 type BackgroundResult struct {
 	Result
-	Task string // the background task that caused the turn by ending, in one line; may be empty
-	// Of is set if this is no turn of its own: Text is then the end of the answer of turn Of, which arrived after its
-	// Result.
+	Task string // the background task whose end caused the turn, in one line; may be empty
+	// Of is set if the agent continued the answer of an earlier turn after that turn's Result. Of is the earlier turn,
+	// and Text is the rest of its answer.
 	Of TurnID
 }
 

@@ -31,8 +31,8 @@ type SessionStatus struct {
 	Sandbox      Sandbox // the environment in which the session runs
 	Busy         bool
 	Used         time.Time // when the running turn started, or the last turn ended
-	// Memory is the resident memory, in bytes, of the session's process and its descendants. It is 0 if unknown.
-	// Sessions with the same PID share it. Only Service.Live measures it.
+	// Memory is the resident memory, in bytes, of the session's process and its descendants. It is 0 if unknown. If
+	// several sessions use the same process, each of them reports its whole memory. Only Service.Live measures it.
 	Memory int64
 	SessionInfo
 }

@@ -11,7 +11,7 @@ type StoredSession struct {
 	Account     Account // set by the Service
 	ID          AgentSessionID
 	Dir         string
-	First, Last string    // the first and last known prompt, each in one line, or the title in both fields
+	First, Last string    // the first and last prompt, each in one line; both are the title if no prompt is known
 	Used        time.Time // when the session's file last changed
 }
 
@@ -29,6 +29,6 @@ type SessionKeeper interface {
 // Enterer is a Launcher whose environment users can enter from a terminal of this host.
 type Enterer interface {
 	// Enter returns the start of a command line that runs a command in directory dir of the environment. The caller
-	// appends the command. home is the command's HOME; empty means the environment's own.
+	// appends that command. The parameter home is the command's HOME; empty means the environment's own.
 	Enter(dir, home string) []string
 }

@@ -39,8 +39,8 @@ type Words struct {
 	Any  []string
 }
 
-// KindOfWords returns the kind of the first row whose texts include a part of text. It returns UnknownFailure if no row
-// matches.
+// KindOfWords returns the kind of the first row in table with a text that occurs in the parameter text. It returns
+// UnknownFailure if there is no such row.
 func KindOfWords(text string, table []Words) FailureKind {
 	for _, row := range table {
 		if ContainsAny(text, row.Any...) {
@@ -60,7 +60,8 @@ var contextFull = sync.OnceValue(func() *regexp.Regexp {
 // SaysContextFull reports whether an error message means ContextFull.
 func SaysContextFull(text string) bool { return contextFull().MatchString(text) }
 
-// Patterns for messages, without a status or an error name, about a reached limit or a missing log-in.
+// Patterns for messages about a reached limit or a missing log-in. They are for messages that contain no status and no
+// error name.
 var (
 	limitWords = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded) your (?:[\w-]+ ){0,3}(?:limit|quota|allowance)\b|` +
@@ -75,8 +76,8 @@ var (
 	})
 )
 
-// Sharpened returns f with a more precise kind if its text indicates one. It changes only an UnknownFailure, or a
-// request that the agent Refused.
+// Sharpened returns f with a more precise kind if its text indicates one. It changes only failures of the kinds
+// UnknownFailure and Refused.
 func Sharpened(f *Failure) *Failure {
 	if f == nil || f.Kind != UnknownFailure && f.Kind != Refused {
 		return f

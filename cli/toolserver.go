@@ -38,7 +38,7 @@ type ToolServer struct {
 // AbsentServer is a configured server that an agent cannot use in a turn.
 type AbsentServer struct {
 	Name string
-	Why  string // the reason, for users; empty if the turn does not need the server
+	Why  string // the reason, for users; empty if the turn's configuration excludes the server
 }
 
 // WithoutForeign returns only ductor's own servers, which are Trusted.
@@ -87,8 +87,9 @@ func Trusts(servers []ToolServer, name string) bool {
 	})
 }
 
-// Config returns the server's entry in the configuration format that most agents use. kind is the "type" that the agent
-// expects for a server that is a program. Config calls value for the value of each variable.
+// Config returns the server's entry in the configuration format that most agents use. The parameter kind is the "type"
+// that the agent expects for a server that is a program. Config gets the value of each variable from the function
+// value.
 func (s ToolServer) Config(kind string, value func(name string) string) map[string]any {
 	if s.URL != "" {
 		return map[string]any{"type": "http", "url": s.URL, "headers": s.HeadersBy(value)}
@@ -100,7 +101,8 @@ func (s ToolServer) Config(kind string, value func(name string) string) map[stri
 	return map[string]any{"type": kind, "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
 }
 
-// HeadersBy returns the HTTP headers for requests to the server. It calls value for the value of each variable.
+// HeadersBy returns the HTTP headers for requests to the server. It gets the value of each variable from the function
+// value.
 func (s ToolServer) HeadersBy(value func(name string) string) map[string]string {
 	headers := map[string]string{}
 	for name, variable := range s.Headers {

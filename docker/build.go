@@ -18,9 +18,9 @@ var shipped []byte
 
 // Build describes how an engine builds an image.
 type Build struct {
-	// Dir is the directory with the Dockerfile, called the build context. If Dir is empty, the engine uses the
-	// Dockerfile that ductor contains, with Node, git, common tools and the agents. The engine's machine needs network
-	// access to build that.
+	// Dir is the directory with the Dockerfile, called the build context. If Dir is empty, the engine uses ductor's own
+	// Dockerfile, which installs Node, git, common tools and the agents. The engine's machine then needs network access
+	// during the build.
 	Dir  string
 	Args map[string]string // build arguments; the image stores them, so they must not be secret
 	// Network is the network during the build. Empty means the engine's default.

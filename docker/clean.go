@@ -34,9 +34,10 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 	return all.Volumes, e.describe("list volumes", err)
 }
 
-// Clean removes the containers of an owner with all their processes, and returns their number. It keeps a container if
-// keep returns true for the name of its sandbox. So it removes containers of projects that are no longer configured,
-// and those of an interrupted start. Homes remain.
+// Clean removes the containers of an owner with all their processes, and returns their number. The owner is an
+// installation of ductor; see Options.Owner. Clean keeps a container if keep returns true for the name of its sandbox.
+// It removes, for example, containers of projects that are no longer configured, and containers that an interrupted
+// start left behind. Homes remain.
 //
 // keep must return true for every sandbox in this engine, even if its launcher uses another address of the engine (see
 // Engine.ID). If keep is nil, Clean removes all containers of the owner.
@@ -82,8 +83,8 @@ func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 	return errors.Join(errs...)
 }
 
-// mayBeMakingImage reports whether ductor may still need a container to make an image. Such a container has no sandbox
-// name, and is not old.
+// mayBeMakingImage reports whether a container is so new that ductor may still be making an image with it. The caller
+// checks that the container has no sandbox name.
 func (e *Engine) mayBeMakingImage(c container.Summary) bool {
 	return time.Since(time.Unix(c.Created, 0)) < workTimes*e.wait
 }
@@ -96,8 +97,8 @@ type Home struct {
 	Used time.Time
 }
 
-// Homes lists an owner's homes in this engine, by name. dir is Options.Dir, whose notes contain when homes were used.
-// dir may be empty.
+// Homes lists an owner's homes in this engine, by name. The parameter dir is Options.Dir: the notes in that directory
+// contain the times at which homes were used. It may be empty.
 func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 	all, err := e.volumes(ctx, owner)
 	if err != nil {

@@ -34,7 +34,6 @@ func (o Options) containerName() string {
 		digest([]byte(o.Name))[:8])
 }
 
-// prefix returns the prefix of all container names of the owner.
 func (o Options) prefix() string { return "ductor-" + o.Owner + "-" }
 
 // blueprint returns the configuration of a container with the image f. It does not contain the limits; see
@@ -71,13 +70,13 @@ func (o Options) blueprint(f fittedImage) (blueprint, error) {
 	return b, nil
 }
 
-// digestOf returns a digest of the settings whose change requires a new container, and of image.
+// digestOf returns a digest of the image and of all settings that cannot be changed in an existing container.
 func (o Options) digestOf(b blueprint, image string) (string, error) {
 	raw, err := json.Marshal(struct {
 		Base string
 		blueprint
 		Seeds  []Seed
-		CPUs   float64 // as configured, because the default depends on the engine's machine
+		CPUs   float64 // not the default, which depends on the engine's machine
 		Memory int64
 		PIDs   int64
 	}{image, b, o.Seeds, o.CPUs, o.memory(), int64(o.PIDs)})
@@ -116,9 +115,9 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	return nil
 }
 
-// sharedMount returns a mount at the path of one of ductor's directories, for the files that Bring copies. The
-// directory itself is never mounted. Instead, the mount is an anonymous volume: only root can write to it, and the
-// engine removes it with the container.
+// sharedMount returns a mount for the files that Bring copies. Its path in the container is that of one of ductor's
+// directories, but the container does not see that directory. The mount is an anonymous volume: only root can write to
+// it, and the engine removes it with the container.
 func (o Options) sharedMount(dir string) mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{
 		Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name, labelUse: "shared"},
@@ -210,7 +209,7 @@ func (e *Engine) awaitRemoved(ctx context.Context, id string) error {
 
 const removedPoll = 50 * time.Millisecond
 
-// stoppedError returns the reason why no program can run in a container, or nil if there is none.
+// stoppedError returns an error if no program can run in the container. The error contains the reason.
 func stoppedError(c container.InspectResponse, there bool) *Error {
 	switch {
 	case !there:

@@ -104,7 +104,7 @@ func (e *Engine) Close() error { return e.api.Close() }
 
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer returns a function that connects to the engine, and the address for the client library.
+// dialer returns a function that connects to the engine, and the address that the client library needs.
 func (o EngineOptions) dialer() (dialFunc, string, error) {
 	u, err := url.Parse(o.Host)
 	if err != nil {
@@ -230,12 +230,10 @@ const (
 	idleTimes   = 30               // a build or transfer may be silent for this many times as long
 )
 
-// requestContext returns a context for a short request.
 func (e *Engine) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, e.wait)
 }
 
-// workContext returns a context for a longer operation.
 func (e *Engine) workContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, workTimes*e.wait)
 }

@@ -119,7 +119,7 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &own) && isConnectionError(own.Err)
 }
 
-// lastCause returns the original cause in an error's text, which is its last part.
+// lastCause returns the last part of an error's text, which usually is the original cause.
 func lastCause(err error) string {
 	var network *net.OpError
 	if errors.As(err, &network) {

@@ -26,10 +26,11 @@ type SessionHome = homes.Home
 // homeCache stores which homes are prepared. Safe for concurrent use.
 type homeCache struct {
 	mu   sync.Mutex
-	made map[homeKey]string // results of startID and seedState when the home was prepared
+	made map[homeKey]string // the start of the container and the state of the seeds when a home was prepared
 }
 
-// homeKey identifies the seeds of an agent in a home. An empty agent means the seeds that do not belong to an agent.
+// homeKey identifies the seeds of one agent in one home. If agent is empty, it identifies the seeds that belong to no
+// agent.
 type homeKey struct {
 	home  string
 	agent cli.Agent
@@ -57,9 +58,9 @@ func (c *homeCache) drop(home string) {
 }
 
 // Home prepares a directory in the container as the home of a session, and returns its path. It creates the container
-// if necessary. It copies those HomeSeeds without an Agent that are newer than the files in the home. If the home is
-// already prepared, Home only sends one request to the engine. The home exists until ForgetHome or Engine.Forget
-// removes it.
+// if necessary. It copies HomeSeeds into the home, but neither seeds with an Agent nor seeds that are older than the
+// files in the home. If the home is already prepared, Home only sends one request to the engine. The home exists until
+// ForgetHome or Engine.Forget removes it.
 func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
 	if session == "" {
 		return "", errors.New("a home in the sandbox: the session has no name")
@@ -137,8 +138,8 @@ func seedState(seeds []Seed) (string, error) {
 	return digest(state.Bytes()), nil
 }
 
-// eachFile calls do for each regular file of a seed. to is the file's path in the home. If seed.From is a link,
-// eachFile follows it.
+// eachFile calls do for each regular file of a seed. The argument to is the file's path in the home. If the seed itself
+// is a link, eachFile follows it.
 func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error {
 	from, err := filepath.EvalSymlinks(seed.From)
 	if seed.Optional && errors.Is(err, fs.ErrNotExist) {
@@ -175,8 +176,8 @@ func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 	return err
 }
 
-// startID identifies the current start of the container: a restart, or a new container, has another one. It returns ""
-// if the container is not running.
+// startID returns a text that changes when the container is restarted or replaced. It returns "" if the container is
+// not running.
 func (p *remote) startID(ctx context.Context) (string, error) {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil || !there || !c.State.Running || c.State.Paused {
@@ -235,7 +236,7 @@ func (p *remote) runProgram(ctx context.Context, input *bytes.Buffer, env, args 
 	defer stop()
 	var sending sync.WaitGroup
 	if input != nil {
-		sending.Go(func() { _, _ = input.WriteTo(conn) }) // the program itself reports incomplete input
+		sending.Go(func() { _, _ = input.WriteTo(conn) }) // the program reports an error if input is missing
 	}
 	err = read(conn)
 	_ = conn.Close() // everything that is needed was read

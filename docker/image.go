@@ -46,7 +46,7 @@ const (
 // fittedImage is an image to which ductor has added ductor-runner.
 type fittedImage struct {
 	base   string // ID of the base image
-	source string // base, or for an image that ductor builds, its name with a digest of its sources
+	source string // if ductor builds the base image, its name with a digest of its sources; otherwise base
 	tag    string
 	runner string // digest of ductor-runner
 	path   string // PATH in the image
@@ -91,7 +91,6 @@ func fittedTag(base, runner, user string) string {
 	return fittedImages + ":" + digest([]byte(base), []byte(runner), []byte(user), []byte(tempDir))
 }
 
-// image returns an image by its name. It returns false if the image does not exist.
 func (e *Engine) image(ctx context.Context, name string) (image.InspectResponse, bool, error) {
 	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
@@ -113,8 +112,8 @@ func pathOf(env []string) string {
 	return defaultPath
 }
 
-// base returns the configured image. If the image is missing, base builds or fetches it, unless the options forbid
-// that.
+// base returns the configured image, which is the base of the image that ductor makes. If the configured image is
+// missing, base builds or fetches it, unless the options forbid that.
 func (e *Engine) base(ctx context.Context, o Options, name string) (image.InspectResponse, error) {
 	return e.ensureImage(ctx, name, func() error {
 		switch {
@@ -154,8 +153,7 @@ func (e *Engine) ensureImage(ctx context.Context, name string, produce func() er
 	return info, err
 }
 
-// claim waits until no other caller makes the image, and then reserves this for the caller. The caller must call
-// release.
+// claim waits until no other caller makes the image. Until the caller calls release, other calls of claim wait.
 func (e *Engine) claim(ctx context.Context, name string) (release func(), err error) {
 	for {
 		e.mu.Lock()
@@ -296,7 +294,6 @@ func (e *Engine) supplyError(what string, err error) error {
 	return own
 }
 
-// build builds the image of o.Build and names it tag.
 func (e *Engine) build(ctx context.Context, o Options, tag string) error {
 	b := *o.Build
 	files, err := b.context()
@@ -364,7 +361,7 @@ func digest(parts ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil))[:24]
 }
 
-// supply builds or fetches an image in this engine, and sends it to another one.
+// supply builds or fetches an image in this engine, and sends the image to the other engine.
 func (e *Engine) supply(ctx context.Context, o Options, name string, to *Engine) error {
 	o.Source = nil
 	if _, err := e.base(ctx, o, name); err != nil {

@@ -54,7 +54,7 @@ func Open(o Options) (*Launcher, error) {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
 	}
 	if n, known := l.notes.read(); known && !n.Used.IsZero() {
-		l.used = n.Used // a restart of ductor does not count as use
+		l.used = n.Used // starting ductor does not use the container
 	}
 	name := o.containerName()
 	l.remote = &remote{
@@ -140,8 +140,8 @@ func (l *Launcher) PrepareImage(ctx context.Context) error {
 }
 
 // Prepare implements cli.Preparer. It creates the image and the container if they are missing, which may take minutes,
-// and checks that the container works. If a running container is outdated, Prepare replaces it, provided that nothing
-// is lost.
+// and checks that the container works. It also replaces an outdated container. If only the image has changed, it does
+// that only while no program would be lost.
 func (l *Launcher) Prepare(ctx context.Context) error {
 	if err := l.renew(ctx); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 }
 
 // renew creates the container, or replaces an outdated one. It returns nil if the engine is unreachable, because the
-// container may be running nevertheless. The next use of the connection to the container will show that.
+// container may be running. If it is not, the next attempt to connect to the container fails.
 func (l *Launcher) renew(ctx context.Context) error {
 	if err := l.remote.ensure(ctx); err != nil && !isUnreachable(err) {
 		return err
@@ -179,10 +179,9 @@ func (l *Launcher) nothingRuns(ctx context.Context) bool {
 	return l.allRuns(ctx, func(cli.RunID) bool { return false })
 }
 
-// allResting reports whether all runs in the container that have a process are waiting for their next turn.
 func (l *Launcher) allResting(ctx context.Context) bool { return l.allRuns(ctx, l.Rests) }
 
-// allRuns reports whether f returns true for all runs in the container that have a process.
+// allRuns reports whether the condition f holds for all runs in the container that have a process.
 func (l *Launcher) allRuns(ctx context.Context, f func(cli.RunID) bool) bool {
 	runs, err := l.runs.List(ctx)
 	for _, run := range runs {
@@ -194,7 +193,7 @@ func (l *Launcher) allRuns(ctx context.Context, f func(cli.RunID) bool) bool {
 }
 
 // Size returns the size of the container in bytes, and when a program was last started in it. The size does not include
-// the image, the home and the mounts. It is 0 if there is no container.
+// the image, the home and the mounts. If there is no container, the size is 0.
 func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err error) {
 	l.mu.Lock()
 	used = l.used
@@ -235,8 +234,8 @@ func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bo
 	})
 }
 
-// whileUnused calls do if the container was unused for the time idle: no program is running in it, and none was started
-// since. id is the container's ID, or "" if there is no container. No program can start during the call.
+// whileUnused calls do if no program is running in the container, and none was started for the time idle. The argument
+// id is the container's ID, or "" if there is no container. No program can start during the call of do.
 func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(id string) (bool, error)) (done bool,
 	err error) {
 	if !l.unused(idle) {
@@ -250,7 +249,7 @@ func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(
 	if err != nil || there && c.State.Running && !l.nothingRuns(ctx) {
 		return false, err
 	}
-	// Check again: a program that is just starting has no run yet.
+	// A program that is just starting does not appear in the list of runs yet.
 	if !l.unused(idle) {
 		return false, nil
 	}
@@ -266,7 +265,8 @@ func (l *Launcher) unused(idle time.Duration) bool {
 	return time.Since(l.used) >= idle
 }
 
-// Made reports whether ductor has ever created the container from this machine. It asks the notes, not the engine.
+// Made reports whether this machine has ever created the container, according to the notes in Options.Dir. It does not
+// ask the engine.
 func (l *Launcher) Made() bool {
 	n, _ := l.notes.read() // an unreadable note counts as none
 	return n.Container != "" || !n.Used.IsZero()

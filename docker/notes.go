@@ -13,7 +13,7 @@ import (
 	"ductor/internal/rooted"
 )
 
-// note is what this machine stores about a container.
+// note is a file in Options.Dir about a container.
 type note struct {
 	Name      string    `json:"name,omitempty"`      // name of the sandbox
 	Container string    `json:"container,omitempty"` // ID of the container; empty if there is none
@@ -39,7 +39,6 @@ func openNotebook(dir string, o Options) (*notebook, error) {
 	return &notebook{path: filepath.Join(dir, o.containerName()+".json"), name: o.Name}, nil
 }
 
-// read returns the note. It returns false if the note cannot be read.
 func (b *notebook) read() (note, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +74,7 @@ func Noted(dir, owner string) (names []string, err error) {
 	return names, err
 }
 
-// usedAt returns when a program was last started in a container. It returns zero if that is unknown.
+// usedAt returns the time at which a program was last started in a container. It returns zero if that time is unknown.
 func usedAt(dir, name string) time.Time {
 	b := &notebook{path: filepath.Join(dir, name+".json")}
 	n, _ := b.read() // zero if it cannot be read
@@ -94,7 +93,6 @@ func (b *notebook) recordUse(now time.Time) error {
 	return b.store(n)
 }
 
-// recordImageResult records whether ductor could make the image.
 func (b *notebook) recordImageResult(err error) error {
 	text := ""
 	if err != nil {

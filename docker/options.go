@@ -27,8 +27,8 @@ const (
 	programFile = programDir + "/ductor-runner"
 )
 
-// ToolProgram returns the command with which an agent in a container reaches the tools that runner.Client.ServeTools
-// provides.
+// ToolProgram returns a command for agents in a container. With this command, they use the tools that
+// runner.Client.ServeTools provides.
 func ToolProgram(verb string) (path string, args []string) {
 	return programFile, []string{verb, runsDir}
 }
@@ -83,14 +83,14 @@ type Options struct {
 	// They must exist on the engine's machine, which need not be this machine.
 	Projects []string
 	Mounts   []Mount
-	// Shared lists directories of ductor with files for agents, such as uploads and prompts. They exist at the same
-	// paths in the container, but are empty at first. Bring copies the files that a turn needs.
+	// Shared lists directories of ductor with files for agents, such as uploads and prompts. In a new container, they
+	// exist at the same paths, but are empty. Bring copies the files that a turn needs.
 	Shared []string
 	// Seeds are copied into the agents' common home. Those without an Agent are copied when a container is created, and
 	// replace existing files. Those with an Agent are copied when that agent starts, and replace only older files.
 	Seeds []Seed
-	// HomeSeeds are copied into each session's home; see Seed.Agent for the time. They replace only older files, so
-	// that an agent keeps a log-in that it has renewed.
+	// HomeSeeds are copied into each session's home, at the time that Seed.Agent describes. They replace only older
+	// files, so that an agent keeps a log-in that it has renewed.
 	HomeSeeds []Seed
 
 	// StateSize limits the home, and the directory of runs, to this number of bytes each. Both are then in memory, and
@@ -162,8 +162,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// reserved reports whether nothing may be mounted at target, because the mount would hide ductor's own directories or
-// the system's, or would be the engine's socket.
+// reserved reports whether users must not mount anything at target. A mount there would hide directories that ductor or
+// the system needs, or would let agents control the engine through its socket.
 func reserved(target string) bool {
 	for _, own := range []string{"/proc", "/sys", "/dev", programDir, runsDir} {
 		if cli.Lies(target, own) {

@@ -71,8 +71,8 @@ func (p *remote) checkRunning(ctx context.Context) error {
 	return nil
 }
 
-// wake starts an existing container if effort allows that. It removes a container without ductor-runner, which an older
-// version of ductor created. The turns in that container then appear as interrupted.
+// wake starts an existing container if the parameter effort allows that. If the container has no ductor-runner, an
+// older version of ductor created it. wake then removes the container, and its turns appear as interrupted.
 func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
@@ -96,7 +96,6 @@ func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	return p.startExisting(ctx)
 }
 
-// isOurs reports whether a container contains ductor-runner.
 func isOurs(c container.InspectResponse) bool { return c.Config.Labels[labelRunner] != "" }
 
 // Restart implements runner.Remote.
@@ -114,8 +113,8 @@ func (p *remote) Program() (id, path string) {
 	return id, p.opts.Runner
 }
 
-// exec starts ductor-runner in the container, which must be running. It adds env to the container's environment. The
-// returned connection is the program's standard input and output.
+// exec starts ductor-runner in the running container, with env in addition to the container's environment. The returned
+// connection is the program's standard input and output.
 func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Conn, error) {
 	ctx, cancel := p.engine.requestContext(ctx)
 	defer cancel()
@@ -203,7 +202,7 @@ func (p *remote) ensure(ctx context.Context) error {
 	return p.create(ctx, want)
 }
 
-// fit makes the image if it is missing, and notes whether that succeeded.
+// fit makes the image if it is missing, and stores in the note whether that succeeded.
 func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
 	if ctx.Err() == nil && !isUnreachable(err) {
@@ -228,7 +227,7 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 		return false
 	case differs(labelPolicy):
 		return !c.State.Running || p.resting(ctx)
-	case c.Config.Image != want.Config.Image: // only files that ductor adds have changed, such as ductor-runner
+	case c.Config.Image != want.Config.Image: // only files that ductor adds to the image have changed
 		return !c.State.Running || p.idle(ctx)
 	}
 	return false
@@ -286,7 +285,7 @@ func (p *remote) createError(err error) error {
 	return p.engine.describe("make the sandbox's container", err)
 }
 
-// noteContainer notes the ID of the container, or "" if it was removed.
+// noteContainer stores the ID of the container in the note, or "" if the container was removed.
 func (p *remote) noteContainer(id string) {
 	n := note{Container: id}
 	if id != "" {

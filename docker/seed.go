@@ -87,7 +87,7 @@ func (t *tree) parents(name string) error {
 	return t.WriteHeader(&dir)
 }
 
-// seedsOf returns the seeds whose Agent is agent. An empty agent selects the seeds without an Agent.
+// seedsOf returns the seeds of an agent. If agent is empty, it returns the seeds that belong to no agent.
 func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
 	for _, s := range all {
 		if s.Agent == agent {
@@ -106,7 +106,6 @@ func (s *seedArchive) addAll(seeds []Seed) error {
 	return nil
 }
 
-// addSeed adds the file of a seed, or all files of its directory.
 func (s *seedArchive) addSeed(seed Seed) error {
 	return eachFile(seed, func(file, to string, info fs.FileInfo) error {
 		if err := s.parents(to); err != nil {

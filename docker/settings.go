@@ -28,7 +28,6 @@ type ContainerSettings struct {
 	Runner       string   `toml:"runner" check:"path"`      // path of a static ductor-runner for the engine's machine
 }
 
-// memory returns MemoryMB in bytes. 0 means half of the machine's memory. A negative value means no limit.
 func (s ContainerSettings) memory() int64 { return int64(s.MemoryMB) << 20 }
 
 // Settings configures whether and how the agents of a project run in a container.
@@ -36,15 +35,16 @@ type Settings struct {
 	Mode string `toml:"mode" default:"off" check:"off|docker"`
 	EngineOptions
 	ContainerSettings
-	BuildDir     string        `toml:"build_dir" check:"path"` // empty means ductor's own Dockerfile
-	BuildNetwork Network       `toml:"build_network"`
-	ImageFrom    string        `toml:"image_from"` // address of an engine that makes the image; empty means this engine
-	Mounts       []string      `toml:"mounts" check:"path"`
-	Logins       string        `toml:"logins" default:"copy" check:"copy|none"`
-	Seeds        []string      `toml:"seeds" check:"path"`
-	Idle         time.Duration `toml:"idle" default:"24h" check:"0|1m..87600h"` // unused time until removal; 0: never
-	Home         string        `toml:"home" default:"shared" check:"shared|session"`
-	Isolation    string        `toml:"isolation" default:"project" check:"project|conversation"`
+	BuildDir     string   `toml:"build_dir" check:"path"` // empty means ductor's own Dockerfile
+	BuildNetwork Network  `toml:"build_network"`
+	ImageFrom    string   `toml:"image_from"` // address of an engine that makes the image; empty means this engine
+	Mounts       []string `toml:"mounts" check:"path"`
+	Logins       string   `toml:"logins" default:"copy" check:"copy|none"`
+	Seeds        []string `toml:"seeds" check:"path"`
+	// Idle is the time after which ductor removes an unused container. 0 means never.
+	Idle      time.Duration `toml:"idle" default:"24h" check:"0|1m..87600h"`
+	Home      string        `toml:"home" default:"shared" check:"shared|session"`
+	Isolation string        `toml:"isolation" default:"project" check:"project|conversation"`
 }
 
 // Values of Logins, Home and Isolation in Settings.

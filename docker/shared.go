@@ -69,12 +69,12 @@ func (c *copiedFiles) forget(files []string) {
 // it; if they are too many, it copies the newest. It returns an *Error for a path outside of Options.Shared, or if the
 // files in paths exceed maxBringBytes. The copies are removed with the container.
 //
-// If the container already has the copies, Bring only sends one request to the engine. If the engine does not answer
-// that, Bring succeeds nevertheless.
+// If the container already has the copies, Bring only asks the engine whether the container still exists. If the engine
+// does not answer, Bring returns nil nevertheless.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error { return l.bring(ctx, paths, nil) }
 
-// bring is Bring, but copies the files in refresh even if the container has copies, because an agent may have changed
-// these.
+// bring copies files like Bring. It copies those in refresh even if the container has copies, because an agent may have
+// changed the copies.
 func (l *Launcher) bring(ctx context.Context, paths, refresh []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -145,7 +145,6 @@ func (o Options) pack(paths []string) (bundles []*bundle, err error) {
 	return bundles, nil
 }
 
-// has reports whether a container has copies of all files in the bundles.
 func (l *Launcher) has(id string, bundles []*bundle) bool {
 	return l.selectMissing(id, bundles) == nil && !slices.ContainsFunc(bundles, (*bundle).hasSelected)
 }
@@ -248,7 +247,7 @@ func (b *bundle) addPath(below string) error {
 	return nil
 }
 
-// lstat returns the file info of a path below the directory. It returns an error if a part of the path is a link.
+// lstat is like os.Root.Lstat, but returns an error if any part of the path is a link.
 func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 	file := filepath.Join(b.dir, below)
 	for i, c := range below + "/" {
@@ -295,7 +294,6 @@ func (b *bundle) selectMissing(hasCopy func(below string, v version) bool, budge
 	return nil
 }
 
-// hasSelected reports whether files must be copied.
 func (b *bundle) hasSelected() bool { return len(b.selected) > 0 }
 
 func (b *bundle) versions() map[string]version {

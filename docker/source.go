@@ -22,8 +22,8 @@ type sources struct {
 // cached is a result, and the state of the files from which it was computed.
 type cached struct{ state, answer string }
 
-// get returns the cached result if it was computed for this state of the files. Otherwise it calls find and caches the
-// result.
+// get returns the cached result if the files still have the given state. Otherwise it computes the result with find and
+// caches it.
 func (s *sources) get(k *cached, state string, find func() (string, error)) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

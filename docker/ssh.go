@@ -55,8 +55,8 @@ func sshCommand(u *url.URL, config string) ([]string, error) {
 	return append(args, "system", "dial-stdio"), nil
 }
 
-// commandConn is a connection through a program. Its Conn is one end of a pair of sockets, the other end of which is
-// the program's standard input and output.
+// commandConn is a connection through a program such as ssh. Data that is written to Conn becomes the program's
+// standard input. Reads from Conn return the program's standard output.
 type commandConn struct {
 	net.Conn
 	cmd   *exec.Cmd
@@ -98,7 +98,6 @@ func dialCommand(ctx context.Context, command []string) (net.Conn, error) {
 	return c, nil
 }
 
-// stderrWriter records the standard error of the program.
 type stderrWriter struct{ c *commandConn }
 
 func (w stderrWriter) Write(p []byte) (int, error) {
@@ -137,7 +136,7 @@ func (c *commandConn) exitError(err error) error {
 	return err
 }
 
-// Close ends the program and waits for its exit.
+// Close ends the program and waits until it has exited.
 func (c *commandConn) Close() error {
 	err := c.Conn.Close()
 	_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails if the program has exited

@@ -31,7 +31,7 @@ type Status struct {
 	OS, Arch string // of the engine's machine
 	Image    string // name of the configured image
 	ImageIs  State
-	Failed   string // why ductor could not make the missing image; may be empty
+	Failed   string // if the image is missing: why ductor could not make it; may be empty
 	Is       State  // state of the container
 }
 

@@ -64,12 +64,11 @@ func (w *pauseWatch) follow(ctx context.Context) {
 	}
 }
 
-// closeAll closes every connection.
 func (w *pauseWatch) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.conns {
-		_ = c.Close() // readers of the connection then find out why
+		_ = c.Close() // readers of the connection get an error, and then check the container
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"ductor/cli/host"
 )
 
-// In these cases, ductor ends in the middle of a turn, and the next process of ductor adopts the turn.
+// In the adoption cases, ductor ends in the middle of a turn, and the next process of ductor adopts the turn.
 
 func adoptionCases() []conformanceCase {
 	return []conformanceCase{
@@ -24,8 +24,8 @@ func adoptionCases() []conformanceCase {
 	}
 }
 
-// ductor simulates one process of ductor. It has a launcher that uses the case's directory of runs, and a provider that
-// uses the launcher.
+// ductor simulates one process of ductor. Its launcher uses a directory of runs that is the same for all simulated
+// processes of a case.
 type ductor struct {
 	s        *stage
 	host     *host.Launcher
@@ -45,8 +45,8 @@ func (s *stage) ductor() *ductor {
 	return &ductor{s: s, host: host, provider: s.h.Over(s.provider, host)}
 }
 
-// over makes the provider use the launcher that wrap returns for the real one.
-func (d *ductor) over(wrap func(cli.Launcher) cli.Launcher) *ductor {
+// wrapLauncher makes the provider use the launcher that wrap returns. The argument of wrap is the launcher of d.
+func (d *ductor) wrapLauncher(wrap func(cli.Launcher) cli.Launcher) *ductor {
 	d.provider = d.s.h.Over(d.s.provider, wrap(d.host))
 	return d
 }
@@ -62,7 +62,7 @@ func (d *ductor) open(req cli.Request) cli.Session {
 	return session
 }
 
-// leave simulates the end of ductor. If p is not nil, it detaches from that turn, and returns the turn's events so far.
+// leave simulates the end of ductor. If p is not nil, leave detaches from that turn and returns its events so far.
 func (d *ductor) leave(session cli.Session, p *playing) (told played) {
 	d.s.t.Helper()
 	if p != nil {
@@ -80,7 +80,6 @@ func (d *ductor) leave(session cli.Session, p *playing) (told played) {
 	return told
 }
 
-// found returns the run that the previous process left. It fails the test unless there is exactly one.
 func (d *ductor) found() cli.LeftRun {
 	d.s.t.Helper()
 	left := Left(d.s.t, d.host, d.s.runs)
@@ -141,7 +140,7 @@ func playAdoptText(s *stage) {
 	s.askedOnce(second, session, late.result.AgentSessionID)
 }
 
-// askedOnce checks that the agent received the prompt with the word windmill exactly once.
+// askedOnce checks that the prompt with the word "windmill" is exactly once in the agent's session.
 func (s *stage) askedOnce(d *ductor, session cli.Session, id cli.AgentSessionID) {
 	s.t.Helper()
 	req := s.ask(s.script.Recall)
@@ -242,8 +241,8 @@ func playAdoptEnded(s *stage) {
 	g.ran(s, 1)
 }
 
-// awaitQuiet waits until the program has ended or has printed nothing for a while, because the turn has then probably
-// ended. If it has not, the case tests less but does not fail.
+// awaitQuiet waits until the turn has probably ended: the program has ended, or has printed nothing for a while. If the
+// turn takes longer, the case passes nevertheless, but tests less.
 func (s *stage) awaitQuiet(d *ductor) {
 	s.t.Helper()
 	const still = 250 * time.Millisecond

@@ -71,9 +71,9 @@ func jsonOf(s string) string {
 	return string(text)
 }
 
-// Protocol lists the fields that users never see. They identify the request, or list answers that ductor does not
-// offer. The name of the agent precedes each field. If a provider gives another field the weight LabelField, Hidden
-// reports it.
+// Protocol lists fields that users need not see. They identify the request, or list possible answers that ductor does
+// not offer. The agent's name precedes the name of each field. Hidden reports all other fields with the weight
+// LabelField.
 var Protocol = []string{
 	"acp sessionId", "acp options", "acp toolCall.toolCallId", "acp toolCall.status", "acp toolCall.kind",
 	"acp toolCall.locations", "acp toolCall.content",
@@ -88,8 +88,8 @@ var Protocol = []string{
 	"copilot sessionId", "copilot requestId", "copilot actions", "copilot recommendedAction",
 }
 
-// Hidden returns the fields of an approval that users do not see although they contain information: they have the
-// weight LabelField and are not in Protocol. dir is the working directory.
+// Hidden returns the fields of an approval that users should see but do not see. These fields have the weight
+// LabelField, but are not in Protocol. The parameter dir is the working directory.
 func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 	for _, f := range a.Fields {
 		name := agent + " " + index.ReplaceAllString(f.Name, "")
@@ -124,7 +124,7 @@ var lastKey = regexp.MustCompile(`[^.\[]*(\[\d+\])?$`)
 func Unshown(input json.RawMessage, text string, convert func(string) string) (missing []string) {
 	text = bare(text)
 	for _, l := range cli.Leaves(input) {
-		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // other values need their key
+		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // users see short values only with their key
 		if !l.Unset && l.Value != "true" {
 			want = strings.Split(l.Value, "\n")
 		}
@@ -142,7 +142,7 @@ func Unshown(input json.RawMessage, text string, convert func(string) string) (m
 
 func bare(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), ""), "⏎", "") }
 
-// WithEffect sets the Effect of an ApprovalAsked as a provider would whose shell tool is Bash. It returns other events
+// WithEffect sets the Effect of an ApprovalAsked, for an agent whose shell tool is called Bash. It returns other events
 // unchanged.
 func WithEffect(ev cli.Event, dir string) cli.Event {
 	if a, ok := ev.(cli.ApprovalAsked); ok {

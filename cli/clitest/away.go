@@ -15,7 +15,7 @@ import (
 // continues.
 func playAbortAway(s *stage) {
 	far := &farLauncher{}
-	d := s.ductor().over(func(l cli.Launcher) cli.Launcher { far.Launcher = l; return far })
+	d := s.ductor().wrapLauncher(func(l cli.Launcher) cli.Launcher { far.Launcher = l; return far })
 	began := s.gate()
 	req := s.ask(s.script.Run(began.command()), s.script.Say("never"))
 	session := d.open(req)
@@ -36,7 +36,7 @@ func playAbortAway(s *stage) {
 		s.t.Error("the agent ended by itself")
 	}
 	far.end(s)
-	_ = session.Close(ctx) // it may return the first error again
+	_ = session.Close(ctx) // Close may return its first error again
 	if left := s.processes(); len(left) > 0 {
 		s.t.Errorf("these processes are still there: %v", left)
 	}
@@ -81,7 +81,6 @@ func (l *farLauncher) lose() {
 	l.lost = true
 }
 
-// end restores the connection and ends the programs.
 func (l *farLauncher) end(s *stage) {
 	s.t.Helper()
 	l.mu.Lock()

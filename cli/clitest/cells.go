@@ -55,7 +55,6 @@ type cell struct {
 func isText(ev cli.Event) bool  { _, is := ev.(cli.TextDelta); return is }
 func isAsked(ev cli.Event) bool { _, is := ev.(cli.ApprovalAsked); return is }
 
-// cells returns all situations for an agent whose working directory is dir.
 func cells(agent, dir string) []cell {
 	say := func(format string, args ...any) []string { return []string{fmt.Sprintf("[[start]] "+format, args...)} }
 	having := func(there, format string) []string {
@@ -126,7 +125,7 @@ func Cells(t *testing.T, h CellHarness) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &player{t: t, tape: tape, framing: h.Framing}
 				p := h.New(t, l, realagent.CLI{Path: "/bin/" + tape[0].text, Work: dir})
-				Golden(t, h.Update, filepath.Join(at, "events.txt"), l.then(c.play(t, p, dir, picture, nil)))
+				Golden(t, h.Update, filepath.Join(at, "events.txt"), l.toTaped(c.play(t, p, dir, picture, nil)))
 			})
 		})
 	}
@@ -194,7 +193,7 @@ func (c cell) turn(ctx context.Context, s cli.Session, req cli.Request, rec *Rec
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	decide := func(id cli.ApprovalID, d cli.Decision) {
-		go func() { _ = s.(cli.Decider).Decide(context.WithoutCancel(ctx), id, d) }() // the turn may end before that
+		go func() { _ = s.(cli.Decider).Decide(context.WithoutCancel(ctx), id, d) }() // the turn may have ended
 	}
 	rec.Turn()
 	var answers bool

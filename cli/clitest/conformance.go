@@ -55,7 +55,7 @@ func (h Harness) leaves(name Case) bool {
 }
 
 // ofProcesses returns the cases that depend on the launcher and its runner, but not on the agent's output. In one-shot
-// mode, only a harness with Plain runs them.
+// mode, these cases run only if Harness.Plain is set.
 func ofProcesses() []Case {
 	return []Case{LongLine, AbortDeaf, AbortBefore, AbortAway, CloseUnused, CloseWithTools, TwoSessions,
 		DetachThenAbort}
@@ -106,7 +106,6 @@ func suite() []conformanceCase {
 	}, adoptionCases()...)
 }
 
-// answers checks that a turn succeeded and has exactly this answer.
 func (s *stage) answers(p played, text string) {
 	s.t.Helper()
 	if p.result.Err != nil || p.result.Aborted || p.result.Text != text {
@@ -216,7 +215,6 @@ func playResume(s *stage) {
 	}
 }
 
-// failed checks that a turn failed with one of these kinds.
 func (s *stage) failed(p played, kinds ...cli.FailureKind) {
 	s.t.Helper()
 	if p.result.Err == nil || p.result.Aborted || !slices.Contains(kinds, p.result.Err.Kind) {
@@ -255,7 +253,7 @@ func playAbortText(s *stage) {
 	s.aborted(session, p, "half of it")
 }
 
-// aborted aborts p, closes the session, and checks that the Result contains text.
+// aborted aborts a turn and closes the session. It checks that the turn's Result contains text.
 func (s *stage) aborted(session cli.Session, p *playing, text string) {
 	s.t.Helper()
 	began := time.Now()
@@ -349,7 +347,6 @@ func playCloseWithTools(s *stage) {
 	}
 }
 
-// of returns the events of type T.
 func of[T cli.Event](events []cli.Event) (some []T) {
 	for _, ev := range events {
 		if ev, ok := ev.(T); ok {
@@ -360,7 +357,8 @@ func of[T cli.Event](events []cli.Event) (some []T) {
 }
 
 // playTwoSessions checks that closing a session does not affect another one. It also checks that two sessions share a
-// process exactly if the provider has announced it (see cli.Sharer), because the pool relies on that.
+// process if the provider has announced this (see cli.Sharer), and not otherwise. The pool in cli/service relies on
+// that.
 func playTwoSessions(s *stage) {
 	one, two := s.ask(s.script.Say("never")), s.ask(s.script.Say("Two."))
 	one.Conversation, two.Conversation = "one", "two"

@@ -23,7 +23,7 @@ type Harness struct {
 	// Real is set for a real agent. It takes seconds of CPU time to start, so most cases run only with scripts/test
 	// --long.
 	Real bool
-	// Plain is set for the scripted agent of this package's own tests, for which all cases run in all modes.
+	// Plain is set for the scripted agent in the tests of this package. Such an agent runs all cases in all modes.
 	Plain bool
 	// Patience limits each turn and each Close. Zero means 30 seconds. Real agents may need more.
 	Patience time.Duration

@@ -8,10 +8,10 @@ import (
 	"ductor/cli"
 )
 
-// OwnHomeEnvironment checks the environment of a session with its own home: no variable may contain a path in the
-// owner's home, except the entries in kept. vars are the variables besides HOME that contain such a path in the owner's
-// environment. The test calls environment, which returns an agent's environment from the owner's environment, the names
-// of the variables that the configuration allows, and a request.
+// OwnHomeEnvironment checks the environment of a session with its own home. No variable may contain a path in the
+// owner's home, except the entries in kept. The parameter vars lists the variables besides HOME that contain such a
+// path in the owner's environment. The function environment returns an agent's environment for a request. Its first
+// parameters are the owner's environment, and the names of the variables that the configuration allows.
 func OwnHomeEnvironment(t *testing.T, vars []string,
 	environment func(owner, allowed []string, req cli.Request) []string, kept ...string) {
 	t.Helper()

@@ -25,7 +25,7 @@ type Isolated struct {
 	// Words are private texts that reach the model, from memory files, skills and the like. Programs are files that the
 	// owner's MCP servers and hooks create when they start.
 	Words, Programs []string
-	// Kept are texts in the working directory. They reach the model with any home.
+	// Kept are texts in the working directory. They reach the model in both kinds of sessions.
 	Kept []string
 	// Asked returns everything that was sent to the model so far.
 	Asked func() string

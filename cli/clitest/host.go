@@ -75,9 +75,10 @@ func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 	return h
 }
 
-// ProgramVar is an environment variable with the path of a ductor without the race detector. scripts/test builds that
-// ductor once. It starts five times as fast as a test binary, and a suite starts hundreds. Packages cli,
-// internal/runner and this package do not use it, so that the race detector covers runners and their clients.
+// ProgramVar is an environment variable with the path of a ductor program that scripts/test builds without the race
+// detector. That program starts five times as fast as a test binary, and a suite starts it hundreds of times. The tests
+// of packages cli, internal/runner and clitest do not use the program, so that the race detector covers runners and
+// their clients.
 const ProgramVar = "DUCTOR_TEST_PROGRAM"
 
 // Program returns the path of the program to use as runner and scripted agent: the value of ProgramVar, or this test

@@ -87,7 +87,7 @@ func playTalk(s *launcherStage) {
 func playEnds(s *launcherStage) {
 	for _, c := range []struct {
 		script string
-		grace  time.Duration // grace period of Stop; zero means no Stop
+		grace  time.Duration // passed to Stop; if zero, the case does not call Stop
 		want   cli.ExitStatus
 	}{
 		{"exit 3", 0, cli.ExitStatus{Code: 3}},

@@ -102,7 +102,7 @@ func playSettled(s *launcherStage) {
 		turn := cli.TurnID(fmt.Sprintf("settled %v", settled))
 		marks := []cli.TurnID{cli.BackgroundMark, turn} // the turn makes the BackgroundMark invalid
 		if settled {
-			marks = append(marks, cli.BackgroundMark) // without a Note, this means no background work
+			marks = append(marks, cli.BackgroundMark) // this mark has no Note: the background work has ended
 		}
 		for _, m := range marks {
 			must(s, p.Begin(s.Context(), cli.Mark{Turn: m}))

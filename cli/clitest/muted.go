@@ -11,7 +11,7 @@ import (
 )
 
 func playAdoptUnsent(s *stage) {
-	first, g := s.ductor().over(func(l cli.Launcher) cli.Launcher { return muted{l} }), s.gate()
+	first, g := s.ductor().wrapLauncher(func(l cli.Launcher) cli.Launcher { return muted{l} }), s.gate()
 	g.pass(s)
 	req := s.ask("about the windmill", s.script.Run(g.command()), s.script.Say("Done."))
 	session := first.open(req)

@@ -56,7 +56,6 @@ func (r *Recorder) Turn() {
 	r.used = false
 }
 
-// must fails the test at once if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -90,7 +89,6 @@ func (r *Recorder) Event(ev cli.Event) {
 	}
 }
 
-// Add adds a line.
 func (r *Recorder) Add(format string, args ...any) {
 	r.flush()
 	if !r.used {

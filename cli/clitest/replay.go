@@ -16,9 +16,9 @@ import (
 	"ductor/cli/frames"
 )
 
-// player is a Launcher whose processes replay a tape. Before a process prints something, it waits for the messages of
-// ductor that precede it on the tape. player works only in a bubble of testing/synctest: there, a sleep lasts until
-// ductor has handled all output.
+// player is a Launcher whose processes replay a tape, which is a recording of real processes. Before a process prints
+// something, it waits for the messages from ductor that come before this output on the tape. A player must run within
+// synctest.Test. There, a sleep lasts until ductor has handled all output.
 type player struct {
 	t       testing.TB
 	tape    tape
@@ -29,7 +29,7 @@ type player struct {
 	ids  [][2]string // pairs of an ID on the tape and ductor's current ID
 }
 
-// learn records that the taped IDs correspond to ductor's current IDs.
+// learn records pairs of an ID on the tape and ductor's current ID.
 func (l *player) learn(taped, current []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,8 +40,8 @@ func (l *player) learn(taped, current []string) {
 	}
 }
 
-// now replaces the IDs from the tape by ductor's current IDs.
-func (l *player) now(text string) string {
+// toCurrent replaces the IDs from the tape by ductor's current IDs.
+func (l *player) toCurrent(text string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range l.ids {
@@ -50,8 +50,8 @@ func (l *player) now(text string) string {
 	return text
 }
 
-// then replaces ductor's current IDs by those from the tape.
-func (l *player) then(text string) string {
+// toTaped replaces ductor's current IDs by those from the tape.
+func (l *player) toTaped(text string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range slices.Backward(l.ids) {
@@ -91,7 +91,7 @@ type replayed struct {
 	number int
 	in     *io.PipeWriter
 	out    *io.PipeReader
-	heard  chan string // names and IDs of the messages that ductor has sent
+	heard  chan string // receives the name and the IDs of each message from ductor
 
 	once sync.Once
 	stop chan struct{} // closed by Stop
@@ -141,8 +141,8 @@ func (p *replayed) play(part tape, out *io.PipeWriter) {
 			}
 			time.Sleep(pause)
 		case '<':
-			time.Sleep(time.Millisecond) // lasts until ductor has nothing left to do
-			if _, err := out.Write(p.player.framing.Frame([]byte(p.player.now(e.text)))); err != nil {
+			time.Sleep(time.Millisecond) // within synctest.Test, this lasts until ductor is idle
+			if _, err := out.Write(p.player.framing.Frame([]byte(p.player.toCurrent(e.text)))); err != nil {
 				return
 			}
 		case '.':
@@ -153,8 +153,8 @@ func (p *replayed) play(part tape, out *io.PipeWriter) {
 	<-p.stop
 }
 
-// await waits until ductor sends a message with this name, and returns the IDs in the message. It adds other messages
-// to early, where later calls find them.
+// await waits until ductor sends a message with this name, and returns the IDs in the message. It stores messages with
+// other names in early. Later calls look there first.
 func (p *replayed) await(name string, early *[]string) (ids string, ok bool) {
 	is := func(said string) bool { return strings.HasPrefix(said, name+" ") }
 	if i := slices.IndexFunc(*early, is); i >= 0 {

@@ -13,7 +13,7 @@ import (
 // closePatience limits how long Close may take.
 const closePatience = 20 * time.Second
 
-// AgentMain is Main for packages whose test binary is also the scripted agent.
+// AgentMain is like Main. It is for packages whose test binary also serves as the scripted agent.
 func AgentMain(m *testing.M) {
 	sim.RunIfChild()
 	Main(m)

@@ -50,7 +50,6 @@ func newStage(t *testing.T, h Harness) *stage {
 	return s
 }
 
-// ask returns a request whose prompt consists of parts.
 func (s *stage) ask(parts ...string) cli.Request {
 	req := s.request
 	req.Turn = cli.TurnID(uuid.NewString())
@@ -167,7 +166,7 @@ func (p *playing) awaitText(text string) {
 	}
 }
 
-// awaitEvent waits for an event for which like returns true.
+// awaitEvent waits for an event that the function like accepts.
 func (p *playing) awaitEvent(like func(cli.Event) bool) {
 	p.s.t.Helper()
 	deadline := time.After(p.s.h.Patience)
@@ -221,7 +220,7 @@ func (s *stage) processes() (pids []int) {
 	for _, file := range files {
 		env, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(env, entry) {
-			continue // it has ended, belongs to another user, or does not belong to this case
+			continue // the process has ended, or belongs to another user or case
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && alive(pid) {
 			pids = append(pids, pid)

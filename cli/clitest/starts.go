@@ -22,7 +22,7 @@ type starts struct {
 
 func startsIn(dir string) *starts { return &starts{path: filepath.Join(dir, "starts.json")} }
 
-// record implements cli.Recorder. The start of a turn ends the background work of its run.
+// record implements cli.Recorder. When it stores the start of a turn, it deletes the run's BackgroundMark.
 func (b *starts) record(_ context.Context, turn cli.TurnID, s cli.Start) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

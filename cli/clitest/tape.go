@@ -62,7 +62,6 @@ func readTape(t testing.TB, path string) (tp tape) {
 	return tp
 }
 
-// of returns the lines of one process.
 func (tp tape) of(process int) (part tape) {
 	for _, e := range tp {
 		if e.process == process {
@@ -141,7 +140,6 @@ func (r *recording) add(mark byte, process int, text string) {
 	r.tape = append(r.tape, tapeLine{mark, process, text})
 }
 
-// started adds a process to the tape and returns its number.
 func (r *recording) started(path string) (process int) {
 	r.mu.Lock()
 	r.processes++

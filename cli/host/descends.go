@@ -18,7 +18,7 @@ const (
 	lineagePause = 10 * time.Millisecond
 )
 
-// Descends reports whether a process belongs to a run of an agent on this machine. It does in these cases:
+// Descends reports whether a process belongs to a run of an agent on this machine. One of these conditions must hold:
 //   - Its environment contains the ID of a run.
 //   - It is in the control group of a run.
 //   - One of its ancestors belongs to a run, or is a runner. A runner adopts the orphaned processes of its agent.
@@ -52,7 +52,8 @@ func Descends(pid int) (bool, error) {
 	return false, nil
 }
 
-// isRunner reports whether a process has the command line of a runner: a verb, then the arguments of runner.Main.
+// isRunner reports whether a process has the command line of a runner: the program, "runner" or "run", and the
+// arguments of runner.Main.
 func isRunner(pid int) bool {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	args := strings.Split(string(raw), "\x00")
@@ -66,7 +67,7 @@ func lineage(pid int) (line []proctree.ID, err error) {
 		if line, err = proctree.Lineage(pid); err == nil {
 			break
 		}
-		time.Sleep(lineagePause) // by then, the children have another parent
+		time.Sleep(lineagePause) // until the children of the ended process have a new parent
 	}
 	return line, err
 }

@@ -19,8 +19,8 @@ import (
 	"ductor/cli"
 )
 
-// notesDir contains a file for each home with the digests of the seeds that were copied into it. It lies beside the
-// homes, and no home can have this name.
+// notesDir is a directory beside the homes. It contains a file for each home, with the digests of the seeds that were
+// copied into the home. HomeName never returns ".notes".
 const notesDir = ".notes"
 
 // HomesOptions configures Homes. Dir is required.
@@ -96,12 +96,11 @@ func (h *Homes) Home(ctx context.Context, session string) (dir string, err error
 	return filepath.Join(h.opts.Dir, name), nil
 }
 
-// furnish creates a home if needed, and updates its seeds. The caller holds mu.
 func (h *Homes) furnish(name string) error {
 	if err := h.root.MkdirAll(name, 0o700); err != nil {
 		return err
 	}
-	if err := h.root.Chmod(name, 0o700); err != nil { // this fails for a link that leads out of the root
+	if err := h.root.Chmod(name, 0o700); err != nil { // an error if name is a link that leads out of the root
 		return err
 	}
 	home, err := h.root.OpenRoot(name)
@@ -109,7 +108,7 @@ func (h *Homes) furnish(name string) error {
 		return err
 	}
 	defer home.Close()
-	had, err := h.notes(name)
+	had, err := h.seedStates(name)
 	if err != nil {
 		return err
 	}
@@ -194,8 +193,8 @@ func (h *Homes) Forget(_ context.Context, session string) error {
 	return nil
 }
 
-// notes returns the state of each seed in a home, by the seed's path; see syncSeeds.
-func (h *Homes) notes(name string) (map[string]string, error) {
+// seedStates returns the state of each seed in a home. The key is the seed's path; for the states, see syncSeeds.
+func (h *Homes) seedStates(name string) (map[string]string, error) {
 	had := map[string]string{}
 	raw, err := h.root.ReadFile(notesFile(name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,7 +10,6 @@ const (
 	labelSetting      = "setting"
 )
 
-// labelsOf converts a purpose to the labels of a run.
 func labelsOf(p cli.Purpose) map[string]string {
 	return map[string]string{
 		labelAgent: string(p.Agent), labelMode: string(p.Mode), labelConversation: string(p.Conversation),

@@ -25,7 +25,7 @@ const StartedRun = "a run was started"
 const (
 	probeOrphan = time.Second // how long a probe may run after its caller has died
 	collectWait = 10 * time.Second
-	lookWait    = time.Minute // long enough to create the environment first
+	lookWait    = time.Minute // this includes the time to create the environment
 )
 
 // Options configures a Launcher. Zero values mean the defaults, but Dir is required unless Remote is set.
@@ -88,7 +88,6 @@ func (h *Launcher) RecordBy(record cli.Recorder) {
 	h.record = record
 }
 
-// store passes the start of a turn to the Recorder.
 func (h *Launcher) store(ctx context.Context, run cli.RunID, m cli.Mark) error {
 	h.mu.Lock()
 	record := h.record
@@ -139,8 +138,8 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	return p, nil
 }
 
-// announce registers the ID of a run that is being started, so that Left does not list it. The caller must call done
-// after hold, or if the start fails.
+// announce registers the ID of a run that is being started, so that Left does not list the run. The caller calls done
+// when hold has registered the run, or when the start has failed.
 func (h *Launcher) announce(id cli.RunID) (done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -205,7 +204,7 @@ func (h *Launcher) Rests(run cli.RunID) bool {
 	return r != nil && r.marks.rests()
 }
 
-// forget deletes a run. It does not wait for that. The caller holds mu.
+// forget deletes a run in the background. The caller holds mu.
 func (h *Launcher) forget(r *process) {
 	delete(h.runs, r.Run())
 	if h.closed { // the next process of ductor will delete it
@@ -222,8 +221,8 @@ func (h *Launcher) collect(r *process) {
 	}
 }
 
-// retired is called when a run was stopped and ductor has detached from it. If all turns of the run are settled,
-// retired deletes the run. It may do that while the Launcher closes, because Close waits for the caller.
+// retired handles that a run was stopped and that ductor has detached from it. If all turns of the run are settled,
+// retired deletes the run. This is possible even while the Launcher closes, because Close waits for the caller.
 func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
 	r.advance(released)
@@ -264,9 +263,9 @@ func (h *Launcher) Close() error {
 	return nil
 }
 
-// begun tells the runner about a new turn. It does not wait, because the prompt would have to wait, too. The caller
-// must not hold mu.
-func (h *Launcher) begun(r *process) {
+// reportTurn tells the runner in the background about a new turn. If it waited for the runner, the prompt would be
+// delayed. The caller must not hold mu.
+func (h *Launcher) reportTurn(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed { // the next process of ductor will handle the run

@@ -12,12 +12,12 @@ type runMarks struct {
 	recording sync.Mutex // held while a mark is stored, so that marks keep their order
 	mu        sync.Mutex
 	all       []cli.Mark
-	settled   []cli.TurnID // settled turns whose mark is in all
+	settled   []cli.TurnID // settled turns that still have a mark
 	over      int64        // offset at which the output of ended turns ends
 	forgotten int64        // the output before this offset was deleted
 }
 
-// add adds a mark, and removes marks that are no longer valid.
+// add adds a mark. It removes marks that the new mark replaces, and those of settled turns.
 func (k *runMarks) add(m cli.Mark) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -27,7 +27,6 @@ func (k *runMarks) add(m cli.Mark) {
 	k.all, k.settled = append(kept, m), nil
 }
 
-// settle records that a turn is settled. It returns false if the turn has no mark.
 func (k *runMarks) settle(turn cli.TurnID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -38,7 +37,6 @@ func (k *runMarks) settle(turn cli.TurnID) bool {
 	return marked
 }
 
-// open reports whether the run has a turn that is not settled.
 func (k *runMarks) open() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -53,16 +51,15 @@ func (k *runMarks) rests() bool {
 	return !open && len(k.all) > 0 && k.all[len(k.all)-1].OfTurn()
 }
 
-// ended records the offset at which the output of an ended turn ends.
 func (k *runMarks) ended(output int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.over = max(k.over, output)
 }
 
-// neededFrom returns the offset before which the output is no longer needed. After a restart, ductor reads from the
-// mark of the first turn that is not settled. If all turns are settled, it reads from the end of the last turn. Later
-// marks never have a lower offset.
+// neededFrom returns the offset before which the output is no longer needed. After a restart, ductor reads the output
+// from the mark of the first turn that is not settled. If all turns are settled, it reads from the end of the last
+// turn. The mark of a new turn never has a lower offset than the result.
 func (k *runMarks) neededFrom() int64 {
 	k.recording.Lock() // waits for marks that are being stored
 	defer k.recording.Unlock()
@@ -80,7 +77,8 @@ func (k *runMarks) neededFrom() int64 {
 	return from
 }
 
-// forgets records that the output before an offset is being deleted. It returns false if that was already the case.
+// forgets records that the output before an offset is being deleted. It returns false if that output is already
+// deleted.
 func (k *runMarks) forgets(before int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 // keptFree is the share of the memory that remains free of agents.
 const keptFree = 0.2
 
-// Memory computes how much memory agents may still use. This is the available memory of the machine (proc(5),
-// MemAvailable) without a fifth of the total. If this process is in a control group with a lower limit, the group's
-// limit and usage count instead. Memory reads the file system at root, normally "/".
+// Memory computes how much memory agents may still use. This is the memory that the machine reports as available
+// (proc(5), MemAvailable), minus a fifth of the total memory. If this process is in a control group with a lower limit,
+// the group's limit and usage count instead. Memory reads the file system at root, normally "/".
 type Memory struct{ root fs.FS }
 
 // NewMemory returns a Memory that reads from root.
@@ -83,7 +83,6 @@ func (m Memory) group(dir string) (memoryGroup, error) {
 	return memoryGroup{limit: limit, used: used - stat["inactive_file"]}, nil
 }
 
-// number reads a file that contains a number. It returns an error for "max", which means no limit.
 func (m Memory) number(name string) (int64, error) {
 	text, err := fs.ReadFile(m.root, name)
 	if err != nil {
@@ -92,7 +91,6 @@ func (m Memory) number(name string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// numbers reads a file whose lines each contain a name and a number.
 func (m Memory) numbers(name string) (map[string]int64, error) {
 	file, err := m.root.Open(name)
 	if err != nil {

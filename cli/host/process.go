@@ -42,7 +42,7 @@ type phase int
 // The phases of a run, in order.
 const (
 	running  phase = iota
-	stopping       // the run was unreachable, and a goroutine tries to stop it
+	stopping       // the environment was unreachable; stopLater tries again
 	dead           // no process of the run is left
 	released       // dead, and ductor has detached from the run
 )
@@ -107,13 +107,12 @@ func (r *process) Begin(ctx context.Context, m cli.Mark) error {
 		return err
 	}
 	r.marks.add(m)
-	r.host.begun(r)
+	r.host.reportTurn(r)
 	return nil
 }
 
 func (r *process) Ended(output int64) { r.marks.ended(output) }
 
-// done reports whether ductor may delete the run.
 func (r *process) done() bool { return r.reached(released) && !r.marks.open() }
 
 // reached reports whether the run is in phase p or a later one.
@@ -139,7 +138,7 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 		return nil
 	}
 	err := r.run.Stop(ctx, grace)
-	if err != nil && r.isDead() { // another call of Stop was faster and released the run
+	if err != nil && r.isDead() { // a concurrent call of Stop has released the run
 		return nil
 	}
 	if err != nil {
@@ -152,8 +151,8 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// stopLater tries again and again to stop a run in an unreachable environment, until the Launcher closes. After that,
-// the next process of ductor finds the run, or the runner ends it as orphaned.
+// stopLater stops a run in an environment that is unreachable now. It tries again until it succeeds or the Launcher
+// closes. After that, the next process of ductor finds the run, or the runner ends it as orphaned.
 func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	if h.opts.Remote == nil {
 		return
@@ -181,8 +180,8 @@ func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	})
 }
 
-// endLate stops runs of the same agent and conversation that could not be reached when they should have been stopped.
-// The agent in such a run might still be working in the session that the new run would continue. If a run is still
+// endLate stops the runs that stopLater has not stopped yet, if they belong to the same agent and conversation as a new
+// run. Otherwise the agents of the old and the new run might work in the same session. If such a run is still
 // unreachable, endLate returns an error.
 func (h *Launcher) endLate(ctx context.Context, p cli.Purpose) error {
 	for _, r := range h.lateRuns(p) {
@@ -285,8 +284,7 @@ func (o *output) Read(p []byte) (int, error) {
 // forgetWait limits how long a runner may take to delete output, or to change its limits.
 const forgetWait = 5 * time.Second
 
-// renewPause is the delay before ductor tells the runner about a new turn. The runner can then pass on the prompt
-// first.
+// renewPause delays the report of a new turn to the runner. Meanwhile, the runner can pass the prompt to the agent.
 const renewPause = 200 * time.Millisecond
 
 // renew restarts the time that Timing.StaleAfter limits.

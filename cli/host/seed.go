@@ -33,7 +33,7 @@ func (s seed) check() error {
 	return nil
 }
 
-// content returns the content of a copy of the seed. It is empty if there should be no copy.
+// content returns the content of a copy of the seed. If the content is empty, no file is created.
 func (s seed) content() ([]byte, error) {
 	var owner []byte
 	if s.From != "" {
@@ -79,7 +79,7 @@ func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[
 	for _, s := range seeds {
 		put := seed(s).copyTo
 		if s.Link {
-			put = seed(s).tie
+			put = seed(s).ensureLink
 		}
 		state, err := put(home, had[s.To])
 		if err != nil {
@@ -99,7 +99,7 @@ func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
 		return "", err
 	}
 	if len(content) == 0 {
-		if had != "" { // the owner's file was removed
+		if had != "" { // there is nothing to copy any more
 			return "", ignoreGone(home.Remove(s.To))
 		}
 		return "", nil
@@ -114,8 +114,8 @@ func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
 
 const tied = "link"
 
-// tie creates the seed's link if it is missing.
-func (s seed) tie(home *os.Root, had string) (state string, err error) {
+// ensureLink creates the seed's link if it is missing.
+func (s seed) ensureLink(home *os.Root, had string) (state string, err error) {
 	owner, err := os.Stat(s.From)
 	gone := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !gone {
@@ -141,15 +141,15 @@ func (s seed) tie(home *os.Root, had string) (state string, err error) {
 	}
 	if there != nil && had == tied && there.Mode().IsRegular() && owner.Mode().IsRegular() &&
 		there.ModTime().After(owner.ModTime()) {
-		if err := giveBack(home, s.To, s.From); err != nil {
+		if err := copyBack(home, s.To, s.From); err != nil {
 			return "", err
 		}
 	}
 	return tied, replaceLink(home, s.To, s.From)
 }
 
-// giveBack copies a file to the owner's home if an agent wrote it in the place of a link.
-func giveBack(home *os.Root, from, to string) error {
+// copyBack copies a file to the owner's home if an agent replaced a link by this file.
+func copyBack(home *os.Root, from, to string) error {
 	content, err := home.ReadFile(from)
 	if err != nil || len(content) == 0 || len(content) > maxSeed {
 		return err
@@ -197,9 +197,9 @@ func replace(root *os.Root, name string, make func(temporary string) error) erro
 	return nil
 }
 
-// CopiedSeeds converts seeds for an environment that does not see this host's files. The result contains only seeds
-// that are copied unchanged: CopiedSeeds writes the results of Pick to files in dir, which other users cannot read. It
-// omits links to directories, and seeds whose Pick returns no content.
+// CopiedSeeds prepares seeds for an environment that does not see this host's files. It copies the results of Pick to
+// files in dir, which other users cannot read. The returned seeds refer to these files, and have neither Pick nor Link
+// set. CopiedSeeds omits links to directories, and seeds whose Pick returns no content.
 func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("copy seeds: %w", err)

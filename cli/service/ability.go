@@ -11,14 +11,13 @@ import (
 	"ductor/cli/tools"
 )
 
-// limited returns req with the tool lists translated into the agent's own names of tools. It returns a Failure if
-// ductor cannot make the agent obey these lists or the permission mode. It does not check the permission mode of a
-// request with TextOnly, or of a resumed turn, which already has its mode.
+// limited returns req with the agent's own names of tools in its tool lists. It returns a Failure if the agent cannot
+// be restricted to these tools, or may ignore the permission mode. It skips the check of the mode for requests with
+// TextOnly, and for resumed turns, which started with their mode.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent, why := e.provider.Agent(), ""
 	holder, ok := e.provider.(cli.ModeHolder)
 	if ok && req.Permission != "" && req.Began.IsZero() && !req.TextOnly {
-		// If the provider panics here, the session itself still rejects the mode.
 		_ = guard(agent, func() error { why = holder.Unheld(req); return nil })
 	}
 	if why != "" {
@@ -84,7 +83,7 @@ func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Reques
 		return asked
 	}
 	home, err := entry.runEnv.home(ctx, req)
-	// Without the right home, ShowSkill could show a different skill.
+	// The home determines which skill has this name, so it must be known.
 	if err != nil {
 		asked.Missing = cmp.Or(asked.Missing, "which skills there are")
 		return asked
@@ -115,9 +114,9 @@ func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 	return all
 }
 
-// ChooseMode returns the mode in which an agent runs: the configured one if the agent supports it, or else the first
-// supported one, which is the one that the agent's provider prefers. It returns "" if no mode is supported, because the
-// agent then cannot run.
+// ChooseMode returns the mode in which an agent runs. This is the configured mode if the agent supports it. Otherwise
+// it is the first supported one, because providers list the preferred mode first. If the agent supports no mode, it
+// cannot run, and ChooseMode returns "".
 func ChooseMode(supported []cli.Mode, configured cli.Mode) cli.Mode {
 	switch {
 	case len(supported) == 0:
@@ -134,7 +133,6 @@ func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	return func(context.Context) (can []cli.Mode) {
 		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // after a panic, can is empty
 		want := s.opts.Modes[p.Agent()]
-		// An older version of the agent may not support the configured mode.
 		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" {
 			warned.Do(func() {
 				s.opts.Logger.Warn("an agent cannot be run in the mode that is configured",
@@ -174,8 +172,8 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 // first. It skips an agent that fails, for example because no user is logged in. It returns ErrUnsupported if each
 // session has its own home, because such a home contains only one session.
 //
-// If the homes of several accounts are copies, they contain the same session. StoredSessions then lists it once, if
-// possible with the agent's account in accounts.
+// If a user copied the home of one account to another account, both contain the same sessions. StoredSessions lists
+// each of these only once. It prefers the copy of the account that the parameter accounts contains for the agent.
 func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, accounts cli.Accounts,
 	dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)

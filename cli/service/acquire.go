@@ -15,7 +15,7 @@ func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp
 	}
 	if sharer, ok := entry.provider.(cli.Sharer); ok && mode == cli.Live {
 		r.shares = func() (pid int) {
-			_ = guard(r.agent, func() error { pid = sharer.Shares(req); return nil }) // a panic means no process
+			_ = guard(r.agent, func() error { pid = sharer.Shares(req); return nil })
 			return pid
 		}
 	}
@@ -29,8 +29,8 @@ func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp
 // acquire waits in a queue until ctx is done. It calls wait whenever the reason for waiting changes, but not for the
 // short time in which an idle process ends.
 //
-// If ahead is not nil, the session is not for a turn yet. Then acquire neither waits for a process nor ends one, and
-// returns nil if no session should be opened now.
+// If the parameter ahead is not nil, the session is for a later turn. In this case, acquire neither waits for a process
+// nor ends one. It returns nil if no session should be opened now.
 func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp,
 	wait func(shortage)) (*pooled, error) {
 	for {
@@ -47,7 +47,6 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 	}
 }
 
-// request appends r to the queue and waits for its answer.
 func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*pooled, error) {
 	p.do(func() { p.queue = append(p.queue, r) })
 	look := time.NewTicker(lookAgain)
@@ -59,7 +58,7 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 		case now := <-r.short:
 			wait(now)
 		case <-look.C: // no event reports that memory is available again
-			p.turned()
+			p.requestMeasurement()
 			p.do(func() {})
 		case <-ctx.Done():
 			p.do(func() { p.queue = slices.DeleteFunc(p.queue, func(other *request) bool { return other == r }) })
@@ -73,8 +72,8 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 	}
 }
 
-// serve answers all queued requests that can be answered now. If requests must wait, it ends idle processes and sends
-// each request the reason.
+// serve answers all queued requests that need not wait. For those that must wait, it ends idle processes and reports
+// the reason for waiting.
 func (p *pool) serve() {
 	var waiting []*request
 	p.queue = slices.DeleteFunc(p.queue, func(r *request) bool {
@@ -84,7 +83,7 @@ func (p *pool) serve() {
 			e.used = p.opts.Now()
 		case p.barred(r):
 			return false
-		// A session that is only opened ahead must not wait.
+		// A request that opens a session before its turn must not wait.
 		case r.ahead != nil && (p.phase != keeping || p.find(r.conversation, opening, busy, expiring) != nil):
 		default:
 			e = p.start(r, len(waiting) == 0)
@@ -108,11 +107,11 @@ func (p *pool) serve() {
 	}
 }
 
-// start creates an entry for a request, in a process that sessions share or in a new one. It returns nil if neither is
-// possible. A new process is only for the first waiting request, so that no other request can overtake it.
+// start creates an entry for a request. The entry's process is one that sessions share, or a new one. start returns nil
+// if neither is possible. Only the first waiting request can get a new process, so that no other request overtakes it.
 func (p *pool) start(r *request, first bool) *pooled {
 	at := p.slotOf(processID{r.sandbox, r.agent, r.shares()})
-	if at == nil || at.going() {
+	if at == nil || at.ending() {
 		if !first || p.lacks(p.living(), 0, r) != enough {
 			return nil
 		}
@@ -121,7 +120,7 @@ func (p *pool) start(r *request, first bool) *pooled {
 	return p.add(&pooled{closeKey: r.closeKey, entry: r.entry, mode: r.mode, state: opening}, at)
 }
 
-// answer sends the request an entry, or nil if it gets none.
+// answer ends the wait of the request. It passes on the entry, which is nil if no session should be opened.
 func (r *request) answer(e *pooled) {
 	switch {
 	case e == nil:
@@ -134,7 +133,7 @@ func (r *request) answer(e *pooled) {
 	r.granted <- e
 }
 
-// forget removes a shortage from the channel if the request has not received it yet.
+// forget removes the reason for waiting if the request has not read it yet.
 func (r *request) forget() {
 	select {
 	case <-r.short:
@@ -142,9 +141,9 @@ func (r *request) forget() {
 	}
 }
 
-// barred reports whether the request must wait for a session that is closing, or that is being opened ahead and may fit
-// the request. If a closing entry has no conversation, its process serves several conversations, so all requests for
-// the agent wait.
+// barred reports whether the request must wait. It must wait while its session is being closed, or while a session that
+// may fit is being opened before its turn. If a closing entry has no conversation, its process serves several
+// conversations, so all requests for the agent wait.
 func (p *pool) barred(r *request) bool {
 	all := closeKey{sandbox: r.sandbox, agent: r.agent}
 	for e := range p.entries() {

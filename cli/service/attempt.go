@@ -9,11 +9,11 @@ import (
 	"ductor/cli"
 )
 
-// resultGuard passes events from a provider to the turn's listener. It holds back the Result until judge has checked
-// it, and records what the listener has received. After close, it passes on nothing.
+// resultGuard passes events from a provider to the turn's listener, and records what the listener has received. It
+// holds back the Result, which the function judge checks first. After close, it passes on nothing.
 type resultGuard struct {
 	agent cli.Agent
-	waits func(asked cli.ApprovalID, waiting bool) // called when the agent starts or stops waiting for a user
+	waits func(asked cli.ApprovalID, waiting bool) // called when a request starts or stops waiting for a user
 	began func(cli.AgentSessionID)                 // called when the agent names its session
 
 	mu     sync.Mutex
@@ -23,7 +23,7 @@ type resultGuard struct {
 	named  cli.SessionStarted
 	tools  []cli.ToolID // tools that have not ended
 	shown  bool         // the listener received text or a tool, so the turn must not be repeated
-	cut    bool         // a tool was ended by the end of the turn
+	cut    bool         // a tool was running when the turn ended
 }
 
 // event handles an event of the provider.
@@ -44,7 +44,7 @@ func (w *resultGuard) event(ev cli.Event) {
 		w.named = ev
 	case cli.TextDelta, cli.FileChanged:
 		w.shown = true
-	case cli.ApprovalAsked: // the agent may have run the tool after an approval
+	case cli.ApprovalAsked:
 		w.shown = true
 		w.waits(ev.ID, true)
 	case cli.QuestionAsked:
@@ -88,7 +88,7 @@ type attempt struct {
 	result cli.Result
 	shown  bool
 	lent   *pooled       // nil if no session was opened
-	late   chan struct{} // set if open stopped waiting for the provider's Open; closed when Open has returned
+	late   chan struct{} // nil if the provider's Open returned in time; otherwise closed when it has returned
 }
 
 // attempt runs req once in the given mode. It emits all events except the Result.
@@ -119,7 +119,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 	return s.attemptIn(ctx, lent, req, emit)
 }
 
-// attemptIn is attempt for an entry that has a session.
+// attemptIn makes the attempt with an open session.
 func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, emit func(cli.Event)) attempt {
 	w := &resultGuard{
 		agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) },

@@ -12,9 +12,10 @@ import (
 // troubleTTL is how long a failure is cached. It is short so that users soon see the effect of a log-in.
 const troubleTTL = 5 * time.Second
 
-// cached caches the result of a slow query. A good result is valid for MenuTTL, any other for troubleTTL. If a result
-// has passed half of its time, get returns it and renews it in the background. Callers share a running query, unless
-// forget was called since it started. A query continues even if no caller waits for it.
+// cached caches the result of a slow query. A good result is valid for MenuTTL, and other results are valid for
+// troubleTTL. Once half of that time has passed, get still returns the result, and also renews it in the background.
+// Callers share a running query, unless forget was called since the query started. A query continues even if no caller
+// waits for it.
 type cached[T any] struct {
 	*core
 	fetch func(context.Context) T
@@ -93,8 +94,8 @@ func (c *cached[T]) renew() {
 	}
 }
 
-// forget makes the next get start a query. It also drops the result of a running query, because that query may have
-// missed the change that the caller knows of.
+// forget drops the result, so that the next call of get starts a query. It also drops the result of a running query,
+// because that query may have read the state before a change.
 func (c *cached[T]) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,8 @@ type core struct {
 }
 
 // group counts running work, so that Close can wait for it. Unlike a sync.WaitGroup, it accepts no new work after
-// close, and waiting can end early. Go and Add remain allowed after close, but only for work that belongs to other
-// running work.
+// close, and waiting can end early. The methods Go and Add do not check whether the group is closed. After close, only
+// work that is already running may call them.
 type group struct {
 	sync.WaitGroup
 
@@ -75,7 +75,6 @@ func (g *group) wait(ctx context.Context) error {
 	}
 }
 
-// beside runs f on a goroutine of the group, and sends its result to the returned channel.
 func beside[T any](g *group, f func() T) <-chan T {
 	came := make(chan T, 1)
 	g.Go(func() {

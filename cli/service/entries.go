@@ -32,7 +32,7 @@ type phase int
 const (
 	keeping   phase = iota
 	closed          // the pool closes sessions after their turns
-	detaching       // the pool detaches from sessions with background work after their turns, and closes the others
+	detaching       // after its turn, a session with background work is detached, and any other is closed
 )
 
 // state is the state of an entry.
@@ -40,7 +40,7 @@ type state int
 
 const (
 	opening  state = iota
-	warming        // is being opened ahead of a turn, or checked whether it fits; turns of its conversation wait
+	warming        // is being opened before its turn, or checked whether it fits; turns of its conversation wait
 	idle           // runs no turn
 	busy           // runs a turn
 	expiring       // runs a turn, and will be closed after that
@@ -51,12 +51,12 @@ const (
 // pooled is an entry of the pool: a session, including the time in which it is opened or closed.
 type pooled struct {
 	closeKey
-	entry     *agentEntry // nil for a run of the previous process of ductor whose agent is no longer configured
+	entry     *agentEntry // nil for an old run whose agent is no longer configured
 	mode      cli.Mode
 	session   cli.Session // nil until the session is open
 	slot      *slot
 	state     state
-	ahead     *warmUp // not nil while the state is warming
+	ahead     *warmUp // only while the state is warming
 	used      time.Time
 	expiry    *time.Timer             // timer of the last idle period; nil before the first
 	approvals map[cli.ApprovalID]bool // requests of its turn that wait for the user
@@ -77,7 +77,7 @@ func (e *agentEntry) closeKey(conversation cli.Conversation) closeKey {
 // slot is one process of an agent, including the time in which it starts or ends. Sessions that share a process have
 // the same slot.
 type slot struct {
-	id      processID // the PID is 0 until it is known, and for one-shot sessions, which have one process for each turn
+	id      processID // PID is 0 until known; always 0 for one-shot sessions
 	entries []*pooled
 	memory  int64         // last measured size in bytes
 	watched int           // PID of the process whose end a goroutine awaits
@@ -92,7 +92,7 @@ type processID struct {
 	pid     int
 }
 
-// command is a function for the pool's goroutine, which closes done after it.
+// command is a function that the pool's goroutine runs. The goroutine then closes done.
 type command struct {
 	run  func()
 	done chan struct{}
@@ -125,7 +125,6 @@ const (
 	memory
 )
 
-// shortage describes why a turn waits for a process.
 type shortage struct {
 	of       lack
 	position int // in the queue, from 1
@@ -144,8 +143,8 @@ func (s shortage) sentence(p lang.Printer) string {
 	return p.Text("wait.memory-queued", s.position)
 }
 
-// do runs f on the pool's goroutine, which then serves the queue. It returns after that. If the goroutine has ended, do
-// does nothing.
+// do runs f on the pool's goroutine, and waits until the goroutine has also served the queue. If the goroutine has
+// ended, do does nothing.
 func (p *pool) do(f func()) {
 	c := command{run: f, done: make(chan struct{})}
 	select {
@@ -167,7 +166,6 @@ func (p *pool) entries() iter.Seq[*pooled] {
 	}
 }
 
-// find returns the first entry of a conversation in any of the states, or nil.
 func (p *pool) find(conversation cli.Conversation, in ...state) *pooled {
 	for e := range p.entries() {
 		if e.conversation == conversation && slices.Contains(in, e.state) {
@@ -202,14 +200,13 @@ func (p *pool) remove(e *pooled) {
 	}
 }
 
-// stopExpiry stops the entry's timer. A running timer would keep the entry in memory.
 func (e *pooled) stopExpiry() {
 	if e.expiry != nil {
 		e.expiry.Stop()
 	}
 }
 
-// leave is remove for callers outside of the pool's goroutine.
+// leave calls remove on the pool's goroutine.
 func (p *pool) leave(e *pooled) { p.do(func() { p.remove(e) }) }
 
 // slotOf returns the slot of the process with this ID, or nil. It returns nil for PID 0.
@@ -234,13 +231,13 @@ func (e *pooled) info() (info cli.SessionInfo) {
 	return info
 }
 
-// wanted reports whether the session may stay in the pool. It may not if its warmUp was cancelled, or if its agent was
-// replaced.
+// wanted reports whether the pool should keep the session. It should not if the warmUp was cancelled, or if the
+// session's agent was replaced.
 func (e *pooled) wanted() bool {
 	return (e.ahead == nil || e.ahead.ctx.Err() == nil) && (e.entry == nil || !e.entry.replaced)
 }
 
-// process returns the process with this ID, or nil if no launcher of this Service has it.
+// process returns the process with this ID. It returns nil if the launchers of the environment do not know the process.
 func (p *pool) process(id processID) cli.Process {
 	if id.pid == 0 {
 		return nil
@@ -255,7 +252,6 @@ func (p *pool) process(id processID) cli.Process {
 	return nil
 }
 
-// expireAfter makes the pool close a busy session after its turn.
 func (p *pool) expireAfter(e *pooled) { p.do(func() { e.state = expiring }) }
 
 // discard closes a session and waits until it is closed. If closing fails, discard returns an error, and the pool tries
@@ -265,15 +261,14 @@ func (p *pool) discard(e *pooled) error {
 	return p.finishClose(e)
 }
 
-// discardInBackground closes a session without waiting.
 func (p *pool) discardInBackground(e *pooled) { p.do(func() { p.closeInBackground(e) }) }
 
 func (p *pool) closeInBackground(e *pooled) {
 	p.beginClose(e)
-	go func() { _ = p.finishClose(e) }() // logs errors
+	go func() { _ = p.finishClose(e) }()
 }
 
-// beginClose marks an entry as closing. The group then waits until finishClose or detach is called.
+// beginClose marks an entry as closing, and counts this as running work until finishClose or detach is called.
 func (p *pool) beginClose(e *pooled) {
 	e.state = closing
 	p.work.Add(1)
@@ -332,7 +327,7 @@ func (p *pool) awaitDead(e *pooled, process cli.Process) {
 	}
 }
 
-// giveUp marks a session as stuck because opening it ahead takes too long. Turns then stop waiting for it.
+// giveUp makes turns stop waiting for a session whose opening takes too long.
 func (p *pool) giveUp(e *pooled) {
 	p.do(func() {
 		if e.state == warming {

@@ -10,7 +10,8 @@ import (
 	"ductor/cli"
 )
 
-// leftTurn is a run that the previous process of ductor started. Usually, a turn was running in it.
+// leftTurn is a run that the previous process of ductor started. If no turn was running in it, it may have background
+// work.
 type leftTurn struct {
 	runEnv  *runEnv
 	from    cli.Launcher
@@ -24,7 +25,7 @@ func (l *leftTurn) has(t cli.OpenTurn) bool {
 	return t.Start.Run == l.run.Run && l.runEnv.sandbox == t.Sandbox && l.run.Agent == t.Agent
 }
 
-// mark returns the position of an open turn in its run, in the form that providers expect.
+// mark returns the Mark at which an open turn starts in the output and input of its run.
 func mark(t cli.OpenTurn) cli.Mark {
 	m := cli.Mark{Turn: t.Turn, Output: t.Start.Output, Input: t.Start.Input, Note: t.Start.Note}
 	if t.Background {
@@ -40,7 +41,7 @@ func (l leftTurn) closeKey() closeKey {
 	return closeKey{l.runEnv.sandbox, l.run.Conversation, l.run.Agent}
 }
 
-// endUseless ends a run in which ductor can resume no turn.
+// endUseless ends a run that ductor does not attach to. It logs a warning if there was a problem.
 func (s *Service) endUseless(r leftTurn) {
 	if r.run.Problem != "" {
 		s.opts.Logger.Warn("cannot resume a run of the previous process; it is ended", "run", r.run.Run,
@@ -50,28 +51,28 @@ func (s *Service) endUseless(r leftTurn) {
 	s.discardLeft(r)
 }
 
-// spare adds n to the number of callers that want to attach to a run of the previous process. While it is not 0,
-// sighted does not end the run. n is 1 before the caller attaches, and -1 afterwards.
-func (s *Service) spare(run cli.RunID, n int) {
+// countAttaching adds n to the number of callers that want to attach to a run of the previous process. The function
+// sighted does not end the run while that number is not 0. A caller passes 1 before it attaches, and -1 afterwards.
+func (s *Service) countAttaching(run cli.RunID, n int) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
-	s.spareLocked(run, n)
+	s.countAttachingLocked(run, n)
 }
 
-// spareLocked is spare for callers that hold leftMu.
-func (s *Service) spareLocked(run cli.RunID, n int) {
-	s.spared[run] += n
-	if s.spared[run] == 0 {
-		delete(s.spared, run)
+// countAttachingLocked is countAttaching for callers that hold leftMu.
+func (s *Service) countAttachingLocked(run cli.RunID, n int) {
+	s.attaching[run] += n
+	if s.attaching[run] == 0 {
+		delete(s.attaching, run)
 	}
 }
 
-// sparedNow returns a copy of the numbers that spare maintains. To decide whether to end a run, call it before listing
-// the runs: a run that is listed after that and not in the copy has no caller that wants to attach.
-func (s *Service) sparedNow() map[cli.RunID]int {
+// attachingNow returns a copy of the numbers that countAttaching maintains. Callers that end runs need the copy before
+// they list the runs. If a run is listed later and is not in the copy, no caller wants to attach to it.
+func (s *Service) attachingNow() map[cli.RunID]int {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
-	return maps.Clone(s.spared)
+	return maps.Clone(s.attaching)
 }
 
 // adoptWait limits how long attaching to a run may take.
@@ -89,7 +90,7 @@ func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
 	return session, err
 }
 
-// discardLeft ends a run of the previous process. It does not wait for that.
+// discardLeft starts to end a run of the previous process.
 func (s *Service) discardLeft(left leftTurn) {
 	s.pool.do(func() { s.pool.beginClose(left.at) })
 	go func() {
@@ -116,7 +117,7 @@ func (s *Service) Resume(ctx context.Context, agent cli.Agent, req cli.Request, 
 		req.Sandbox = left.runEnv.sandbox
 		if left.entry() == nil { // the agent is no longer configured
 			delete(s.left, req.Turn)
-			s.spareLocked(left.run.Run, -1)
+			s.countAttachingLocked(left.run.Run, -1)
 			s.discardLeft(*left)
 		}
 	}
@@ -145,7 +146,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	if left.run.Problem != "" {
 		s.opts.Logger.Warn("a turn cannot be resumed; its run is ended", "run", left.run.Run, "agent", string(agent),
 			"turn", string(req.Turn), "pid", left.run.PID, "why", left.run.Problem)
-		s.spare(left.run.Run, -1)
+		s.countAttaching(left.run.Run, -1)
 		s.discardLeft(*left)
 		return attempt{result: cli.Result{Err: cli.Failf(cli.UnknownFailure, agent,
 			"it cannot be resumed and was ended, because %s", left.run.Problem)}}
@@ -155,10 +156,10 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	there, err := s.furnish(ctx, entry, there, nil)
 	req.Home = there.Home
 	var session cli.Session
-	if err == nil || ctx.Err() != nil { // even if the turn was aborted, to end it properly
+	if err == nil || ctx.Err() != nil { // an aborted turn needs the session, too, to end properly
 		session, err = s.adopt(ctx, entry, left.run, req)
 	}
-	s.spare(left.run.Run, -1)
+	s.countAttaching(left.run.Run, -1)
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), cli.ErrDetached):
 		s.pool.leave(left.at)

@@ -33,18 +33,17 @@ func (at *slot) counts() bool {
 	return !waiting
 }
 
-// going reports whether the process is about to end. No session may join it then.
-func (at *slot) going() bool {
+// ending reports whether the process is about to end, so that no session may join it.
+func (at *slot) ending() bool {
 	return !slices.ContainsFunc(at.entries, func(e *pooled) bool { return e.state < closing })
 }
 
-// spare reports whether the pool can end the process to make room for another: all of its sessions are idle.
-func (at *slot) spare() bool {
-	return !at.going() && !slices.ContainsFunc(at.entries,
+// evictable reports whether all sessions of the process are idle, so that the pool may end the process.
+func (at *slot) evictable() bool {
+	return !at.ending() && !slices.ContainsFunc(at.entries,
 		func(e *pooled) bool { return e.state < closing && e.state != idle })
 }
 
-// living returns the slots whose processes have not ended.
 func (p *pool) living() []*slot {
 	return slices.DeleteFunc(slices.Clone(p.slots), func(at *slot) bool { return at.dead })
 }
@@ -52,8 +51,8 @@ func (p *pool) living() []*slot {
 // expected returns the size in bytes that a new process of the agent will probably have.
 func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
 
-// lacks returns the limit that would be exceeded if each request got a new process beside the remaining ones. freed is
-// the memory of other processes that are about to end.
+// lacks returns the limit that would be exceeded if each request got a new process, in addition to the processes in
+// remaining. The parameter freed is the memory, in bytes, of other processes that are about to end.
 func (p *pool) lacks(remaining []*slot, freed int64, requests ...*request) lack {
 	counted := len(requests)
 	for _, at := range remaining {
@@ -72,7 +71,7 @@ func (p *pool) lacks(remaining []*slot, freed int64, requests ...*request) lack 
 		left -= p.expected(r.agent)
 	}
 	for _, at := range p.living() {
-		if at.memory == 0 { // it is starting, and its memory is not in use yet
+		if at.memory == 0 { // a starting process does not use its memory yet
 			left -= p.expected(at.id.agent)
 		}
 	}
@@ -82,15 +81,15 @@ func (p *pool) lacks(remaining []*slot, freed int64, requests ...*request) lack 
 	return enough
 }
 
-// shortFor returns the limit that would be exceeded if each waiting request got a process after all ending processes
-// have ended.
+// shortFor returns the limit that prevents the waiting requests from getting a process. It assumes that all processes
+// that are about to end have ended, and that each request needs a new process.
 func (p *pool) shortFor(waiting []*request) lack {
 	var freed int64
 	there := slices.DeleteFunc(p.living(), func(at *slot) bool {
-		if at.going() {
+		if at.ending() {
 			freed += at.memory
 		}
-		return at.going()
+		return at.ending()
 	})
 	return p.lacks(there, freed, waiting...)
 }
@@ -101,7 +100,7 @@ func (p *pool) evictOldest() int64 {
 	var oldest *slot
 	var since time.Time
 	for _, at := range p.slots {
-		if used := at.lastUse(); at.spare() && (oldest == nil || used.Before(since)) {
+		if used := at.lastUse(); at.evictable() && (oldest == nil || used.Before(since)) {
 			oldest, since = at, used
 		}
 	}
@@ -122,7 +121,6 @@ func (at *slot) lastUse() (last time.Time) {
 	return last
 }
 
-// evict closes the idle sessions of a process.
 func (p *pool) evict(at *slot) {
 	for _, e := range at.entries {
 		if e.state == idle {
@@ -131,8 +129,8 @@ func (p *pool) evict(at *slot) {
 	}
 }
 
-// turnsEnd is the time between the end of a turn and the measurement of the memory. The user sees the end of the turn
-// first, and turns that end in this time share a measurement.
+// turnsEnd is the delay of the memory measurement after a turn. Because of the delay, the measurement does not slow
+// down the end of the turn for the user, and turns that end at nearly the same time share one measurement.
 const turnsEnd = 250 * time.Millisecond
 
 // watchMemory measures the agents, and ends idle ones while they exceed a memory limit. It returns when the service
@@ -157,16 +155,16 @@ func (s *Service) watchMemory() {
 		}
 		last = time.Now()
 		sessions := s.pool.status()
-		held := s.pool.known(sessions, since)
+		held := s.pool.unchangedSizes(sessions, since)
 		maps.Copy(held, s.pool.memory(s.base, slices.DeleteFunc(sessions,
 			func(l cli.SessionStatus) bool { return held[idOf(l)] > 0 })))
 		s.pool.do(func() { s.pool.relieve(held) })
 	}
 }
 
-// known returns the last measured sizes of processes that have run no turn since the given time. If since is zero, it
-// returns none.
-func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processID]int64 {
+// unchangedSizes returns the last measured sizes of those processes that have run no turn since the given time. If
+// since is zero, it returns none.
+func (p *pool) unchangedSizes(sessions []cli.SessionStatus, since time.Time) map[processID]int64 {
 	held := map[processID]int64{}
 	if since.IsZero() {
 		return held
@@ -186,13 +184,13 @@ func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processI
 	return held
 }
 
-// relieve stores the measured sizes in held. It then ends idle processes, the least recently used first, until the
-// remaining ones are below the memory limit.
+// relieve stores the measured sizes. It then ends idle processes, the least recently used first, until the remaining
+// ones are below the memory limit.
 func (p *pool) relieve(held map[processID]int64) {
 	var sum int64
 	for id, bytes := range held {
 		at := p.slotOf(id)
-		if at != nil && at.going() {
+		if at != nil && at.ending() {
 			continue
 		}
 		if at != nil {
@@ -214,8 +212,8 @@ func (p *pool) relieve(held map[processID]int64) {
 	}
 }
 
-// turned requests a measurement of the memory. It does not wait for it.
-func (p *pool) turned() {
+// requestMeasurement makes watchMemory measure the memory soon, and does not wait for that.
+func (p *pool) requestMeasurement() {
 	select {
 	case p.look <- struct{}{}:
 	default:

@@ -92,7 +92,7 @@ func (p *present) session(turn cli.TurnID) *pooled {
 const listWait = 2 * time.Second
 
 func (p *pool) outliving(ctx context.Context, session *pooled, id processID) []cli.ProcessName {
-	alone := false // no other session shares the process, and the session is not idle
+	alone := false
 	p.do(func() { alone = slices.Equal(session.slot.entries, []*pooled{session}) && session.state != idle })
 	if !alone {
 		return nil

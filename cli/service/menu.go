@@ -11,7 +11,6 @@ import (
 	"ductor/cli"
 )
 
-// modelList is a provider's list of models, or an error.
 type modelList struct {
 	models []cli.Model
 	err    error
@@ -68,15 +67,15 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider, home cli.AccountH
 	return a
 }
 
-// Menu lists the agents of an environment, in the order of the providers, with their log-in states and models. accounts
-// contains the account of each agent. Menu creates the sandbox if needed. If the environment is unknown, it returns no
-// agents.
+// Menu lists the agents of an environment, in the order of the providers, with their log-in states and models. The
+// parameter accounts contains the account of each agent. Menu creates the sandbox if needed. If the environment is
+// unknown, it returns no agents.
 //
 // Menu queries all agents at the same time, each for at most MenuWait, and caches answers for MenuTTL. If a query
 // fails, the agent's entry has Err and no models.
 //
-// If waitFor is not empty, Menu waits only for these agents. If ctx comes from cli.AtOnce, it waits for none. Err of an
-// agent that has not answered is then ErrLoading.
+// If waitFor is not empty, Menu waits only for these agents. If ctx comes from cli.AtOnce, Menu waits for no agent. The
+// entries of agents that have not answered then have the Err ErrLoading.
 func (s *Service) Menu(
 	ctx context.Context, in cli.Sandbox, accounts cli.Accounts, waitFor ...cli.Agent,
 ) []cli.MenuEntry {
@@ -152,7 +151,6 @@ func (s *Service) Accounts(ctx context.Context, in cli.Sandbox, agent cli.Agent)
 	return all
 }
 
-// unusable returns the Failure for an agent that is not Authenticated.
 func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 	switch {
 	case auth.Problem != nil:
@@ -163,17 +161,17 @@ func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 	return &cli.Failure{Kind: cli.NotLoggedIn, Agent: agent, Reason: auth.Fix}
 }
 
-// sandboxWait limits how long callers wait for a sandbox to report which agents are usable. Building an image takes
-// minutes, so after one caller has waited in vain, others do not wait at all for the time silentFor.
+// sandboxWait limits how long a caller waits for a sandbox to report which agents are usable. Building an image takes
+// minutes. So if a caller has waited in vain, later callers do not wait at all, until the time silentFor has passed.
 const (
 	sandboxWait = 2 * time.Second
 	silentFor   = time.Minute
 )
 
 // Default returns the agent for conversations in which the user has chosen none. This is the configured agent if it is
-// usable. Otherwise it is the first usable fallback, and instead is the *Failure of the configured agent. If no
-// fallback is usable either, Default returns that Failure as err. Agents that are not configured as a fallback are only
-// used if a user chooses them.
+// usable. Otherwise Default returns the first usable fallback, and the Failure of the configured agent as instead. If
+// no fallback is usable either, Default returns that Failure as err. Agents that are not configured as a fallback are
+// only used if a user chooses them.
 //
 // Default also returns the configured agent in these cases:
 //   - A sandbox is unavailable or does not answer soon. The turn then waits for the sandbox and reports the problem.
@@ -204,7 +202,7 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 		answer, err := e.auth.get(asked)
 		switch {
 		case err != nil && ctx.Err() == nil && asked.Err() != nil:
-			s.heardNothing(asked, at)
+			s.recordSilence(asked, at)
 			return s.opts.Default, nil, nil
 		case errors.Is(err, cli.ErrLoading):
 			return agent, first, nil
@@ -218,7 +216,7 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 			first = e.named(unusable(agent, answer.auth))
 		}
 	}
-	// The environment has none of these agents. The turn reports that.
+	// The turn will report that the environment has none of these agents.
 	if first == nil {
 		return s.opts.Default, nil, nil
 	}
@@ -228,9 +226,9 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 	return "", nil, first
 }
 
-// Substitute returns the first usable agent of an environment that is not in others, or "". accounts contains the
-// account of each agent. configured reports whether the returned agent is the default or a configured fallback.
-// Substitute does not wait long for a sandbox.
+// Substitute returns the first usable agent of an environment, except the agents in others. It returns "" if there is
+// none. The parameter accounts contains the account of each agent. The result configured is true if the agent is the
+// default or a configured fallback. Substitute does not wait long for a sandbox.
 func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, accounts cli.Accounts,
 	others []cli.Agent) (substitute cli.Agent, configured bool) {
 	at := s.runEnvs.get(in)
@@ -252,7 +250,7 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, accounts cli.A
 	return "", false
 }
 
-// patience returns ctx with a deadline for a sandbox to report which agents are usable.
+// patience limits how long ctx allows to wait for a sandbox.
 func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, context.CancelFunc) {
 	switch {
 	case at.sandbox == "":
@@ -263,20 +261,19 @@ func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, co
 	return context.WithTimeout(ctx, sandboxWait)
 }
 
-// isSilent reports whether a caller has recently waited for the environment in vain.
 func (s *Service) isSilent(at *runEnv) bool {
 	since := at.silent.Load()
 	return since != 0 && s.opts.Now().Sub(time.Unix(0, since)) < silentFor
 }
 
-// heardNothing records that a caller has waited for a sandbox in vain. It also starts queries of all its agents in the
-// background. asked is the context of the failed query, which is done.
-func (s *Service) heardNothing(asked context.Context, at *runEnv) {
+// recordSilence records that a caller has waited for a sandbox in vain. It also starts queries of the sandbox's agents,
+// and does not wait for them, because the context ended is already done.
+func (s *Service) recordSilence(ended context.Context, at *runEnv) {
 	if !s.isSilent(at) {
 		at.silent.Store(s.opts.Now().UnixNano())
 	}
 	for _, entry := range at.entries() {
-		_, _ = entry.auth.get(asked) // starts a query for later callers
+		_, _ = entry.auth.get(ended) // starts a query for later callers
 	}
 }
 

@@ -24,8 +24,8 @@ type Settings struct {
 	Default cli.Agent `toml:"default" default:"claude"`
 	// Fallback lists the agents that replace Default if it is unusable, in this order.
 	Fallback    []cli.Agent   `toml:"fallback" default:"['codex', 'gemini', 'copilot']"`
-	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // limit of a Request without its own
-	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // ductor then closes an idle session
+	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // for turns without Request.Timeout
+	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // until an idle session is closed
 	// MaxLive limits the number of agent processes, including those that are starting or ending. 0 means no limit. If
 	// the limit is reached, ductor ends the least recently used idle process. If no process is idle, the turn waits. A
 	// process that several sessions share counts once. A process does not count while all its turns wait for users.
@@ -38,34 +38,34 @@ type Settings struct {
 // maxMemory returns MaxMemoryMB in bytes.
 func (s Settings) maxMemory() int64 { return int64(s.MaxMemoryMB) << 20 }
 
-// Options configures a Service. Only Providers, the agents of this host, is required. Zero values of other fields mean
-// the defaults.
+// Options configures a Service. Only Providers, which lists the providers of this host, is required. Zero values of
+// other fields mean the defaults.
 type Options struct {
 	Providers []cli.Provider
 	Settings
 	Modes map[cli.Agent]cli.Mode
 	Grace time.Duration // how long a session may take to end a cancelled turn; equals the providers' Grace
-	// Available returns how many more bytes agents may use. nil means no limit. If a process would probably need more,
-	// ductor ends idle processes instead of starting it, and the turn waits. If no process is running, one may always
-	// start.
+	// Available returns how many more bytes of memory agents may use. nil means no limit. If a new process would
+	// probably need more memory, ductor does not start it: the turn waits, and ductor ends idle processes. If no
+	// process is running, ductor always starts one.
 	Available   func() int64
 	MemoryEvery time.Duration // interval between measurements; ductor also measures after each turn
 
 	MenuTTL  time.Duration // how long answers of agents are cached
-	MenuWait time.Duration // how long a query of an agent may take
+	MenuWait time.Duration // how long ductor waits for an answer of an agent
 
 	// Accounts lists the log-ins of this host's agents besides their default ones. Other environments have only the
 	// default log-ins.
 	Accounts []AccountProvider
 
-	Launchers []cli.Launcher // launchers of this host; they know the runs of the previous process of ductor
+	Launchers []cli.Launcher // launchers of this host
 	Homes     Homes          // gives each session its own home on this host; nil: all use the user's home
 	RunEnvs   []RunEnv       // other environments; a request for one of them never runs elsewhere
 	// OpenRunEnv creates the environment that belongs to one conversation, when it is first used. It returns false if
 	// there should be no such environment. It does not block. nil means that only the environments in RunEnvs exist.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
-	// Background stores that a run has background work, or that it has none if the Note is empty. nil stores nothing.
+	// Background stores whether a run has background work: it has none if start.Note is empty. nil stores nothing.
 	Background func(ctx context.Context, start cli.Start) error
 	// Began stores the ID of each session that an agent creates for ductor. nil stores nothing.
 	Began func(ctx context.Context, id cli.AgentSessionID) error

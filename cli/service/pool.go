@@ -32,7 +32,8 @@ func (p *pool) run() {
 	}
 }
 
-// left adds an entry for a run of the previous process, to which a session will attach. The limits do not apply to it.
+// left adds an entry for a run of the previous process. A session will attach to the run. The limits do not apply to
+// it.
 func (p *pool) left(left leftTurn) *pooled {
 	run := left.run
 	e := &pooled{closeKey: left.closeKey(), entry: left.entry(), mode: run.Mode, state: opening}
@@ -47,7 +48,7 @@ func (p *pool) left(left leftTurn) *pooled {
 	return e
 }
 
-// lend stores the session that a caller opened for an entry. The session is now busy with a turn of the conversation.
+// lend marks an entry as busy with a turn of the conversation. The parameter session is the entry's new session.
 func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Session) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -57,8 +58,8 @@ func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Sessio
 	})
 }
 
-// keep stores a session that was opened ahead, and marks it as idle. It returns false if the conversation no longer
-// needs the session.
+// keep adds a session that was opened before its turn, and marks it as idle. It returns false if the conversation no
+// longer needs the session.
 func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -92,7 +93,6 @@ func (p *pool) giveBack(e *pooled) (kept bool) {
 	return kept
 }
 
-// rest marks an entry as idle. If the process has ended in the meantime, rest closes the entry.
 func (p *pool) rest(e *pooled, pid int, process cli.Process) {
 	p.settle(e, pid, process)
 	e.state, e.used, e.ahead = idle, p.opts.Now(), nil
@@ -109,7 +109,7 @@ func (p *pool) expireLater(e *pooled) {
 	var expiry *time.Timer
 	expiry = time.AfterFunc(p.opts.IdleLimit, func() {
 		p.do(func() {
-			if e.state == idle && e.expiry == expiry { // the session was not used since
+			if e.state == idle && e.expiry == expiry { // the session was not used meanwhile
 				p.closeInBackground(e)
 			}
 		})
@@ -126,8 +126,9 @@ func exited(process cli.Process) bool {
 	}
 }
 
-// settle moves an entry to the slot of its actual process, which may belong to other sessions, too. It also starts a
-// goroutine that closes the idle sessions of the process when the process ends.
+// settle updates an entry when the PID of its process becomes known. If other sessions use the same process, settle
+// moves the entry to their slot. It also starts a goroutine that closes the idle sessions of the process when the
+// process ends.
 func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 	if at := p.slotOf(processID{e.sandbox, e.agent, pid}); at != nil && at != e.slot {
 		p.remove(e)
@@ -147,7 +148,7 @@ func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 			return
 		}
 		p.do(func() {
-			if at.id.pid == pid { // otherwise the sessions have another process by now
+			if at.id.pid == pid { // otherwise a new process is using the slot
 				p.evict(at)
 			}
 		})
@@ -257,8 +258,8 @@ func (p *pool) closeAll() {
 	})
 }
 
-// detachAll detaches from idle sessions that work in the background, and closes the other idle sessions. Busy sessions
-// follow at the end of their turns.
+// detachAll detaches from idle sessions that work in the background, and closes the other idle sessions. The same
+// happens to each busy session after its turn.
 func (p *pool) detachAll() {
 	var all []*pooled
 	p.do(func() {

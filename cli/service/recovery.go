@@ -57,39 +57,40 @@ func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) b
 
 func broke(f *cli.Failure) bool { return f.Kind == cli.Crashed || f.Kind == cli.BadOutput }
 
-// settle calls tell, which emits the Result, and decides whether the pool keeps the session. If the turn was cut short,
-// settle returns only after all processes of the turn have ended.
-func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func()) {
-	defer s.pool.turned()
+// settle emits the Result by calling emitResult, and decides whether the pool keeps the session. After a turn that was
+// cut short, settle returns only when all processes of the turn have ended.
+func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult func()) {
+	defer s.pool.requestMeasurement()
 	switch {
 	case a.lent == nil:
-		tell()
+		emitResult()
 		if a.late != nil {
 			_ = s.awaitLate(a.late)
 		}
 	case a.result.Detached:
 		s.pool.detachFrom(a.lent)
-		tell()
+		emitResult()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
-		tell()
-	// A cause of ErrDetached means here that the turn ended just before ductor could detach from it.
+		emitResult()
+	// If the cause is ErrDetached, the turn ended just before ductor could detach from it. It is not cut short then.
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
-			tell()
-			_ = s.pool.discard(a.lent) // if this fails, the pool tries again
+			emitResult()
+			_ = s.pool.discard(a.lent) // if this fails, the pool closes it later
 			return
 		}
 		a.result = at.unended(a.lent.agent, a.result, s.pool.discard(a.lent))
-		tell()
+		emitResult()
 	case reusable(a.result) && s.pool.giveBack(a.lent):
-		tell()
+		emitResult()
 	default:
 		s.pool.discardInBackground(a.lent)
-		tell()
+		emitResult()
 	}
 }
 
-// awaitLate waits at most Grace for an Open that outlasted its turn. It returns false if Open takes longer.
+// awaitLate waits until a provider's Open has returned, although its turn has ended. It waits at most Grace, and
+// returns false if Open takes longer.
 func (s *Service) awaitLate(late chan struct{}) bool {
 	wait := time.NewTimer(s.opts.Grace)
 	defer wait.Stop()
@@ -101,8 +102,8 @@ func (s *Service) awaitLate(late chan struct{}) bool {
 	}
 }
 
-// reusable reports whether the session can run another turn after this Result. It can if the turn succeeded, or if the
-// model failed but the agent itself did not.
+// reusable reports whether the session can run another turn after this Result. It can after a success. It also can if
+// only the model failed, and the agent still works.
 func reusable(r cli.Result) bool {
 	if r.Err == nil {
 		return true
@@ -115,8 +116,8 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge checks a Result against other facts about the attempt, and returns the corrected Result. hasResult is false if
-// the provider emitted no Result. err is an error of running the turn.
+// judge returns the Result with corrections from other facts: the provider may have emitted no Result (hasResult is
+// false), running the turn may have returned an error, and ctx may have ended.
 func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, err error) cli.Result {
 	if !hasResult {
 		r.Err = cli.AsFailure(w.agent, err)
@@ -133,8 +134,8 @@ func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, er
 	return r
 }
 
-// recut corrects the Result of a turn whose context has ended: the cause of ctx replaces the error. An exception is a
-// failure that the agent itself reported; recut replaces it only if the turn was aborted.
+// recut corrects the Result of a turn whose context has ended. It replaces the Result's error by the cause of ctx. If
+// the agent itself reported a failure, recut replaces that only if the turn was aborted.
 func recut(ctx context.Context, agent cli.Agent, r cli.Result) cli.Result {
 	cut := cli.Cut(ctx, agent)
 	own := r.Err != nil && !broke(r.Err) && r.Err.Kind != cli.TimedOut && r.Err.Kind != cli.UnknownFailure

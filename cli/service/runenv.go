@@ -19,15 +19,14 @@ type runEnv struct {
 	homes     Homes
 	agents    atomic.Pointer[[]*agentEntry] // in the order of the menu; see Service.SetProviders
 
-	// silent is when a caller last waited in vain for the usable agents, in Unix nanoseconds. It is 0 if none has, or
-	// if the environment has answered since.
+	// silent is the time, in Unix nanoseconds, at which a caller last stopped waiting for the environment to report its
+	// usable agents. It is 0 if the environment has answered since then.
 	silent atomic.Int64
 
-	look   chan struct{} // mutex for listing the runs of the previous process of ductor
-	unseen bool          // these runs are not known yet; guarded by look
+	look   chan struct{} // mutex; held while the runs of the previous process of ductor are listed
+	unseen bool          // these runs still have to be listed and ended; guarded by look
 }
 
-// newRunEnv returns an environment with the given providers.
 func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes,
 	providers []cli.Provider) (*runEnv, error) {
 	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, look: make(chan struct{}, 1)}
@@ -103,7 +102,7 @@ func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent, account cli.Account) 
 		"choose that with /account default")
 }
 
-// lost converts an error to a Failure. If the error concerns a sandbox, the Failure does not blame the agent.
+// lost converts an error to a Failure. In a sandbox, it assumes that the sandbox failed and not the agent.
 func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	var f *cli.Failure
 	if at.sandbox == "" || errors.As(err, &f) {
@@ -112,8 +111,8 @@ func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Reason: err.Error(), Cause: err}
 }
 
-// named sets the environment in a failure. If a program in a sandbox was killed from outside, named also changes the
-// failure: probably somebody stopped the container of the sandbox.
+// named sets the environment in a failure. If something outside of ductor killed a program in a sandbox, named also
+// changes the failure, because probably a user stopped the sandbox's container.
 func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	if f == nil || f.Sandbox == at.sandbox {
 		return f
@@ -131,9 +130,9 @@ func (e *agentEntry) named(f *cli.Failure) *cli.Failure {
 	return e.home.Named(e.runEnv.named(f), e.provider)
 }
 
-// unended corrects the Result of a turn that was cut short. err is the error of closing its session. If err shows that
-// ductor could not reach the sandbox, the turn may still be running there, so the Result must not say that it has
-// ended.
+// unended corrects the Result of a turn that was cut short. The parameter err is the error of closing its session. If
+// err shows that ductor could not reach the sandbox, the turn may still be running there. In this case, unended
+// replaces Result.Aborted by a Failure that says so.
 func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
 	var lost *cli.Failure
 	if !errors.As(err, &lost) || lost.Kind != cli.NoSandbox {
@@ -147,7 +146,6 @@ func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
 	return r
 }
 
-// prepare creates the sandbox if it does not exist.
 func (at *runEnv) prepare(ctx context.Context) error {
 	for _, l := range at.launchers {
 		if p, ok := l.(cli.Preparer); ok && at.sandbox != "" {
@@ -211,8 +209,6 @@ func (at *runEnv) home(ctx context.Context, req cli.Request) (string, error) {
 	return at.homes.Home(ctx, req.Session)
 }
 
-// bringer returns the launcher that copies files into the environment. It returns nil if the environment needs no
-// copies.
 func (at *runEnv) bringer() cli.Bringer {
 	for _, l := range at.launchers {
 		if b, ok := l.(cli.Bringer); ok && at.sandbox != "" {
@@ -244,8 +240,8 @@ func (at *runEnv) preparing(p lang.Printer) string {
 	return p.Text("wait.sandbox", at.sandbox.Name())
 }
 
-// awaitPlace waits for a value from came, and emits a status if the sandbox takes long. It returns false if ctx is done
-// first.
+// awaitPlace receives a value from the channel came. It emits a status if the sandbox takes long. It returns false if
+// ctx is done first.
 func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), came <-chan T) (v T,
 	ok bool) {
 	var slow <-chan time.Time

@@ -18,7 +18,7 @@ type agentEntry struct {
 	modes    *cached[[]cli.Mode]
 	auth     *cached[authAnswer]
 	models   *cached[modelList]
-	replaced bool // SetProviders replaced it, so its sessions are not kept; belongs to the pool's goroutine
+	replaced bool // SetProviders has replaced the entry; only the pool's goroutine uses this field
 }
 
 func (e *agentEntry) agent() cli.Agent { return e.provider.Agent() }
@@ -46,7 +46,6 @@ func (s *runEnvs) get(sandbox cli.Sandbox) *runEnv {
 	return at
 }
 
-// list returns the environments that are open.
 func (s *runEnvs) list() []*runEnv {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +77,7 @@ func (s *Service) enterRunEnvs() error {
 	return nil
 }
 
-// openRunEnv creates the environment that belongs to one conversation. It returns nil if there should be no such
-// environment.
+// openRunEnv creates the environment of one conversation. It returns nil if the conversation should not have its own.
 func (s *Service) openRunEnv(sandbox cli.Sandbox) *runEnv {
 	if sandbox.Alone() == "" || s.opts.OpenRunEnv == nil {
 		return nil
@@ -110,7 +108,6 @@ func (s *Service) sandboxRunEnv(o RunEnv) (*runEnv, error) {
 	return at, nil
 }
 
-// addAccounts adds the entries of an agent's other accounts.
 func (s *Service) addAccounts(first *agentEntry, accounts []AccountProvider) {
 	for _, a := range accounts {
 		if a.Provider.Agent() == first.agent() {
@@ -151,7 +148,6 @@ func (s *Service) SetProviders(replace func(in cli.Sandbox, present []cli.Provid
 	}
 }
 
-// launchers returns the launchers of one environment.
 func (s *Service) launchers(sandbox cli.Sandbox) []cli.Launcher {
 	if at := s.runEnvs.get(sandbox); at != nil {
 		return at.launchers

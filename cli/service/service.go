@@ -33,9 +33,9 @@ type Service struct {
 	// ductor runs.
 	home string
 
-	leftMu sync.Mutex
-	left   map[cli.TurnID]*leftTurn // turns that Resume can continue
-	spared map[cli.RunID]int        // number of callers that want to attach to each run
+	leftMu    sync.Mutex
+	left      map[cli.TurnID]*leftTurn // turns that Resume can continue
+	attaching map[cli.RunID]int        // number of callers that want to attach to each run
 }
 
 // New creates a Service. The caller must Close it.
@@ -71,8 +71,8 @@ func New(opts Options) (*Service, error) {
 	home, _ := os.UserHomeDir() // without a home directory, searches for project settings go up to the root
 	s := &Service{
 		core: &core{opts: opts, base: base, work: newGroup()}, shutdown: shutdown,
-		registry: opts.Registry, left: map[cli.TurnID]*leftTurn{}, spared: map[cli.RunID]int{}, present: newPresent(),
-		home: cli.RealPath(home),
+		registry: opts.Registry, left: map[cli.TurnID]*leftTurn{}, attaching: map[cli.RunID]int{},
+		present: newPresent(), home: cli.RealPath(home),
 	}
 	if err := s.enterRunEnvs(); err != nil {
 		s.shutdown(err)
@@ -145,7 +145,7 @@ func (s *Service) Run(ctx context.Context, agent cli.Agent, req cli.Request, emi
 	return s.serve(ctx, agent, req, emit, s.turn)
 }
 
-// serve registers a turn and calls run with its agent.
+// serve calls run to run a turn, and keeps the turn registered meanwhile.
 func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event),
 	run func(context.Context, *agentEntry, cli.Request, func(cli.Event)) cli.Result,
 ) cli.Result {

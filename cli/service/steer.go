@@ -51,8 +51,7 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.session.agent, errors.ErrUnsupported)
 		}
-		// Because of ErrNoTurn, the message becomes a turn of its own. That turn fails in the same way and reports the
-		// error.
+		// ErrNoTurn makes the caller run the message as a new turn. That turn reports the error to the user.
 		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil {
 			return fmt.Errorf("steer %s: %w: %w", to.session.agent, cli.ErrNoTurn, err)
 		}
@@ -87,9 +86,9 @@ func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.St
 	})
 }
 
-// present contains the running turns with their sessions, for calls that concern a running turn. A call must not reach
-// the session's next turn, in which the agent may use the same request IDs. So a turn leaves only after all calls for
-// it have ended.
+// present contains the running turns with their sessions. Methods such as Decide and Steer use it to find a turn. They
+// must not reach the session's next turn, in which the agent may use the same request IDs. So a turn is removed only
+// after all calls that use it have returned.
 type present struct {
 	mu    sync.Mutex
 	turns map[cli.TurnID]*presence
@@ -104,8 +103,8 @@ type presence struct {
 
 func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} }
 
-// enter adds a turn. The returned function removes it: it cancels the calls that use the turn, and waits for them. It
-// returns false if they take longer than patience.
+// enter adds a turn. The returned function removes the turn: it cancels the calls that use the turn, and waits for them
+// at most the given time. It returns false if they take longer.
 func (p *present) enter(req cli.Request, session *pooled) (leave func(patience time.Duration) bool) {
 	life, end := context.WithCancelCause(context.Background())
 	turn, e := req.Turn, &presence{session: session, started: req.Started, life: life, calls: newGroup()}
@@ -126,8 +125,8 @@ func (p *present) enter(req cli.Request, session *pooled) (leave func(patience t
 	}
 }
 
-// with calls f for a running turn, and returns the error notRunning if the turn is not running. f's context ends with
-// the turn.
+// with passes a running turn to the function f. It returns the error notRunning if the turn is not running. The context
+// of f ends with the turn.
 func (p *present) with(ctx context.Context, turn cli.TurnID, notRunning error,
 	f func(context.Context, *presence) error) error {
 	p.mu.Lock()
@@ -146,8 +145,9 @@ func (p *present) with(ctx context.Context, turn cli.TurnID, notRunning error,
 // askLimit limits how long an agent may take to answer a question about itself, including the start of its process.
 const askLimit = 30 * time.Second
 
-// Fill asks an agent how full the context of a session is, and what fills it. req describes the session as for a turn.
-// turn is the session's running turn, or "". The error matches errors.ErrUnsupported if the agent does not report this.
+// Fill asks an agent how full the context of a session is, and what fills it. The parameter req describes the session,
+// like the Request of a turn. The parameter turn is the session's running turn, or "". The error matches
+// errors.ErrUnsupported if the agent does not report how full the context is.
 func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (fill cli.Fill,
 	err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
@@ -211,7 +211,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	if !s.pool.giveBack(lent) {
 		s.pool.discardInBackground(lent)
 	}
-	s.pool.turned()
+	s.pool.requestMeasurement()
 	return err
 }
 

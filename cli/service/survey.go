@@ -12,8 +12,8 @@ import (
 	"ductor/lang"
 )
 
-// surveyWait limits how long a sandbox may take to list the runs of the previous process of ductor, and ductor to
-// attach to them.
+// surveyWait is the time limit for a sandbox to list the runs of the previous process of ductor. The time limit for
+// attaching to these runs is the same.
 const surveyWait = 10 * time.Second
 
 // surveyAgain is the pause before ductor asks a sandbox again that did not list its runs.
@@ -27,11 +27,11 @@ type sighting struct {
 	err    error
 }
 
-// Survey looks for the runs of the previous process of ductor. It returns, for each open turn, what is left of it. Call
-// it once, before the first Run.
+// Survey looks for the runs of the previous process of ductor. It reports for each open turn whether Resume can
+// continue it. Call it once, before the first Run.
 //
-// Survey adds sessions with background work to the pool. It ends all runs without such work and without an open turn.
-// It does not wait for that, but the conversations of these runs start no turn before their runs have ended.
+// Survey adds sessions with background work to the pool. It ends all runs without background work and without an open
+// turn. It does not wait for their end, but their conversations start no turn before that.
 //
 // Survey queries all environments at the same time. If a sandbox does not answer within surveyWait, ductor ends its
 // runs later, and no turn starts in the sandbox before that. The returned error concerns only this host.
@@ -41,7 +41,7 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 	var errs []error
 	rest := map[*runEnv][]leftTurn{} // runs in which no open turn was running
 	taken := map[closeKey]bool{}
-	for _, t := range openTurns { // get opens the sandbox of a conversation
+	for _, t := range openTurns { // opens the sandboxes that belong to one conversation
 		s.runEnvs.get(t.Sandbox)
 	}
 	for _, sight := range s.sightings(ctx) {
@@ -64,7 +64,7 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	var working []cli.RunID // runs with background work to which Survey attached
+	var working []cli.RunID // adopted runs with background work
 	for at, runs := range rest {
 		had := maps.Clone(taken)
 		all.Go(func() {
@@ -124,7 +124,7 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 }
 
 // claim connects a run with the open turns that were running in it, so that Resume can continue them. It returns false
-// if ductor resumes none of them.
+// if Resume can continue no turn of the run.
 func (s *Service) claim(left *leftTurn, openTurns []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
 	var goOn []cli.TurnID
 	for _, t := range openTurns {
@@ -149,7 +149,7 @@ func (s *Service) claim(left *leftTurn, openTurns []cli.OpenTurn, remains map[cl
 		mine.at = s.pool.left(mine)
 		s.leftMu.Lock()
 		s.left[turn] = &mine
-		s.spareLocked(left.run.Run, 1)
+		s.countAttachingLocked(left.run.Run, 1)
 		s.leftMu.Unlock()
 		remains[turn] = cli.RemainsRun
 	}
@@ -157,11 +157,11 @@ func (s *Service) claim(left *leftTurn, openTurns []cli.OpenTurn, remains map[cl
 }
 
 // takeUp adds an environment's sessions with background work to the pool, and ends the other runs. For a sandbox, it
-// attaches to no more runs after until. inUse contains sessions for which another run is already in use.
+// attaches to runs only before the time until. The parameter inUse contains the sessions that already have a run.
 func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, inUse map[closeKey]bool,
 	until time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
-		what := left.closeKey() // two processes of one session would corrupt its history
+		what := left.closeKey()
 		left.at = s.pool.left(left)
 		late := at.sandbox != "" && time.Now().After(until)
 		if inUse[what] || late || !s.adoptIdle(ctx, left) {
@@ -209,8 +209,8 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	return false
 }
 
-// missed is called if ductor could not list or end the previous process's runs in a sandbox. Their turns already count
-// as ended, so missed tries again in the background until the runs have ended.
+// missed schedules another attempt if ductor could not list or end the previous process's runs in a sandbox. Their
+// turns already count as ended, so missed tries again in the background until the runs have ended.
 func (s *Service) missed(at *runEnv, err error) {
 	if at.sandbox == "" {
 		return
@@ -239,8 +239,8 @@ func (s *Service) missed(at *runEnv, err error) {
 	})
 }
 
-// sighted lists and ends the previous process's runs in an environment if that has failed so far. It returns an error
-// if it fails again.
+// sighted lists and ends the previous process's runs in an environment, unless that was already done. It returns an
+// error if it fails.
 func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 	select {
 	case at.look <- struct{}{}:
@@ -251,14 +251,14 @@ func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 	if !at.unseen {
 		return nil
 	}
-	spared := s.sparedNow()
+	attaching := s.attachingNow()
 	for _, l := range at.launchers {
 		runs, err := s.sight(ctx, at, l)
 		if err != nil {
 			return err
 		}
 		for _, run := range runs {
-			if spared[run.Run] > 0 {
+			if attaching[run.Run] > 0 {
 				continue
 			}
 			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox),

@@ -224,8 +224,8 @@ func TestWhatIsAboutToBeGoneOnWithIsNotEnded(t *testing.T) {
 		if got := place.gone(); !slices.Equal(got, []cli.RunID{"useless"}) {
 			t.Errorf("ended %v", got)
 		}
-		if len(s.spared) > 0 {
-			t.Errorf("%v are spared for ever", s.spared)
+		if len(s.attaching) > 0 {
+			t.Errorf("callers seem to attach to %v for ever", s.attaching)
 		}
 		closeService(t, s)
 	})

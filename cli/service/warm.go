@@ -25,7 +25,7 @@ func (s *Service) Warm(agent cli.Agent, req cli.Request) {
 	if failure != nil || s.registry.HasActive(req.Conversation) {
 		return
 	}
-	if entry.runEnv.homes != nil && req.Session == "" { // without its session, the home is unknown
+	if entry.runEnv.homes != nil && req.Session == "" { // the home depends on the session
 		return
 	}
 	s.work.spawn(func() { s.warm(entry, req) })
@@ -52,7 +52,7 @@ func (s *Service) warm(entry *agentEntry, req cli.Request) {
 	if session == nil {
 		var late chan struct{}
 		session, late, err = s.open(w.ctx, entry, cli.Live, req, e, nil)
-		if late != nil && !s.awaitLate(late) { // turns wait until the late session is closed
+		if late != nil && !s.awaitLate(late) { // turns still wait for this session to be closed
 			s.pool.giveUp(e)
 		}
 	}

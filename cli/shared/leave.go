@@ -12,8 +12,8 @@ type Leaving string
 const (
 	Closed   Leaving = "closed"
 	Unused   Leaving = "unused"   // nothing ran in the session
-	Broken   Leaving = "broken"   // child processes of the session may still run, so no session may join the process
-	Detaches Leaving = "detaches" // ductor detaches from the turn, which continues, and so does the process
+	Broken   Leaving = "broken"   // no session may join the process; child processes of this one may still run
+	Detaches Leaving = "detaches" // ductor detaches from the turn; turn and process continue
 )
 
 // Leave removes a session from the process. If it was the last one, Leave ends the process with its descendants, or
@@ -23,7 +23,7 @@ func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	switch {
 	case !last:
 		return nil
-	case state == Detached && p.err == nil: // otherwise, prepare has already detached
+	case state == Detached && p.err == nil: // after an error, prepare has already detached
 		p.detach()
 		return nil
 	case how == Closed && (state == Ready || state == Attached || state == Draining):
@@ -32,7 +32,8 @@ func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	return p.Stop(ctx, p.pool.opts.Grace)
 }
 
-// leave stops counting a session. It reports whether that was the last session, and returns the state of the process.
+// leave removes a session from the count. It reports whether that was the last session, and returns the state of the
+// process.
 func (p *Process) leave(how Leaving) (last bool, state State) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -44,7 +45,7 @@ func (p *Process) leave(how Leaving) (last bool, state State) {
 		if p.use.state != Dead {
 			p.become(Detached)
 		}
-		p.use.sessions -= len(p.use.awaited) // no request can resume these turns in this process any more
+		p.use.sessions -= len(p.use.awaited) // ductor detaches, so these turns are no longer resumed here
 		clear(p.use.awaited)
 	}
 	last, state = p.use.sessions <= 0, p.use.state
@@ -57,7 +58,6 @@ func (p *Process) leave(how Leaving) (last bool, state State) {
 	return last, state
 }
 
-// goodbye closes the input of an idle process, and waits at most Options.Goodbye for the process to end.
 func (p *Process) goodbye(ctx context.Context) {
 	if p.pool.opts.Goodbye == 0 {
 		return

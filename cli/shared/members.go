@@ -7,8 +7,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Members maps the agent's IDs of sessions to values that receive changes of the output. The zero value is empty. Safe
-// for concurrent use.
+// Members maps the agent's IDs of sessions to values of type M. Each value receives the changes of the output; see
+// Changed. The zero value is empty. Safe for concurrent use.
 type Members[M receiver] struct {
 	mu  sync.Mutex
 	all map[cli.AgentSessionID]M

@@ -9,8 +9,8 @@ type State string
 const (
 	Starting State = "starting" // sessions wait until the process is ready
 	Ready    State = "ready"
-	Attached State = "attached" // no session may join; ends with the sessions that resume its turns
-	Draining State = "draining" // no session may join; ends with its last session
+	Attached State = "attached" // no session may join; the process ends after the turns that are resumed in it
+	Draining State = "draining" // no session may join; the process ends after its last session
 	// Ending means that no session may join, and that the process ends with its last turn. The reason is that child
 	// processes of an aborted turn may still run.
 	Ending   State = "ending"
@@ -22,7 +22,7 @@ const (
 type occupancy struct {
 	state    State
 	givenUp  bool                   // the process was Draining or Ending before it was Dead
-	sessions int                    // includes turns that no request has resumed yet
+	sessions int                    // a turn that has yet to be resumed counts as a session
 	running  int                    // number of running turns
 	awaited  map[cli.TurnID]awaited // turns that no request has resumed yet
 }

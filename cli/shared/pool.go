@@ -62,7 +62,8 @@ func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	return p.open[key], true
 }
 
-// joined waits until a process is ready for a session that it already counts.
+// joined waits until the process is ready, and returns its Server. The process already counts the session. If joined
+// fails, it removes the session from the process.
 func (p *Pool[S]) joined(ctx context.Context, proc *Process) (s S, err error) {
 	if err = proc.wait(ctx, proc.ready); err == nil {
 		err = proc.err

@@ -17,13 +17,13 @@ const stopSlack = 10 * time.Second
 
 // Server is the provider's part of a process. An implementation embeds the *Process.
 type Server interface {
-	// Changed is not called at the end of the output, because Process.Gone reports that to turns.
+	// Turns learn of the end of the output from Process.Gone, so the Handler's Changed is not called for it.
 	rpc.Handler
 	// Greet prepares a new process for sessions. If it returns an error, the process is not used.
 	Greet(ctx context.Context) error
-	// Await is called for a turn of the previous process of ductor that a request may resume. From then on, the Server
-	// stores the agent's messages for the turn. kept is the result of Pool.Resume; nil means that the mark is invalid.
-	// drop undoes Await if no request resumes the turn in time.
+	// Await prepares the Server for a turn that a request may resume. The previous process of ductor started this turn.
+	// From now on, the Server stores the agent's messages for the turn. Pool.Resume returns kept. If kept is nil, the
+	// mark is invalid. The pool calls drop if no request resumes the turn in time.
 	Await(m cli.Mark, left cli.LeftRun) (kept any, drop func())
 }
 
@@ -37,7 +37,6 @@ type Process struct {
 	ready chan struct{} // closed when the process has started or failed to start
 	life  lifetime
 
-	// The following fields are valid when ready is closed.
 	err  error // why starting or attaching failed
 	prog cli.Process
 	peer *rpc.Peer
@@ -130,8 +129,8 @@ func (p *Process) State() State {
 	return p.use.state
 }
 
-// GivenUp reports whether the process stopped accepting sessions before it ended. If a request has failed for that
-// reason, it may succeed in another process.
+// GivenUp reports whether the process stopped accepting sessions before it ended. A request that the process rejected
+// for this reason may succeed in another process.
 func (p *Process) GivenUp() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -171,7 +170,6 @@ func (p *Process) prepare(f func(ctx context.Context) error) {
 	}
 }
 
-// withCause adds cleanupErr, the error of the cleanup after err, to err. cleanupErr may be nil.
 func withCause(err, cleanupErr error) error {
 	if cleanupErr == nil {
 		return err
@@ -186,7 +184,6 @@ func (p *Process) connect(prog cli.Process, o rpc.Options) {
 	p.prog, p.peer = prog, rpc.New(prog, o)
 }
 
-// handler is a Server that also stops the program when the output ends.
 type handler struct {
 	Server
 	process *Process
@@ -223,7 +220,6 @@ func (p *Process) ended() {
 	})
 }
 
-// become sets a state in which no session may join. The caller holds pool.mu.
 func (p *Process) become(s State) {
 	p.use.become(s)
 	if p.pool.open[p.key] == p {
@@ -239,7 +235,6 @@ func (p *Process) Drain() (alone bool) {
 	return p.use.running <= 1
 }
 
-// drain is Drain for callers that hold pool.mu.
 func (p *Process) drain() {
 	switch p.use.state {
 	case Starting, Ready, Attached:
@@ -277,7 +272,6 @@ func (p *Process) detach() {
 	}
 }
 
-// await waits for the goroutines of the process.
 func (p *Process) await(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { p.life.owned.Wait(); close(done) }()

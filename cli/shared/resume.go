@@ -8,7 +8,7 @@ import (
 	"ductor/cli/rpc"
 )
 
-// resumeWait is how long a process that ductor attached to waits for requests that resume its turns.
+// resumeWait is the time in which requests can resume the turns of an old process. ductor drops the others.
 const resumeWait = time.Minute
 
 // Resume attaches to a run of the previous process of ductor, and returns what Server.Await returned for a turn in it.
@@ -24,7 +24,7 @@ func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID)
 	p.mu.Lock()
 	proc := p.attached[left.Run]
 	if proc == nil {
-		proc = p.make("", 1) // the attaching counts as a session
+		proc = p.make("", 1) // attaching counts as a session until it ends
 		proc.run, proc.use.state = left.Run, Attached
 		p.attached[left.Run] = proc
 		go proc.attach(left)
@@ -67,7 +67,7 @@ func (p *Process) attach(left cli.LeftRun) {
 	})
 }
 
-// awaitTurns calls Server.Await for each turn that a request may resume, and counts it as a session.
+// awaitTurns calls Server.Await for each turn that a request may resume. Each such turn counts as a session.
 func (p *Process) awaitTurns(left cli.LeftRun) {
 	all := map[cli.TurnID]awaited{}
 	for _, m := range left.Marks {

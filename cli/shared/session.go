@@ -16,7 +16,7 @@ type Phase string
 
 // The phases of a session.
 const (
-	PhaseOpening Phase = "opening" // messages wait in the inbox, but no turn will handle them
+	PhaseOpening Phase = "opening" // messages wait in the inbox; they are dropped when the session is open
 	PhaseNew     Phase = "new"     // open, but without a turn so far
 	PhaseIdle    Phase = "idle"
 	PhaseAdopted Phase = "adopted" // messages of a turn of the previous process of ductor wait for the call of Turn
@@ -37,7 +37,8 @@ type AgentSession[M any] interface {
 	// Fits reports whether the session can run req with its settings. Session itself compares req.Resume and checks the
 	// process.
 	Fits(req cli.Request) bool
-	// Check returns an error if the agent cannot run t.Req in any process. The current process may have ended.
+	// Check returns an error if the agent does not support t.Req, whatever process it uses. The session's process may
+	// have ended.
 	Check(t *Turn[M]) error
 	// Begin prepares the session for a turn, and returns the provider's part of the turn. It changes the session's
 	// settings to t.Req unless t was adopted. It does not send the prompt.
@@ -45,8 +46,8 @@ type AgentSession[M any] interface {
 	// Stop stops the process because the agent does not end a turn. If other turns run in the process, Stop may leave
 	// it running.
 	Stop(ctx context.Context, grace time.Duration) error
-	// Goodbye ends the session in the agent, before Session calls Process.Leave with the result. was is the phase of
-	// the session before that.
+	// Goodbye ends the session in the agent. The parameter was is the phase of the session until now. Session passes
+	// the result to Process.Leave.
 	Goodbye(ctx context.Context, was Phase) (Leaving, error)
 	// Failure converts an error of another method of AgentSession or AgentTurn.
 	Failure(err error) *cli.Failure
@@ -54,8 +55,8 @@ type AgentSession[M any] interface {
 
 // Dialect contains what a provider defines for all of its sessions.
 type Dialect[M any] struct {
-	// Join joins a process that fits req, and returns the session's part there, which is not open yet. From then on,
-	// the provider delivers the session's messages to s.
+	// Join joins a process that fits req. It returns the provider's part of a new session in that process; the caller
+	// opens it. From now on, the provider delivers the session's messages to s.
 	Join func(ctx context.Context, s *Session[M], req cli.Request) (AgentSession[M], error)
 	// Prompt is the prefix of the IDs of requests that start turns. It identifies these requests after a restart of
 	// ductor.
@@ -79,7 +80,7 @@ type Session[M any] struct {
 	inbox *turn.Queue[Item[M]]
 	turn  *Turn[M] // the turn that is being prepared, or is running
 	left  adopted
-	over  chan struct{} // set by Close or Detach, and closed when they have finished
+	over  chan struct{} // not nil after Close or Detach was called; closed when they return
 	err   error         // error of Close
 }
 
@@ -89,7 +90,7 @@ type adopted struct {
 	sent bool // the agent has received its prompt
 }
 
-// NewSession returns a session that is not open yet.
+// NewSession returns a session for Open.
 func NewSession[M any, S Server](p *Pool[S], d *Dialect[M]) *Session[M] {
 	return &Session[M]{opts: &p.opts, dialect: d, phase: PhaseOpening, inbox: turn.NewQueue[Item[M]](0)}
 }
@@ -101,11 +102,10 @@ func Adopt[M any](d *Dialect[M], agent AgentSession[M], m cli.Mark, sent bool) *
 		opts: &agent.Host().pool.opts, dialect: d, phase: PhaseAdopted, inbox: turn.NewQueue[Item[M]](0),
 		id: agent.ID(), agent: agent, left: adopted{mark: m, sent: sent},
 	}
-	_ = agent.Host().Peer().Expect(d.Prompt+string(m.Turn), s.replied) // fails only if there are too many turns
+	_ = agent.Host().Peer().Expect(d.Prompt+string(m.Turn), s.replied) // an error means too many turns
 	return s
 }
 
-// errClosed returns the failure of a turn whose session was closed.
 func (s *Session[M]) errClosed() *cli.Failure {
 	return cli.Failf(cli.UnknownFailure, s.opts.Agent, "the session is closed")
 }
@@ -134,8 +134,8 @@ func (s *Session[M]) Open(ctx context.Context, req cli.Request) error {
 	}
 }
 
-// opened stores the session's part in its process, and drops the messages of the opening. It returns false if the
-// session was closed.
+// opened stores the open session's part in its process. It drops the messages that the agent sent during the opening.
+// It returns false if the session was closed meanwhile.
 func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Session[M]) opened(agent AgentSession[M], req cli.Request) bool {
 	return true
 }
 
-// reopen opens the session in another process. If no turn has run in the session, the new one has another ID.
+// reopen opens the session in another process. The session gets another ID if no turn has run in it yet.
 func (s *Session[M]) reopen(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	was, agent := s.phase, s.agent
@@ -297,7 +297,8 @@ func (s *Session[M]) Detach() {
 	}
 }
 
-// shut makes the session accept no more turns, and returns the current turn. first is false if shut was called before.
+// shut closes the session for new turns, and returns the current turn. The result first is false if shut was called
+// before.
 func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,7 +362,7 @@ func (s *Session[M]) begin(t *Turn[M], agent AgentSession[M], part AgentTurn[M])
 	return true
 }
 
-// end ends the delivery of messages to t. It returns the messages that t has not handled.
+// end makes the session deliver no more messages to t. It returns the messages that t has not handled.
 func (s *Session[M]) end(t *Turn[M], to Phase) []Item[M] {
 	s.mu.Lock()
 	defer s.mu.Unlock()

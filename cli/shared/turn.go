@@ -46,8 +46,8 @@ type AgentTurn[M any] interface {
 	// Interrupt asks the agent to end the turn. It does not wait.
 	Interrupt() error
 	Approvals() Approvals
-	// End returns the next phase of the session, and what the turn leaves in its process. It is called before Result.
-	// It is not called if ductor detaches from the turn.
+	// End returns the next phase of the session, and a TurnEnd that describes what the turn leaves behind in the
+	// process. It is called before Result. It is not called if ductor detaches from the turn.
 	End(end turn.End) (Phase, TurnEnd)
 	Late(m M) // handles a message that came after the end of the turn
 	Result(end turn.End) cli.Result
@@ -55,7 +55,7 @@ type AgentTurn[M any] interface {
 	Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error
 }
 
-// Approvals contains the methods of turn.Approvals that do not depend on its type parameter.
+// Approvals contains the methods of turn.Approvals that are the same for all type parameters.
 type Approvals interface {
 	Hold()
 	Release()
@@ -211,13 +211,12 @@ func (t *Turn[M]) become(p PromptState) {
 	t.prompt.state = p
 }
 
-// fail records that the agent runs no turn because the prompt failed.
+// fail records that the agent did not receive the prompt, or rejected it.
 func (t *Turn[M]) fail(err error) {
 	t.become(PromptFailed)
 	t.prompt.failure = t.agent.Failure(err)
 }
 
-// send sends the prompt. It does not wait.
 func (t *Turn[M]) send() {
 	p, err := t.part.Prompt(t.ctx)
 	if err != nil {
@@ -240,14 +239,12 @@ func (t *Turn[M]) unsent(err error) {
 	}
 }
 
-// replied passes the answer to the prompt to the turn.
 func (s *Session[M]) replied(m rpc.Message) { s.Deliver(Item[M]{End: m.End, Reply: &m}, len(m.Result)) }
 
-// handle handles one item. It reports whether the turn is over.
 func (t *Turn[M]) handle(i Item[M]) (over bool) {
 	switch {
 	case i.CaughtUp:
-		t.part.Approvals().Release() // old requests that are open now were never answered
+		t.part.Approvals().Release() // requests that are still open need the user's answer
 		t.Loop.Changed(i.Change)
 		t.caughtUp()
 	case i.Any():
@@ -283,7 +280,7 @@ func (t *Turn[M]) caughtUp() {
 func (t *Turn[M]) finish(end turn.End) {
 	t.agent.Host().Peer().Forget(t.prompt.id)
 	detached := end == turn.EndDetached
-	phase, leaves := PhaseLeft, EndDetached // the next process of ductor handles the agent's requests
+	phase, leaves := PhaseLeft, EndDetached // the next process of ductor continues the turn
 	if !detached {
 		phase, leaves = t.part.End(end)
 	}
@@ -314,7 +311,7 @@ func (t *Turn[M]) result(end turn.End) cli.Result {
 	}
 }
 
-// Outcome returns the Result of a turn for which the agent reported none. end is what Loop.Run returned.
+// Outcome returns the Result of a turn if the agent itself sent no result. The parameter end is what Loop.Run returned.
 func (t *Turn[M]) Outcome(end turn.End) cli.Result {
 	return t.Loop.Outcome(end, t.session.opts.Agent, t.agent.Host().Failure)
 }

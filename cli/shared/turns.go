@@ -14,7 +14,7 @@ const (
 	// EndLeftovers means that child processes of the turn's tools may still run. ductor cannot tell them from child
 	// processes of other turns.
 	EndLeftovers TurnEnd = "leftovers"
-	EndDetached  TurnEnd = "detached" // ductor detached from the turn, which continues, and so does the process
+	EndDetached  TurnEnd = "detached" // ductor detached from the turn; turn and process continue
 )
 
 // TurnStarted counts a turn. Call it before sending the prompt, but not for a resumed turn, which is already counted.
@@ -47,7 +47,7 @@ func (p *Process) count(end TurnEnd) (stop bool) {
 	switch {
 	case end == EndDetached && p.use.state != Dead:
 		p.become(Detached)
-	case end == EndLeftovers && p.use.state != Detached: // otherwise, the next process of ductor ends it
+	case end == EndLeftovers && p.use.state != Detached: // a detached process is left to the next process of ductor
 		p.become(Ending)
 	}
 	return p.use.state == Ending && p.use.running == 0

@@ -17,7 +17,7 @@ type Added struct {
 
 type added struct {
 	id    string
-	turn  cli.TurnID // ID that the message would have as a turn of its own; empty if unknown
+	turn  cli.TurnID // for Result.Unread; empty if unknown
 	sent  bool       // whether the message has reached the agent
 	state addedState
 }
@@ -25,13 +25,13 @@ type added struct {
 type addedState int
 
 const (
-	waits addedState = iota // the model has not read the message
+	waits addedState = iota
 	takenUp
 	givenBack
 )
 
-// Add adds a message. If isNew is true, the caller then sends it to the agent. isNew is false if the turn accepts no
-// more messages, or if Add was called before with the same ID. closed is true if the turn accepts no more messages.
+// Add adds a message. The result isNew is true if the caller must now send the message to the agent. It is false if the
+// turn accepts no more messages (closed), or if Add was called before with the same ID.
 func (a *Added) Add(id string, turn cli.TurnID) (isNew, closed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,8 +47,8 @@ func (a *Added) index(id string) int {
 	return slices.IndexFunc(a.all, func(m added) bool { return m.id == id })
 }
 
-// Sent records that a message reached the agent, and replaces its ID by the agent's name for it. If name is empty, the
-// agent did not receive the message, and Sent removes it.
+// Sent records that a message reached the agent, and replaces its ID by the agent's own ID in the parameter name. If
+// name is empty, the agent did not receive the message, and Sent removes it.
 func (a *Added) Sent(id, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,7 +125,8 @@ func (a *Added) End() bool {
 	return a.over
 }
 
-// Close makes the turn accept no more messages. It reports whether the model has still to read some.
+// Close makes the turn accept no more messages. It reports whether there are messages that the model has not read but
+// may still read.
 func (a *Added) Close() (left bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

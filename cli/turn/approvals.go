@@ -9,10 +9,10 @@ import (
 
 // Pending is an agent's request for an approval, or its question to the user. About contains the provider's data.
 type Pending[A any] struct {
-	ID    cli.ApprovalID // the same after a restart
+	ID    cli.ApprovalID // does not change when ductor restarts
 	About A
 	// Ask returns the event that shows the request to the user: an ApprovalAsked or a QuestionAsked. It returns nil if
-	// the provider has already answered the agent. The turn's goroutine calls it once.
+	// the provider has already sent the agent an answer by itself. The turn's goroutine calls Ask once.
 	Ask func() cli.Event
 }
 
@@ -20,8 +20,8 @@ type Pending[A any] struct {
 const maxPending = 1 << 10
 
 // Approvals contains the open requests of one turn. Add, Release, Withdraw and Close use the turn's Emitter, so only
-// the turn's goroutine may call them. The other methods are safe for concurrent use. A nil *Approvals is always empty,
-// for a turn without a user.
+// the turn's goroutine may call them. The other methods are safe for concurrent use. For a turn without a user,
+// *Approvals may be nil: it then never contains a request.
 type Approvals[A any] struct {
 	out *Emitter
 
@@ -36,7 +36,7 @@ type approvalsPhase int
 
 const (
 	taking approvalsPhase = iota
-	held                  // requests may have been answered already, so users see them only after Release
+	held                  // between Hold and Release
 	closed
 )
 
@@ -53,7 +53,7 @@ func (a *Approvals[A]) Hold() {
 	}
 }
 
-// Release shows the user the open requests, and later ones at once.
+// Release shows the user the open requests. From now on, Add shows new requests at once.
 func (a *Approvals[A]) Release() {
 	if a == nil {
 		return
@@ -81,8 +81,8 @@ func (a *Approvals[A]) index(id cli.ApprovalID) int {
 	return slices.IndexFunc(a.open, func(p Pending[A]) bool { return p.ID == id })
 }
 
-// tell emits the open requests that the user has not seen. The user's answer may come before Pass returns, so tell does
-// not hold mu meanwhile.
+// tell emits the open requests that the user has not seen. It does not hold mu while it emits, because the user's
+// answer may arrive during the call of Pass.
 func (a *Approvals[A]) tell() {
 	a.mu.Lock()
 	var news []Pending[A]
@@ -114,8 +114,8 @@ func (a *Approvals[A]) Take(id cli.ApprovalID) (about A, ok bool) {
 	return about, err == nil
 }
 
-// TakeIf is like Take, but leaves the request open if check returns an error, and returns that error. If the user has
-// seen no such request, it returns ErrNotAsked.
+// TakeIf is like Take if check returns nil. Otherwise it leaves the request open and returns check's error. It returns
+// ErrNotAsked if the user has seen no request with this ID.
 func (a *Approvals[A]) TakeIf(id cli.ApprovalID, check func(A) error) (about A, err error) {
 	if a == nil {
 		return about, cli.ErrNotAsked
@@ -142,7 +142,7 @@ func (a *Approvals[A]) Answered() []cli.ApprovalID {
 	return slices.Clone(a.answered)
 }
 
-// Withdraw removes and returns the requests for which obsolete returns true, because the agent no longer waits for them.
+// Withdraw removes and returns the requests for which the agent no longer waits. The function obsolete selects them.
 func (a *Approvals[A]) Withdraw(obsolete func(A) bool) []A {
 	removed, told := a.remove(obsolete)
 	for _, id := range told {
@@ -168,7 +168,7 @@ func (a *Approvals[A]) Close(detached bool) {
 	a.Withdraw(all)
 }
 
-// remove removes the requests for which obsolete returns true. seen lists the IDs of those that the user has seen.
+// remove removes the requests that the function obsolete selects. The result seen lists those that the user has seen.
 func (a *Approvals[A]) remove(obsolete func(A) bool) (removed []A, seen []cli.ApprovalID) {
 	if a == nil {
 		return nil, nil

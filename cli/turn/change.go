@@ -6,11 +6,11 @@ import (
 	"ductor/cli"
 )
 
-// Change is an item in the stream of an agent's output that is not a message. Queues deliver it in order with the
-// messages. Exactly one field is set.
+// Change is an event in an agent's output other than a message. Queues deliver changes and messages in order. Exactly
+// one field is set.
 type Change struct {
 	Lost     *cli.LostOutput // a part of the output is lost
-	CaughtUp bool            // everything that the agent printed before ductor attached was delivered; comes once
+	CaughtUp bool            // once, after everything that the agent printed before ductor attached
 	Ended    bool            // the output has ended
 }
 

@@ -9,9 +9,9 @@ import (
 	"ductor/cli"
 )
 
-// Emitter makes sure that a provider's events keep the contract of cli.Event. It assigns text to messages by keys, so
-// that repeated text replaces the text of the first attempt. It ends every tool, and emits a single Result. An Emitter
-// serves one turn. It is not safe for concurrent use.
+// Emitter makes sure that a provider's events keep the contract of cli.Event. Providers identify each message of an
+// answer by a key. If a message arrives again, its text replaces the earlier text with the same key. The Emitter ends
+// every tool, and emits a single Result. An Emitter serves one turn. It is not safe for concurrent use.
 type Emitter struct {
 	agent   cli.Agent
 	now     func() time.Time
@@ -22,7 +22,7 @@ type Emitter struct {
 	taken     bool                // the agent has accepted the prompt
 	blocks    []textBlock
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
-	again     int             // length of the answer without the text that GiveUp gave up; -1 if there is none
+	again     int             // -1, or after GiveUp the length of the confirmed answer
 	tools     tools
 	done      bool
 	replaying bool // the events are from the time before ductor attached
@@ -51,8 +51,8 @@ func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Em
 		tools: tools{begun: map[cli.ToolID]bool{}}}
 }
 
-// replay starts the replay of old output. Until CaughtUp, events have the time that timestamp returns, or the current
-// time if that is zero. The turn started at the first of these times.
+// replay starts the replay of old output. Until CaughtUp, the function timestamp determines the time of each event. If
+// it returns zero, the current time is used. The turn started at the first of these times.
 func (e *Emitter) replay(timestamp func() time.Time) {
 	clock := e.now
 	e.now = func() time.Time {
@@ -64,8 +64,8 @@ func (e *Emitter) replay(timestamp func() time.Time) {
 	e.replaying, e.started = true, e.now()
 }
 
-// Replaying reports whether the current event happened before ductor attached. Output that follows it may show that the
-// event no longer counts.
+// Replaying reports whether the current event happened before ductor attached. A later event in the old output may
+// contradict this event: for example, a request may have been answered.
 func (e *Emitter) Replaying() bool { return e.replaying }
 
 // Now returns the time of the current event.
@@ -94,8 +94,8 @@ func (e *Emitter) Started(next cli.SessionStarted) {
 	}
 }
 
-// named returns a model's name without the route that Qwen Code adds: NAME for $runtime|openai|NAME(openai). It returns
-// "" if the agent chooses the model itself.
+// named returns a model's name without the prefix and suffix that Qwen Code adds: NAME for
+// $runtime|openai|NAME(openai). It returns "" if the agent chooses the model itself.
 func named(model cli.ModelID) cli.ModelID {
 	id := string(model)
 	if i := strings.LastIndexByte(id, '|'); i >= 0 {
@@ -135,7 +135,7 @@ func (e *Emitter) Accepted() {
 }
 
 // Text appends delta to the block with this key. If that is not the last block, Text starts a new block at the end of
-// the answer. It returns false if delta only repeats text that GiveUp gave up.
+// the answer. After GiveUp, it returns false as long as the agent only repeats the old text.
 func (e *Emitter) Text(key, delta string) (news bool) {
 	if e.done || delta == "" {
 		return false
@@ -146,8 +146,8 @@ func (e *Emitter) Text(key, delta string) (news bool) {
 	return e.add(delta)
 }
 
-// FullText replaces the text of the block with this key by the complete text. It emits only the difference. It has no
-// effect on a block that is not the last one.
+// FullText replaces the text of the last block, if that block has this key, by the complete text. It emits only the
+// difference. If another block has the key, FullText does nothing.
 func (e *Emitter) FullText(key, text string) {
 	if e.done {
 		return
@@ -162,7 +162,7 @@ func (e *Emitter) FullText(key, text string) {
 		e.Text(key, text)
 		return
 	}
-	if text == "" { // also removes the separator
+	if text == "" {
 		e.retract(e.length() - e.blocks[last].start)
 		e.blocks = e.blocks[:last]
 		return
@@ -175,9 +175,9 @@ func (e *Emitter) FullText(key, text string) {
 	e.add(text[same:])
 }
 
-// GiveUp records that the agent will repeat the last block, if that block has this key. The block's text remains
-// visible until the repeated text differs from it. So the chat does not flicker if a stream breaks repeatedly. If the
-// turn fails, the text remains in the answer.
+// GiveUp declares the last block invalid, if that block has this key, because the agent will send it again. The block's
+// text remains visible until the new text differs from it, so that the chat does not flicker if a stream breaks
+// repeatedly. If the turn fails, the text remains in the answer.
 func (e *Emitter) GiveUp(key string) {
 	last := len(e.blocks) - 1
 	if e.done || last < 0 || e.blocks[last].key != key {
@@ -267,7 +267,6 @@ func (e *Emitter) length() int {
 	return e.text.Len()
 }
 
-// forget retracts the text that GiveUp gave up and the agent did not repeat.
 func (e *Emitter) forget() {
 	if e.again >= 0 {
 		e.retract(0)
@@ -324,8 +323,8 @@ const MaxAnswer = 10 << 20
 
 const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
 
-// add appends s to the answer. If s repeats text that was given up, add emits only the part that differs. It reports
-// whether it emitted text.
+// add appends s to the answer. If s repeats text of a block that GiveUp declared invalid, add emits only the part that
+// differs. It reports whether it emitted text.
 func (e *Emitter) add(s string) bool {
 	if e.again >= 0 {
 		same := commonPrefix(e.text.String()[e.again:], s)

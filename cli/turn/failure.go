@@ -13,7 +13,8 @@ import (
 	"ductor/cli"
 )
 
-// Outcome returns the Result of the last turn for which the agent reported none. end is what Turn returned.
+// Outcome returns the Result of the last turn if the agent itself sent no result. The parameter end is what Turn
+// returned.
 func (s *Stream) Outcome(end End) cli.Result {
 	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && s.lines.offset() == 0 {
 		why := cmp.Or(lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail()))), "it said nothing of why")
@@ -26,7 +27,7 @@ func (s *Stream) Outcome(end End) cli.Result {
 // Failure returns the failure of a process that exited during a turn. Call it only if Turn returned EndExit.
 func (s *Stream) Failure() *cli.Failure {
 	f := EndFailure(s.opts.Agent, s.process, cli.StopSlack, s.end.readErr, s.garbage)
-	if s.markErr != nil && lostPlace(s.end.readErr) == nil {
+	if s.markErr != nil && environmentFailure(s.end.readErr) == nil {
 		f.Kind, f.Reason = cli.Crashed, "the beginning of the turn could not be recorded, so it was not asked"
 	}
 	f.Cause = errors.Join(f.Cause, s.last.StopErr(), s.markErr)
@@ -60,11 +61,11 @@ func (g Garbage) many() string {
 	return fmt.Sprintf("%d lines", g.count)
 }
 
-// EndFailure returns the failure of a turn whose process ended: it crashed, was killed, or printed what could not be
-// parsed. readErr is the error at the end of its output. EndFailure waits at most the given time for the process to
-// exit.
+// EndFailure returns the failure of a turn whose process ended. The reason may be a crash, a kill, or output that could
+// not be parsed. The parameter readErr is the error at the end of the output. EndFailure waits at most the given time
+// for the process to exit.
 func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr error, garbage Garbage) *cli.Failure {
-	if lost := lostPlace(readErr); lost != nil {
+	if lost := environmentFailure(readErr); lost != nil {
 		f := *lost
 		f.Agent, f.Cause = agent, readErr
 		return &f
@@ -72,7 +73,7 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 	exit := exitOf(p, wait)
 	stderr := lastBytes(strings.TrimSpace(cli.WithoutCodes(p.StderrTail())), stderrShown)
 	f := &cli.Failure{Kind: cli.Crashed, Agent: agent, Code: exit.Code, Detail: stderr, Cause: readErr}
-	kind, reason := meaning(exit)
+	kind, reason := outsideCause(exit)
 	if fromOutside(exit) {
 		f.Cause = errors.Join(f.Cause, cli.ErrFromOutside)
 	}
@@ -89,16 +90,16 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 	return f
 }
 
-// lostPlace returns the failure of the program's environment if readErr contains one, or nil.
-func lostPlace(readErr error) *cli.Failure {
+func environmentFailure(readErr error) *cli.Failure {
 	var place *cli.Failure
 	errors.As(readErr, &place)
 	return place
 }
 
-// fromOutside reports whether something outside of ductor ended the program, such as a shutdown of the machine. It
-// returns true for EndedByTerminated, and in two more cases:
-//   - The program exited with the usual code for SIGTERM. It may have received the signal before its runner did.
+// fromOutside reports whether something outside of ductor ended the program, such as a shutdown of the machine. Besides
+// EndedByTerminated, it recognizes two cases:
+//   - The program exited with the usual code for SIGTERM. At a shutdown, the program may receive SIGTERM before its
+//     runner.
 //   - No runner saw the end, and memory had not run out. If the machine or sandbox stops, the runner may be killed
 //     before it can report the end.
 func fromOutside(e cli.ExitStatus) bool {
@@ -107,8 +108,8 @@ func fromOutside(e cli.ExitStatus) bool {
 		(e.Code == 128+terminated || e.Code == -terminated)
 }
 
-// killed reports whether a signal ended the program that usually comes from outside. Other signals are often the
-// program's own reaction to a failure.
+// killed reports whether the program was ended by a signal that usually comes from outside. Other signals, such as
+// SIGSEGV, come from failures of the program itself.
 func killed(e cli.ExitStatus) bool {
 	const hangup, interrupt, kill, terminated = 1, 2, 9, 15
 	return slices.Contains([]int{-hangup, -interrupt, -kill, -terminated}, e.Code)
@@ -117,9 +118,9 @@ func killed(e cli.ExitStatus) bool {
 // warningLine matches a warning. A warning does not explain why a program ended.
 var warningLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\W*(?:warn(?:ing)?\b|\S+ +warn\b)`) })
 
-// meaning returns the kind and the reason of a failure if something other than the program caused its end. Otherwise it
-// returns "".
-func meaning(e cli.ExitStatus) (cli.FailureKind, string) {
+// outsideCause returns the kind and the reason of a failure if something other than the program caused its end.
+// Otherwise it returns "".
+func outsideCause(e cli.ExitStatus) (cli.FailureKind, string) {
 	switch {
 	case e.By == cli.EndedByAge:
 		return cli.TimedOut, "it had been running for longer than is allowed"

@@ -33,7 +33,7 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 	}
 	var last string
 	var shown bool
-	stopErr := played(ctx, p, func(r io.Reader) { last, shown = readCode(r, cli.DeviceCode{Agent: agent}, show) })
+	stopErr := runToEnd(ctx, p, func(r io.Reader) { last, shown = readCode(r, cli.DeviceCode{Agent: agent}, show) })
 	switch code := p.Exit().Code; {
 	case ctx.Err() != nil:
 		return fmt.Errorf("log in: %w", context.Cause(ctx))
@@ -48,8 +48,8 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 	return stopErr
 }
 
-// readCode reads a program's output to its end. It calls show once with the web page and the code that the program
-// prints. last is the last line of the output. shown reports whether it called show.
+// readCode reads a program's output to its end. When the program has printed a web page and a code, readCode calls show
+// with them, but only once. It returns the last line of the output, and whether it called show.
 func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last string, shown bool) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -78,7 +78,8 @@ type Account struct {
 	Env          []string // environment of the agent's processes
 	Install, Fix string   // advice on how to install the agent, and on how to log it in
 	Keys         []string // the agent counts as logged in if one of these variables is set in Env
-	// Else returns how the agent is logged in if none of Keys is set, or "" if it is not logged in.
+	// Else checks for other kinds of log-in if none of Keys is set. It returns how the agent is logged in, or "" if it
+	// is not.
 	Else func(ctx context.Context) string
 }
 

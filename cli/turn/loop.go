@@ -15,7 +15,7 @@ const DefaultInterruptWait = 30 * time.Millisecond
 // Limits are the time limits of a turn. Zero means the default, except for Start and First.
 type Limits struct {
 	Start     time.Duration // replaces Stall until Turn.Accepted is called; zero if the provider never calls it
-	First     time.Duration // replaces Stall until a Stream's program prints something; zero means Stall
+	First     time.Duration // replaces Stall until the program of a Stream prints something; zero means Stall
 	Stall     time.Duration // the turn ends after this time without output
 	ToolStall time.Duration // replaces Stall while a tool is running
 	Interrupt time.Duration // time for a first reaction to an interrupt
@@ -39,8 +39,8 @@ func (l Limits) orDefault() Limits {
 type Source[T any] struct {
 	In   *Queue[T]
 	Gone <-chan struct{} // closed when the process has ended and all its output is in the queue
-	// Stop ends the process of an agent that does not end the turn. The loop calls it at most once, on a separate
-	// goroutine, and handles items until it returns. If other sessions use the process, Stop may leave it running.
+	// Stop ends the process if the agent does not end the turn. The loop calls Stop at most once, on a separate
+	// goroutine, and handles items meanwhile. If other sessions use the process, Stop may leave it running.
 	Stop   func(ctx context.Context, grace time.Duration) error
 	Limits Limits
 	// Resumed is set if the previous process of ductor started the turn.
@@ -73,11 +73,11 @@ type Loop[T any] struct {
 	// Out emits CaughtUp, and warnings about lost output. While the loop replays old output, the events of Out have the
 	// time of that output.
 	Out *Emitter
-	// Mark is the turn's mark, which the Stream stores before it calls Begin. The Stream sets Output and Input. It
-	// stores no mark if Turn is empty, as it is for adopted turns and for a process that serves only this turn.
+	// Mark is the turn's mark. The Stream sets Output and Input, and stores the mark before it calls Begin. Mark.Turn
+	// is empty for adopted turns and for a process that serves only this turn. In these cases, no mark is stored.
 	Mark cli.Mark
 
-	record func() error // stores Mark; if it fails, the loop stops the process and does not send the prompt
+	record func() error // stores Mark; after an error, the prompt is not sent
 }
 
 // Phase is the phase of a turn. The goroutine of Turn.Run owns it.
@@ -119,11 +119,11 @@ type Turn[T any] struct {
 
 	replay replay
 
-	spoke   bool // an item was handled
-	over    bool // Handle reported the end of the turn
-	rest    []T  // items after the end of the turn
-	stopped chan struct{}
-	stopErr error
+	handledItem bool
+	over        bool // Handle reported the end of the turn
+	rest        []T  // items after the end of the turn
+	stopped     chan struct{}
+	stopErr     error
 }
 
 // cancellation describes why and when the loop cut the turn short.
@@ -248,7 +248,7 @@ func (t *Turn[T]) handle(item T) {
 	if t.loop.Source.End != nil && !t.replay.reach(t.loop.Source.End(item)) {
 		return
 	}
-	t.lastActivity, t.spoke = time.Now(), true
+	t.lastActivity, t.handledItem = time.Now(), true
 	if t.phase == Interrupting && !t.cancellation.deferred { // the agent has reacted
 		t.cancellation.due = t.cancellation.at.Add(CutWait(t.ctx, t.loop.Source.Limits.Grace))
 	}
@@ -272,7 +272,7 @@ func (t *Turn[T]) limit() time.Duration {
 	switch {
 	case t.phase == Starting && !t.replay.active && l.Start > 0:
 		return l.Start
-	case !t.spoke && !t.replay.active && l.First > 0:
+	case !t.handledItem && !t.replay.active && l.First > 0:
 		return l.First
 	case t.loop.Busy != nil && t.loop.Busy(), t.loop.Busy == nil && t.loop.Out != nil && t.loop.Out.OpenTools() > 0:
 		return l.ToolStall
@@ -280,7 +280,6 @@ func (t *Turn[T]) limit() time.Duration {
 	return l.Stall
 }
 
-// tick checks the deadlines, and sets the timer for the next check.
 func (t *Turn[T]) tick() {
 	now := time.Now()
 	switch t.phase {
@@ -289,7 +288,7 @@ func (t *Turn[T]) tick() {
 		switch {
 		case now.Before(t.cancellation.due):
 			t.timer.Reset(t.cancellation.due.Sub(now))
-		case t.cancellation.deferred && t.replay.active: // the replay may contain the end of the turn
+		case t.cancellation.deferred && t.replay.active: // the agent may already have ended the turn
 			t.timer.Reset(t.loop.Source.Limits.Grace / 2)
 		default:
 			t.kill()
@@ -304,13 +303,14 @@ func (t *Turn[T]) tick() {
 			t.cancellation.silence = silence
 			t.interrupt(EndStalled)
 		default:
-			t.timer.Reset(min(limit-silence, l.Stall, cmp.Or(l.Start, l.Stall))) // the limit may become shorter
+			// The limit becomes shorter when a tool ends.
+			t.timer.Reset(min(limit-silence, l.Stall, cmp.Or(l.Start, l.Stall)))
 		}
 	}
 }
 
-// interrupt cuts the turn short. If the agent has not accepted the turn yet, interrupt waits for that before it asks
-// the agent to end it.
+// interrupt cuts the turn short. It asks the agent to end the turn. If the agent has not accepted the turn yet,
+// interrupt does that only after Accepted.
 func (t *Turn[T]) interrupt(why End) {
 	if t.cancellation.why != "" || t.phase == Killing {
 		return
@@ -327,7 +327,7 @@ func (t *Turn[T]) interrupt(why End) {
 	t.ask()
 }
 
-// ask asks the agent to end the turn. If that is impossible, it stops the process.
+// ask asks the agent to end the turn, or stops the process if the agent cannot be asked.
 func (t *Turn[T]) ask() {
 	t.cancellation.deferred = false
 	if t.loop.Interrupt == nil || t.loop.Interrupt() != nil {
@@ -338,7 +338,7 @@ func (t *Turn[T]) ask() {
 	t.timer.Reset(time.Until(t.cancellation.due))
 }
 
-// kill starts to stop the process. The loop handles items meanwhile.
+// kill stops the process in the background.
 func (t *Turn[T]) kill() {
 	t.phase = Killing
 	grace := max(t.loop.Source.Limits.Grace-time.Since(t.cancellation.at), 0)
@@ -360,8 +360,8 @@ func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	return grace / 2
 }
 
-// ReactWait returns how long an agent may take to react to an interrupt at all; see CutWait. usual is the time that it
-// usually takes.
+// ReactWait returns how long an agent may take for its first reaction to an interrupt. The parameter usual is the limit
+// for most interrupts; see CutWait for the exception.
 func ReactWait(ctx context.Context, usual, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return CutWait(ctx, grace)

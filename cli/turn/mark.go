@@ -7,8 +7,9 @@ import (
 	"ductor/cli"
 )
 
-// Mark stores m as the start of a turn, which follows the lines handled so far. Mark sets Output and Input, and does
-// nothing if m has no Turn. Turn calls it. The callback Idle must call MarkIdle instead.
+// Mark stores m as the start of a turn. The turn starts after the lines that have been handled so far. Mark sets Output
+// and Input, and does nothing if m has no Turn. The method Turn calls Mark. The callback Idle must call MarkIdle
+// instead.
 func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	if m.Turn == "" {
 		return nil
@@ -20,13 +21,14 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	return s.process.Begin(ctx, m)
 }
 
-// MarkIdle is Mark for the callback Idle. The turn of m starts after the line that Idle is handling.
+// MarkIdle stores m as the start of a turn that follows the line that Idle is handling. Only the callback Idle may call
+// it; see Mark.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
-	m.Output = s.lines.handled // the router calls Idle with its lock held, so offset would block
+	m.Output = s.lines.handled // offset would block, because the router holds its lock while Idle runs
 	return s.process.Begin(ctx, m)
 }
 
-// flush waits until all queued input is written, because that input belongs to earlier turns.
+// flush waits until all input of earlier turns is written.
 func (s *Stream) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	if s.in.Put(Parcel{Sent: func(error) { close(flushed) }}) != nil {

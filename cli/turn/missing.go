@@ -10,9 +10,9 @@ import (
 	"ductor/cli"
 )
 
-// places lists the directories in which installers put agents. A relative path is below the home directory. The short
-// PATH of a system service often lacks these directories.
-func places() []string {
+// installDirs lists the directories into which agents are usually installed. A relative path is below the home
+// directory. The short PATH of a system service often lacks these directories.
+func installDirs() []string {
 	return []string{
 		".local/bin", "bin", ".claude/local", ".bun/bin", ".npm-global/bin", ".npm-packages/bin",
 		".nvm/versions/node/*/bin",
@@ -23,8 +23,8 @@ func places() []string {
 	}
 }
 
-// Missing returns advice for an agent whose program was not found. It names the path of the program if that is in
-// another directory, or says how to install it.
+// Missing returns advice for an agent whose program was not found. If the program is in a directory outside of PATH,
+// the advice names its path. Otherwise, it explains how to install the agent.
 func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	key := "agents." + string(agent) + ".path"
 	if strings.ContainsRune(o.Path, filepath.Separator) {
@@ -42,13 +42,13 @@ func elsewhere(home, name string) string {
 	if home == "" || name == "" {
 		return ""
 	}
-	for _, place := range places() {
+	for _, place := range installDirs() {
 		if !filepath.IsAbs(place) {
 			place = filepath.Join(home, place)
 		}
 		found, err := filepath.Glob(filepath.Join(place, name))
 		if err != nil {
-			continue // the home directory's path contains pattern characters
+			continue // the home directory's path contains characters such as *
 		}
 		for _, path := range slices.Backward(found) {
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -34,8 +34,8 @@ type Reading struct {
 	Handle func(line []byte) (end bool)
 	Mark   cli.Mark // see Loop.Mark
 	Result func(End) cli.Result
-	// Said reports whether the program has printed its result. If so, the program gets time to store its session and
-	// exit. Otherwise, or if Said is nil, ductor stops it at once.
+	// Said reports whether the program has printed its result. After the result, the program gets time to store its
+	// session and exit. Without a result, or if Said is nil, ductor stops the program at once.
 	Said func() bool
 }
 
@@ -100,8 +100,8 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	}
 }
 
-// open returns the adopted turn, or a turn in a new process. If the returned turn has no Stream, it cannot run: ctx has
-// ended, or err has the reason.
+// open returns the adopted turn, or a turn in a new process. If that is impossible, the returned turn has no Stream:
+// either err is the reason, or ctx has ended.
 func (s *oneShot) open(ctx context.Context, req cli.Request) (t Once, input []byte, err error) {
 	t.Req = req
 	if t.Stream, t.Left = s.GoOn(); t.Stream != nil {

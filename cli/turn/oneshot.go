@@ -18,7 +18,7 @@ type OneShotSession struct {
 	id     cli.AgentSessionID
 	stream *Stream       // of the running or adopted turn; nil between turns
 	over   chan struct{} // closed when that turn is over
-	left   *cli.LeftRun  // run of an adopted turn that GoOn has not returned yet; otherwise nil
+	left   *cli.LeftRun  // nil unless a turn was adopted and GoOn was not called yet
 	closed bool
 }
 
@@ -36,7 +36,8 @@ func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun)
 	s.stream, s.left, s.over = NewStream(p, o), &left, make(chan struct{})
 }
 
-// GoOn returns the adopted turn, but only once. It returns nil if there is none. The caller must call End.
+// GoOn returns the adopted turn at the first call, and nil at later calls or if there is none. The caller must call
+// End.
 func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +127,7 @@ func (s *OneShotSession) Close(ctx context.Context) error {
 	}
 }
 
-// Detach detaches from an adopted turn that was never resumed. Otherwise there is no process between turns.
+// Detach detaches from an adopted turn that was never resumed. If there is none, it only closes the session.
 func (s *OneShotSession) Detach() {
 	stream, _ := s.shut()
 	if stream == nil {
@@ -139,7 +140,7 @@ func (s *OneShotSession) Detach() {
 	s.stream = nil
 }
 
-// shut makes the session accept no more turns, and returns the running turn.
+// shut closes the session for new turns, and returns the running turn.
 func (s *OneShotSession) shut() (*Stream, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +148,6 @@ func (s *OneShotSession) shut() (*Stream, <-chan struct{}) {
 	return s.stream, s.over
 }
 
-// forgo drops an adopted turn that was never resumed.
 func (s *OneShotSession) forgo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

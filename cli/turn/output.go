@@ -11,7 +11,7 @@ import (
 	"ductor/lang"
 )
 
-// maxOutput limits the output of a short command, in bytes. No such command prints that much.
+// maxOutput limits the output of a short command, in bytes.
 const maxOutput = 1 << 20
 
 // Output runs a short command and returns what it printed, at most maxOutput. If the command takes longer than wait,
@@ -24,7 +24,7 @@ func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Dura
 		return "", fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	var out []byte
-	stopErr := played(ctx, p, func(r io.Reader) { out, err = io.ReadAll(r) })
+	stopErr := runToEnd(ctx, p, func(r io.Reader) { out, err = io.ReadAll(r) })
 	switch code := p.Exit().Code; {
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("run %s: %w", cmd.Path, context.Cause(ctx))
@@ -37,9 +37,9 @@ func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Dura
 	return string(out), nil
 }
 
-// played closes a program's input and passes its output to read. It returns when the program and its descendants have
-// ended. When ctx ends, played kills the program.
-func played(ctx context.Context, p cli.Process, read func(io.Reader)) error {
+// runToEnd closes a program's input and passes its output to read. It returns when the program and its descendants have
+// ended. When ctx ends, runToEnd kills the program.
+func runToEnd(ctx context.Context, p cli.Process, read func(io.Reader)) error {
 	_ = p.Stdin().Close()
 	stop := context.AfterFunc(ctx, func() { _ = p.Stop(context.WithoutCancel(ctx), 0) })
 	defer stop()

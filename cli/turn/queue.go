@@ -18,8 +18,8 @@ type Queue[T any] struct {
 	closed  bool // Put has no effect any more
 }
 
-// NewQueue returns an empty Queue. The Queue drops new items while it contains items with a total of limit bytes or
-// more. A limit of 0 means QueueLimit.
+// NewQueue returns an empty Queue. The Queue is full when its items have at least limit bytes in total. A full Queue
+// drops new items. A limit of 0 means QueueLimit.
 func NewQueue[T any](limit int) *Queue[T] {
 	if limit == 0 {
 		limit = QueueLimit

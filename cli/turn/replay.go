@@ -5,19 +5,19 @@ import "time"
 // Resumed contains the position and the start time of a turn that the previous process of ductor started.
 type Resumed struct {
 	From  int64     // offset in the output at which the turn starts
-	Began time.Time // zero means the time of the output just before From
+	Began time.Time // zero if unknown; the time of the output before From then replaces it
 	When  func(offset int64) time.Time
 }
 
 // replay tracks how far a resumed turn has handled the output from before ductor attached.
 type replay struct {
 	Resumed
-	active bool  // false after that output, and for a turn that is not resumed
+	active bool  // the current item was printed before ductor attached
 	at     int64 // offset after the current item
 }
 
-// reach moves to the item that ends at offset end. end is 0 if the item is not output. reach returns false if the item
-// belongs to an earlier turn.
+// reach makes an item the current one. The parameter end is the offset after the item, or 0 if the item is not output.
+// reach returns false if the item belongs to an earlier turn.
 func (r *replay) reach(end int64) bool {
 	if !r.active || end == 0 {
 		return true
@@ -38,6 +38,6 @@ func (r *replay) timestamp() time.Time {
 	case r.at == r.From && !r.Began.IsZero():
 		return r.Began
 	default:
-		return r.When(max(r.at-1, 0)) // at offset 0, this is the time of the first output
+		return r.When(max(r.at-1, 0)) // the offset of the item's last byte
 	}
 }

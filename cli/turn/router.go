@@ -26,7 +26,7 @@ const (
 	noTurn      recipient = "no turn"
 )
 
-// queued is a line in the queue of a turn, or a change of the output between two lines.
+// queued is a line in the queue of a turn, or a Change of the output.
 type queued struct {
 	line  []byte
 	waste bool  // the line was too long, and is only its beginning
@@ -59,16 +59,15 @@ func (r *router) deliver(q queued) {
 	r.queue.Put(q, len(q.line))
 }
 
-// passIdle passes a line to idle. The caller holds mu.
 func (r *router) passIdle(q queued) {
-	r.note(q)
+	r.markHandled(q)
 	if !q.waste && !q.Any() && r.idle != nil {
 		r.idle(q.line)
 	}
 }
 
-// note records that q was handled. The caller holds mu.
-func (r *router) note(q queued) {
+// markHandled records that q was handled. The caller holds mu.
+func (r *router) markHandled(q queued) {
 	if q.CaughtUp {
 		r.past = false
 		close(r.caught)
@@ -77,11 +76,11 @@ func (r *router) note(q queued) {
 	r.handled = q.end
 }
 
-// taken is note for the goroutine of the turn.
-func (r *router) taken(q queued) {
+// handledByTurn is markHandled for callers that do not hold mu.
+func (r *router) handledByTurn(q queued) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.note(q)
+	r.markHandled(q)
 }
 
 // begin passes all later lines to the turn. It reports whether the next lines are from before ductor attached.
@@ -92,8 +91,8 @@ func (r *router) begin() (past bool) {
 	return r.past
 }
 
-// finish ends the turn: idle gets the lines in rest, those in the queue, and all later ones. finish first calls ended
-// with the offset at which the turn's lines end.
+// finish ends the turn. From now on, idle gets all lines: first those in rest, then those in the queue. Before that,
+// finish calls ended with the offset after the last line that the turn has handled.
 func (r *router) finish(rest []queued, ended func(offset int64)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,16 +104,15 @@ func (r *router) finish(rest []queued, ended func(offset int64)) {
 	}
 }
 
-// offset returns the offset after the last handled line, or 0 if there is no such line.
 func (r *router) offset() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.handled
 }
 
-// awaitPast waits until idle has handled the output from before ductor attached. Otherwise a new turn would take that
-// output for its own. A resumed turn needs that output, so awaitPast does not wait for it. It returns early if ended is
-// closed, which means that no more output will come.
+// awaitPast waits until idle has handled the output that was printed before ductor attached. Without this wait, a new
+// turn would treat that output as its own. awaitPast does not wait if the turn is resumed, because a resumed turn
+// handles that output itself. It returns early if the channel ended is closed, because there is no more output then.
 func (r *router) awaitPast(ctx context.Context, ended <-chan struct{}) {
 	r.mu.Lock()
 	idle := r.to == noTurn

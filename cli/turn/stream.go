@@ -33,7 +33,8 @@ type StreamOptions struct {
 
 	// Past is set if ductor attached to a running process.
 	Past *Past
-	// Held passes all lines to the first turn, even if Idle is set, because they belong to that turn.
+	// Held is set if all lines so far belong to the first turn. The Stream then stores them for that turn, even if Idle
+	// is set.
 	Held bool
 }
 
@@ -59,7 +60,6 @@ type Stream struct {
 	markErr error         // why the start of the turn could not be stored
 }
 
-// programEnd waits for the end of a program, and describes it.
 type programEnd struct {
 	pumped   chan struct{} // closed when the output has ended
 	readErr  error         // error at the end of the output; valid when pumped is closed
@@ -120,7 +120,7 @@ func (s *Stream) Alive() bool {
 // queued, or after CloseInput. It returns no error if the program has ended, because the end of the output shows that.
 func (s *Stream) Send(data []byte) error { return s.SendTold(data, nil) }
 
-// SendTold is Send with a callback. If SendTold returns nil, it later calls sent with the result of the write.
+// SendTold is like Send, and reports the result of the write: if SendTold returns nil, it later calls sent.
 func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	if err := s.in.Put(Parcel{Data: data, Sent: sent}); err != nil {
 		return fmt.Errorf("send to %s: %w", s.opts.Agent, err)
@@ -142,8 +142,8 @@ func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	return s.Send(input)
 }
 
-// Hurry makes the next output readable at once, because the caller waits for an answer to its last input. Callers of
-// Turn do not need it.
+// Hurry makes the next output readable at once, without buffering. Callers need it if they wait for a reply to their
+// last input. Turn does this itself.
 func (s *Stream) Hurry() { Hurry(s.process.Stdout()) }
 
 // Wake makes the running turn check Loop.Waiting again.
@@ -216,7 +216,7 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	})
 	if loop.Interrupt != nil {
 		t.loop.Interrupt = func() error {
-			s.Hurry() // otherwise the reaction would be noticed late
+			s.Hurry() // the agent's reaction must not wait in the buffer
 			return loop.Interrupt()
 		}
 	}
@@ -229,9 +229,8 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	return end
 }
 
-// handle passes one line or change to the turn.
 func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
-	s.lines.taken(q)
+	s.lines.handledByTurn(q)
 	switch {
 	case q.Any():
 		s.last.Changed(q.Change)

@@ -18,7 +18,8 @@ var (
 	ErrInputClosed = errors.New("its input is closed")
 )
 
-// Parcel is a message to a program. Without Data, it is only a callback at this position in the queue.
+// Parcel is a message to a program. A Parcel with empty Data sends nothing: it only calls Sent when the earlier
+// messages are written.
 type Parcel struct {
 	Data []byte
 	// Before is called on the writing goroutine right before Data is written. size is the length of Data. If Before
@@ -44,7 +45,7 @@ type Writer struct {
 	mu      sync.Mutex
 	parcels []Parcel
 	bytes   int
-	closed  error // the reason why Put accepts nothing more; nil while it does
+	closed  error // the reason why Put returns an error; nil while the Writer is open
 }
 
 // NewWriter starts a Writer. Close or Drop ends it and closes input.
@@ -143,7 +144,7 @@ func (w *Writer) run() {
 	}
 }
 
-// write writes one parcel and returns an error of the write. If Before fails, only Sent gets the error.
+// write writes one parcel and returns an error of the write. It passes an error of Before only to Sent.
 func (w *Writer) write(p Parcel) error {
 	if p.Before != nil {
 		if err := p.Before(len(p.Data)); err != nil {

@@ -160,7 +160,7 @@ func (e *Engine) cleanUp() {
 	})
 }
 
-// endShims kills the engine's containerd shims. They remain if the engine was stopped while containers were ending.
+// endShims kills the engine's containerd shims. Some remain if containers were ending when the engine was stopped.
 func (e *Engine) endShims() {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid, so there is no error
 	for _, file := range files {

@@ -60,8 +60,8 @@ func Clean() {
 }
 
 // ImageDir returns a directory from which an engine can build an image without network access. The image contains a
-// shell and the scripted agents. If a test mounts a Codex at /opt/codex, that takes precedence over the scripted one. A
-// test binary creates the directory once.
+// shell and the scripted agents. A test can mount another Codex at /opt/codex, which the image prefers to the scripted
+// one. A test binary creates the directory once.
 func ImageDir(t testing.TB) string {
 	t.Helper()
 	busybox, err := exec.LookPath("busybox")
@@ -110,8 +110,8 @@ RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x
 ENV PATH=/opt/codex:/usr/local/bin:/bin
 `
 
-// Build builds the image of ImageDir with additional steps in the Dockerfile, in the engine at host. name refers to the
-// new image until the end of the test.
+// Build builds the image of ImageDir in the engine at host, with additional steps in the Dockerfile. At the end of the
+// test, it removes the image with this name.
 func Build(t testing.TB, host, name, steps string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "Dockerfile")

@@ -25,8 +25,8 @@ func Need(t testing.TB) {
 	}
 }
 
-// LeaveOut skips a test that this machine cannot run. In CI the test fails instead, unless DUCTOR_TEST_NO_DOCKER is
-// set.
+// LeaveOut skips the test because this machine cannot run it. In CI the test fails instead, unless
+// DUCTOR_TEST_NO_DOCKER is set.
 func LeaveOut(t testing.TB, why ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" && os.Getenv("DUCTOR_TEST_NO_DOCKER") == "" {

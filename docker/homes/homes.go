@@ -38,7 +38,7 @@ type Home struct {
 // Answer is the output of Main, as one line of JSON.
 type Answer struct {
 	Homes []Home          `json:"homes,omitempty"`
-	Files json.RawMessage `json:"files,omitempty"` // not used by Main; see docker.Launcher.Help
+	Files json.RawMessage `json:"files,omitempty"` // only for docker.Launcher.Help; Main does not set it
 	Error string          `json:"error,omitempty"`
 }
 
