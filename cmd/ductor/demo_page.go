@@ -27,7 +27,7 @@ const (
 	tourPage  = "/tour/"
 )
 
-// demoPage serves a web page for each world until ctx is done. The second world, if any, is the tour.
+// demoPage serves a web page for each world until ctx is done. If two worlds exist, the second is the tour.
 func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratch string, out io.Writer) (err error) {
 	server, err := web.Listen(opts.addr)
 	if err != nil {
@@ -101,7 +101,7 @@ func answerer(worlds []*demoWorld) string {
 		"nothing; --scripted starts with that one alone. Ctrl-C ends it.", worlds[0].bot.cfg.Agents.Default)
 }
 
-// elsewhere explains to the user how to open the page from another machine.
+// elsewhere returns a hint for users without a browser on this machine: how to open the page from another machine.
 func elsewhere(origin string) string {
 	address := strings.TrimPrefix(origin, "http://")
 	port := address[strings.LastIndex(address, ":")+1:]
@@ -131,7 +131,6 @@ func newDemoBot(cfg config.Config, srv *telegram.Server, log *slog.Logger) *demo
 	return &demoBot{cfg: cfg, srv: srv, log: log, watch: func(demo.Event) {}, failed: make(chan error, 1)}
 }
 
-// start builds a ductor and runs it.
 func (d *demoBot) start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -252,8 +251,8 @@ func (t demoTurn) Observe(ev cli.Event) {
 
 func (t demoTurn) End(r cli.Result) { t.Observe(r) }
 
-// describeEvent describes an event in a few words. If grows is true, text is only a part, and the next event of the
-// same kind continues it.
+// describeEvent describes an event in a few words. The result grows is true if the event is a part of a longer text,
+// which the next event of the same kind continues.
 func describeEvent(ev cli.Event) (kind, text string, grows bool) {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:

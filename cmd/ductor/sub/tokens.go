@@ -60,8 +60,8 @@ func createToken(from Source, use string) *cobra.Command {
 	return cmd
 }
 
-// projectOf returns the absolute path of a directory. It returns an error if the directory is outside of the configured
-// roots of projects, and "" for "".
+// projectOf returns the absolute path of a project directory. An empty path stays empty. If the directory is outside of
+// the configured roots of projects, projectOf returns an error.
 func projectOf(cfg config.Config, path string) (string, error) {
 	if path == "" {
 		return "", nil
