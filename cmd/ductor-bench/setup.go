@@ -33,7 +33,7 @@ type setup struct {
 	program string // path of ductor; if ductor-runner is not beside it, ductor is its own runner
 	sizes   sizes
 	cmd     *exec.Cmd
-	ended   context.Context // done when the bot has ended
+	ended   context.Context // is done when the bot has ended
 }
 
 // newSetup starts a bot. It returns when the bot polls Telegram and has nothing else to do. extra is added to ductor's
@@ -88,7 +88,7 @@ func (s *setup) start(ctx context.Context, extra string) error {
 	s.ended, died = context.WithCancel(context.Background())
 	go func() {
 		defer died()
-		_ = s.cmd.Wait() // the exit status of a killed bot means nothing
+		_ = s.cmd.Wait() // ignore the exit status: the benchmark kills the bot
 	}()
 	polls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

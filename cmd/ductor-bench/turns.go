@@ -11,12 +11,12 @@ import (
 // turn contains the measurements of one turn.
 type turn struct {
 	first time.Duration // from the message until the chat shows the first text of the answer
-	call  time.Time     // when the call with this text arrived at Telegram
+	call  time.Time     // when the call that showed this first text arrived at Telegram
 }
 
-// words generates the answers, a different word for each turn. A word is as long as the pieces in which the scripted
-// agent writes, so that an answer is one piece. It does not end in a digit, because ductor would hold a digit back: its
-// bot token starts with one.
+// words generates the answers, with a different word for each turn. A word is as long as the chunks that the scripted
+// agent writes, so an answer is a single chunk. A word does not end in a digit. ductor's bot token begins with a digit,
+// so ductor would wait for more text to be sure that the digit is not part of the token.
 type words int
 
 func (w *words) next() string {
@@ -45,8 +45,8 @@ func (s *setup) ask(ctx context.Context, chat *telegram.Chat, word, prompt strin
 	return turn{call.Done.Sub(sent), call.At}, nil
 }
 
-// pacer makes sure that some time passes between the starts of two turns. So neither ductor's rate limits nor the
-// previous turn delay a turn.
+// pacer waits between the starts of two turns, so that neither ductor's rate limits nor the previous turn slow down a
+// turn.
 type pacer struct {
 	every time.Duration
 	next  time.Time
