@@ -23,7 +23,7 @@ type stop struct {
 	todo   string // instruction for the user after the start of the step; may be empty
 	button string
 	play   func(ctx context.Context, p *Page) error
-	done   func(v telegram.View) bool // reports whether the messages since the start of the step complete it
+	done   func(v telegram.View) bool // reports whether the step is complete; v contains only newer messages
 }
 
 // tour plays the steps of the tour and finds out when a step is complete. It is safe for concurrent use.
