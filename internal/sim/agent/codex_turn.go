@@ -64,7 +64,7 @@ type codexTurn struct {
 	said   string     // text of the newest message
 	usage  *script.Usage
 	calls  int64
-	// spareTools makes commands keep running after the turn was interrupted. The app server does this.
+	// spareTools makes commands outlive an interrupted turn, like in the app server.
 	spareTools bool
 	live       *liveSink // nil for codex exec
 }
@@ -189,7 +189,7 @@ func (t *codexTurn) nextID() string {
 	return fmt.Sprintf("item_%d", t.items-1)
 }
 
-// say streams text into an item of this kind. It opens the item if none is open.
+// say streams text into an item of the given kind. If no such item is open, it opens one.
 func (t *codexTurn) say(kind itemKind, chunks []string, delay time.Duration) error {
 	if t.open == nil || t.open.kind != kind {
 		t.close()
@@ -232,7 +232,7 @@ func (t *codexTurn) close() {
 	t.sink.itemCompleted(item)
 }
 
-// retryText streams text in an item that is never completed, because the connection to the model breaks.
+// retryText streams text into an item that is never completed, as if the connection to the model broke.
 func (t *codexTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.say(itemMessage, st.Chunks, st.Delay); err != nil {
 		return err
@@ -279,7 +279,7 @@ func (t *codexTurn) liveCommand(st script.Tool) error {
 	return t.perform(st, item, time.Now())
 }
 
-// perform runs the command of an item that has been reported as started.
+// perform runs a command. The caller has already reported the start of the item.
 func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) error {
 	var spared func(func())
 	if t.live != nil {

@@ -42,7 +42,7 @@ type copilotSession struct {
 	dir    string
 	model  string
 
-	// mu of the server guards the following fields.
+	// The server's mutex guards the following fields.
 	allowAll bool
 	queue    []copilotMessage
 	running  bool
@@ -278,7 +278,7 @@ func (s *copilotSession) ask(ctx context.Context, call string, request json.RawM
 	return d.allow, d.why
 }
 
-// decided passes the client's decision to the goroutine that waits for it. It returns false if no goroutine waits.
+// decided passes the client's decision to the goroutine that asked for it. It returns false if the request is unknown.
 func (s *copilotSession) decided(in copilotRPC) bool {
 	h := s.server
 	h.mu.Lock()

@@ -146,7 +146,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	select {
 	case err := <-done:
 		return sink.end(t, err)
-	case s := <-p.signals: // Gemini exits without a result, and its commands keep running
+	case s := <-p.signals: // like Gemini, exit without a result, and leave commands running
 		t.spareTools = true
 		cancel(signalError{s})
 		<-done

@@ -22,7 +22,8 @@ type Tool struct {
 	Command string
 	Ask     bool
 	Dir     string // the directory in which the model wants to run the command; empty if it does not say
-	// As is the name under which the model calls the tool, even if there is no such tool. Empty means the right name.
+	// As replaces the name of the tool in the model's call, even if no such tool exists. If As is empty, the model uses
+	// the right name.
 	As string
 }
 
@@ -65,7 +66,7 @@ type Sleep struct{ For time.Duration }
 // Hang is a pause of the agent that never ends.
 type Hang struct{}
 
-// Drop breaks the connection to the model in the middle of a text. The scripted agent then ends.
+// Drop breaks the connection to the model in the middle of a text. The scripted agent then exits.
 type Drop struct {
 	Times int // number of times; 0 means always
 }
