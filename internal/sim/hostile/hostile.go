@@ -29,8 +29,7 @@ const (
 	factor = 4
 	most   = 2 * factor
 	tries  = 5
-	// so little time for the longer text is always fine: even a quadratic parser would need only a second for a
-	// megabyte
+	// a shorter time is always accepted: even a quadratic parser would then need only a second for a megabyte
 	nothing = 20 * time.Millisecond
 )
 

@@ -68,7 +68,8 @@ func (w *chatWire) text(chunk string) error {
 	return w.delta(map[string]any{"content": chunk})
 }
 
-// think sends reasoning in the form that servers for open models use. OpenAI's own server sends no reasoning.
+// think sends reasoning in the field reasoning_content, like servers for open models. OpenAI's own server sends no
+// reasoning.
 func (w *chatWire) think(chunk string) error {
 	return w.delta(map[string]any{"reasoning_content": chunk})
 }
