@@ -10,7 +10,7 @@ import (
 // method is a method of the Bot API. Its handler holds the lock of the server, unless the method waits.
 type method struct {
 	name  string
-	cost  func(*request) int // how many calls it counts for the rate limits; nil means none
+	cost  func(*request) int // how much a call uses up of the rate limits; nil means nothing
 	run   func(*request) (any, *Error)
 	waits func(context.Context, *request) (any, *Error)
 }

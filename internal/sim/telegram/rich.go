@@ -30,7 +30,7 @@ type Block struct {
 	Open     bool       `json:"open,omitempty"` // whether details are open
 }
 
-// ListItem is an item of a list. Its Label is "1." or "•". An item with a checkbox has no label.
+// ListItem is an item of a list. Its Label is "1.", for example, or "•". An item with a checkbox has no label.
 type ListItem struct {
 	Label   string  `json:"label,omitempty"`
 	Box     bool    `json:"box,omitempty"`
