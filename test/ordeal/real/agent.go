@@ -18,7 +18,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// agentNames contains the names of the scripted agents. The configuration defines the last one in [agents.acp].
+// agentNames contains the names of the scripted agents. The configuration defines the last of them in [agents.acp].
 var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copilot, acpAgent}
 
 const acpAgent = "gem"
@@ -65,7 +65,7 @@ func logTokens(path string, what judge.What, prompt string) {
 
 var tokenPattern = regexp.MustCompile(`^p\d+$`)
 
-// tokenOf returns the token of an effect, for example p1 for p1.2.
+// tokenOf returns the token in the name of an effect, for example p1 for p1.2.
 func tokenOf(effect string) string {
 	token, _, _ := strings.Cut(effect, ".")
 	return token
@@ -82,12 +82,12 @@ func logLine(path string, what judge.What, name string) {
 	fmt.Fprintf(f, "%s %s %d %d %s\n", what, name, time.Now().UnixNano(), os.Getpid(), filepath.Base(os.Args[0]))
 }
 
-// logCommand returns a shell command that writes an effect to the log.
+// logCommand returns a shell command that writes the name of an effect to the log.
 func logCommand(path, effect string) string {
 	return fmt.Sprintf("echo %s %s $(date +%%s%%N) $PPID >> %s", judge.Effect, effect, path)
 }
 
-// did reads the log. A line that a shell command has written does not contain the name of the agent.
+// did returns the events in the log of the agents. Lines of shell commands do not contain the name of the agent.
 func (o *ordeal) did() (all []judge.AgentEvent) {
 	raw, _ := os.ReadFile(o.agentLog())
 	for line := range strings.Lines(string(raw)) {

@@ -56,7 +56,7 @@ func (o *ordeal) sleep(d time.Duration) {
 
 // end ends ductor, and starts it again after a time.
 func (o *ordeal) end(step scenario.Stop) error {
-	o.ending.Lock() // only one step can end ductor at a time
+	o.ending.Lock() // two steps must not end ductor at the same time
 	defer o.ending.Unlock()
 	stop := judge.Stop{How: step.How}
 	var err error
@@ -81,14 +81,13 @@ func (o *ordeal) end(step scenario.Stop) error {
 	return errors.Join(err, o.awaitPoll())
 }
 
-// power kills all processes at once, and returns when it did. If the disk supports that, data that was not flushed is
-// lost.
+// power kills all processes at once, and returns when it killed them. On ext4, all data that was not flushed is lost.
 func (o *ordeal) power() (at time.Time, err error) {
 	lost := o.disk.shutdown()
 	for {
 		all := processes()
 		signalAll(all, syscall.SIGKILL)
-		if at.IsZero() { // the time of the first kill, because all kills take a while on a busy machine
+		if at.IsZero() { // record the first signal, because killing everything takes a while on a busy machine
 			at = time.Now()
 		}
 		o.kill()
@@ -104,7 +103,7 @@ func (o *ordeal) power() (at time.Time, err error) {
 	return at, o.disk.again()
 }
 
-// awaitPoint waits until an event has happened n times, but not forever.
+// awaitPoint waits until an event has happened n times, but at most a few seconds.
 func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	const most, look = 8 * time.Second, time.Millisecond
 	moment := func() int64 { return int64(len(o.srv.Calls(telegram.Writes))) }
@@ -128,7 +127,7 @@ func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	}
 }
 
-// changeOf returns a number that is another one after a file has changed.
+// changeOf returns a number that changes when the file changes.
 func changeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -187,7 +186,7 @@ func (o *ordeal) killSome(step scenario.Kill) {
 	signalAll(some, syscall.SIGKILL)
 }
 
-// agentOf returns the agent that has caused the last effect of a prompt, or else any agent.
+// agentOf returns the agent that ran the prompt with this token. If no agent has, agentOf returns any of the agents.
 func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
 	for _, e := range o.did() {
 		for _, p := range agents {

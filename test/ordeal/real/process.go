@@ -77,7 +77,6 @@ func roleOf(program, command string) role {
 	return roleOfTool
 }
 
-// of returns the processes that have a role.
 func of(all []process, is role) (picked []process) {
 	for _, p := range all {
 		if p.role == is {

@@ -32,8 +32,8 @@ func soakOptions() scenario.Options {
 // samplesOfSoak is the number of samples in a soak of any length.
 const samplesOfSoak = 60
 
-// soak lets users work for a long time without faults, and measures ductor's resources. After the first tenth of the
-// time, they must not grow. At the end, the judge checks the evidence as for a scenario.
+// soak lets users work for a long time without faults, and measures ductor's resources. The resources must not grow
+// after the first tenth of the time. At the end, the judge checks the evidence of the whole soak.
 func (o *ordeal) soak(length time.Duration) {
 	idle := o.goroutines()
 	o.trouble(o.awaitPoll())
@@ -80,7 +80,7 @@ func (o *ordeal) goroutines() int {
 func (o *ordeal) work(random *rand.Rand, n int) {
 	by := []scenario.Person{scenario.Owner, scenario.Owner, scenario.Ann}[random.IntN(3)]
 	in := scenario.Place("")
-	if random.IntN(8) == 0 { // in a group, Telegram accepts only twenty messages a minute
+	if random.IntN(8) == 0 { // use the group rarely, because Telegram accepts only twenty messages a minute there
 		in = []scenario.Place{"lab", "lab/red", "lab/blue", "lab/green"}[random.IntN(4)]
 	}
 	p := scenario.Prompt{Token: scenario.Token(fmt.Sprintf("p%d", n)), Acts: workOf(random)}
