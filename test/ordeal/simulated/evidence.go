@@ -17,7 +17,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// look collects the evidence that is available while ductor runs.
+// look collects the evidence while ductor still runs.
 func (p *player) look() {
 	e := &p.evidence
 	e.Ended = time.Now()

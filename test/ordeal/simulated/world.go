@@ -35,14 +35,14 @@ type World struct {
 	town    town
 
 	lives   int
-	stops   []judge.Stop // used only by the goroutine that starts ductor, until that goroutine has ended
-	failure error        // error of a start; used only by the same goroutine
+	stops   []judge.Stop // only the goroutine that starts ductor uses it, and Stop after that goroutine has ended
+	failure error        // first error of that goroutine
 	ended   chan struct{}
 	living  sync.WaitGroup
 
 	mu   sync.Mutex
 	life *life
-	gone time.Time // end of the time in which Telegram is unreachable
+	gone time.Time // end of Telegram's outage
 }
 
 // secret is in the environment of ductor and of its agents. It must not appear anywhere else.
@@ -69,7 +69,7 @@ func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	return w
 }
 
-// leave makes Telegram unreachable until a time.
+// leave makes Telegram unreachable until the given time.
 func (w *World) leave(until time.Time) {
 	w.log.awaits(until)
 	w.mu.Lock()
@@ -77,7 +77,6 @@ func (w *World) leave(until time.Time) {
 	w.gone = until
 }
 
-// away reports whether Telegram is unreachable now.
 func (w *World) away() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,7 +204,8 @@ func (w *World) current() *life {
 	return w.life
 }
 
-// startNext ends the current ductor as planned, waits until it has ended, and starts the next one.
+// startNext waits until the current ductor has ended, and then starts the next one. It repeats this until Stop is
+// called.
 func (w *World) startNext() {
 	for {
 		l := w.current()
@@ -249,7 +249,7 @@ func (w *World) openAgain() (err error) {
 		}
 		l := w.current()
 		w.log.note("failed", "start of life %d: %v", l.number, err)
-		time.Sleep(restartPause) // ductor may die again in this time
+		time.Sleep(restartPause) // ductor may die during this pause
 		switch {
 		case l.dead():
 			w.stops = append(w.stops, judge.Stop{How: l.ending().How, At: time.Now(), Up: time.Now()})
@@ -274,11 +274,11 @@ func isOfDisk(err error) bool {
 // mostStarts limits how often openAgain tries.
 const mostStarts = 1000
 
-// quiet is how long nothing must have happened before Settle returns.
+// quiet is how long nothing must happen before Settle returns.
 const quiet = 90 * time.Second
 
-// Settle waits until nothing happens any more. It returns an error if that takes longer than most. If waiting is true,
-// it also waits until all requests of agents are decided.
+// Settle waits until nothing happens any more. If that takes longer than most, it returns an error. If waiting is true,
+// it also waits until no request of an agent is open.
 func (w *World) Settle(most time.Duration, waiting bool) error {
 	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting &&
 		w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
