@@ -43,8 +43,8 @@ func (t *claudeTurn) background(st script.Background) error {
 	})
 }
 
-// notice starts a turn that reports the end of a background command.
-func (c *claude) notice(ended *task) *runningTurn {
+// reportEndedTask starts a turn that reports the end of a background command.
+func (c *claude) reportEndedTask(ended *task) *runningTurn {
 	c.working--
 	status := "completed"
 	if ended.run.code != 0 {

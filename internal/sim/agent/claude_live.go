@@ -125,7 +125,7 @@ func (c *claude) live() int {
 		}
 		select {
 		case ended := <-tasks:
-			turn = c.notice(ended)
+			turn = c.reportEndedTask(ended)
 			done = turn.done
 		case line, ok := <-input:
 			if !ok {

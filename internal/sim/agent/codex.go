@@ -91,7 +91,8 @@ type signalError struct{ os.Signal }
 
 func (s signalError) Error() string { return s.Signal.String() }
 
-// codexSignal ends the process: after an interrupt with code 1, and after SIGTERM by the signal itself.
+// codexSignal ends the process like Codex. An interrupt results in exit code 1. After SIGTERM, the process kills itself
+// with SIGTERM.
 func (p *process) codexSignal(err error) int {
 	var s signalError
 	if !errors.As(err, &s) {

@@ -344,8 +344,9 @@ func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMe
 	return answer
 }
 
-// answered passes the client's answer to the goroutine that waits for it. It ignores an answer to an unknown request.
-func (c *codexThreads) answered(id, result json.RawMessage) {
+// deliverAnswer passes the client's answer to the goroutine that waits for it. It ignores an answer to an unknown
+// request.
+func (c *codexThreads) deliverAnswer(id, result json.RawMessage) {
 	c.mu.Lock()
 	came := c.waiting[string(id)]
 	delete(c.waiting, string(id))

@@ -51,7 +51,7 @@ func (s *server) take(line []byte) {
 	}
 	switch {
 	case in.Method == "":
-		s.threads.answered(in.ID, in.Result)
+		s.threads.deliverAnswer(in.ID, in.Result)
 	case in.Method == "initialize":
 		s.initialize(in)
 	case !s.ready:

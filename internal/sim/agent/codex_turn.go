@@ -81,13 +81,13 @@ func (t *codexTurn) run(prompt string) int {
 	err := t.play(t.responses(prompt))
 	t.ended(prompt, err)
 	for err == nil && t.live != nil {
-		more := t.live.steered()
+		more := t.live.takeSteered()
 		if len(more) == 0 {
 			break
 		}
 		for _, p := range more {
 			if err == nil {
-				t.live.took(p)
+				t.live.reportRead(p)
 				err = t.play(t.responses(p.prompt))
 				t.ended(p.prompt, err)
 			}
@@ -270,7 +270,7 @@ func (t *codexTurn) liveCommand(st script.Tool) error {
 	item := codexItem{id: t.nextID(), kind: itemCommand, status: "in_progress",
 		command: shell() + " -lc " + shellQuote(st.Command)}
 	t.sink.itemStarted(item)
-	allowed, decided := t.live.approved(t.ctx, item, st.Ask)
+	allowed, decided := t.live.askApproval(t.ctx, item, st.Ask)
 	if decided && !allowed || !decided && st.Ask && t.args.sandbox != "danger-full-access" {
 		item.status = "declined"
 		t.sink.itemCompleted(item)
@@ -283,7 +283,7 @@ func (t *codexTurn) liveCommand(st script.Tool) error {
 func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) error {
 	var spared func(func())
 	if t.live != nil {
-		spared = t.live.spare
+		spared = t.live.recordSpared
 	}
 	run, err := t.runToolOrSpare(t.ctx, st.Command, func(error) bool { return !t.spareTools }, spared)
 	if err != nil {
@@ -303,7 +303,7 @@ func (t *codexTurn) question(st script.Question) error {
 		return t.say(itemMessage, []string{"There is no user to ask."}, 0)
 	}
 	t.close()
-	heard := t.live.heard(t.ctx, t.nextID(), st)
+	heard := t.live.askQuestion(t.ctx, t.nextID(), st)
 	if err := context.Cause(t.ctx); err != nil {
 		return err
 	}
@@ -332,7 +332,7 @@ func (t *codexTurn) write(st script.Write) error {
 	item := codexItem{id: t.nextID(), kind: itemFile, path: t.abs(st.Path), body: st.Body, status: "in_progress"}
 	t.sink.itemStarted(item)
 	if t.live != nil {
-		allowed, decided := t.live.approved(t.ctx, item, false)
+		allowed, decided := t.live.askApproval(t.ctx, item, false)
 		if decided && !allowed || !decided && t.args.sandbox == "read-only" {
 			item.status = "declined"
 			t.sink.itemCompleted(item)

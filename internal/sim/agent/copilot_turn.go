@@ -43,7 +43,7 @@ func (t *copilotTurn) run(prompt string) error {
 	if err := t.store.add(copilotFolder, t.session, entry{Prompt: prompt, Dir: t.dir}); err != nil {
 		fmt.Fprintln(t.stderr, err)
 	}
-	t.heard(prompt, or(t.id, newUUID()))
+	t.reportPrompt(prompt, or(t.id, newUUID()))
 	err := t.play(prompt)
 	if errors.Is(err, errCopilotFailed) {
 		t.failed, err = true, nil
@@ -56,8 +56,8 @@ func (t *copilotTurn) run(prompt string) error {
 	return err
 }
 
-// heard reports the user's message as a part of the conversation.
-func (t *copilotTurn) heard(prompt, id string) {
+// reportPrompt reports the user's message as a part of the conversation.
+func (t *copilotTurn) reportPrompt(prompt, id string) {
 	t.emit("user.message", obj("content", prompt, "transformedContent",
 		"<current_datetime>"+copilotNow()+"</current_datetime>\n\n"+prompt,
 		"messageId", id, "delivery", "idle", "interactionId", newUUID(), "turnId", "0"), false)
@@ -206,7 +206,7 @@ func (t *copilotTurn) command(st script.Tool) error {
 	if st.Ask {
 		ok, why := t.ask("shell", call, obj("kind", "shell", "toolCallId", call, "fullCommandText", st.Command,
 			"intention", "Run a command", "commands", []string{}, "canOfferSessionApproval", false))
-		t.decided(st.Command, ok)
+		t.reportDecision(st.Command, ok)
 		if !ok {
 			return t.denied(call, why)
 		}
@@ -223,8 +223,8 @@ func (t *copilotTurn) command(st script.Tool) error {
 	return nil
 }
 
-// decided calls Program.Asked with a decision, unless the turn has ended.
-func (t *copilotTurn) decided(what string, allowed bool) {
+// reportDecision calls Program.Asked with a decision, unless the turn has ended.
+func (t *copilotTurn) reportDecision(what string, allowed bool) {
 	if t.ctx.Err() == nil {
 		t.asked(what, allowed)
 	}
@@ -254,7 +254,7 @@ func (t *copilotTurn) write(st script.Write) error {
 	ok, why := t.ask("write", call, obj("kind", "write", "toolCallId", call, "fileName", path, "intention",
 		"Create file",
 		"diff", diff, "newFileContents", st.Body, "canOfferSessionApproval", true))
-	t.decided(st.Body, ok)
+	t.reportDecision(st.Body, ok)
 	if !ok {
 		return t.denied(call, why)
 	}

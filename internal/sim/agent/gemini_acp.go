@@ -70,7 +70,7 @@ func (s *acpServer) take(line []byte) {
 		return
 	}
 	if in.Method == "" {
-		s.answered(in)
+		s.deliverAnswer(in)
 		return
 	}
 	switch in.Method {
@@ -101,8 +101,8 @@ func (s *acpServer) take(line []byte) {
 	}
 }
 
-// answered passes the client's response to the goroutine that sent the request.
-func (s *acpServer) answered(in acpLine) {
+// deliverAnswer passes the client's response to the goroutine that sent the request.
+func (s *acpServer) deliverAnswer(in acpLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := string(in.ID)
