@@ -63,8 +63,8 @@ func handleOf(number C.sqlite3_int64) *handle {
 	return h.(*handle)
 }
 
-// at returns the simulated disk to which a path belongs, and the name of the file on the disk.
-func at(path *C.char) (d *Disk, name string) {
+// locate returns the simulated disk to which a path belongs, and the name of the file on the disk.
+func locate(path *C.char) (d *Disk, name string) {
 	dir, name := filepath.Split(C.GoString(path))
 	found, ok := disks.Load(filepath.Clean(dir))
 	if !ok {
@@ -75,7 +75,7 @@ func at(path *C.char) (d *Disk, name string) {
 
 //export simOpen
 func simOpen(path *C.char, create, journal C.int, number *C.sqlite3_int64) C.int {
-	d, name := at(path)
+	d, name := locate(path)
 	if d == nil {
 		return 0
 	}
@@ -88,7 +88,7 @@ func simOpen(path *C.char, create, journal C.int, number *C.sqlite3_int64) C.int
 		return C.int(syscall.ENOENT)
 	default:
 		f = newFile()
-		if no := d.do(Call{Op: Open, Name: name, Grows: true}, now, f, &effort{}); no != 0 {
+		if no := d.perform(Call{Op: Open, Name: name, Grows: true}, now, f, &effort{}); no != 0 {
 			return C.int(no)
 		}
 	}
@@ -138,12 +138,12 @@ func simCall(
 	if c.Op == Write {
 		w.data = C.GoBytes(data, size)
 	}
-	no := h.disk.do(c, h.life, h.file, w)
+	no := h.disk.perform(c, h.life, h.file, w)
 	if allowed != nil {
 		*allowed = C.int(w.done)
 	}
 	if no == 0 && c.Op == Sync && h.journal.Load() {
-		if no = h.disk.do(Call{Op: SyncDir, Name: "."}, h.life, nil, &effort{}); no == 0 {
+		if no = h.disk.perform(Call{Op: SyncDir, Name: "."}, h.life, nil, &effort{}); no == 0 {
 			h.journal.Store(false)
 		}
 	}
@@ -152,7 +152,7 @@ func simCall(
 
 //export simRemove
 func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
-	d, name := at(path)
+	d, name := locate(path)
 	if d == nil {
 		return 0
 	}
@@ -164,9 +164,9 @@ func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
 	case err != nil:
 		return C.int(syscall.EIO)
 	}
-	no := d.do(Call{Op: Remove, Name: name}, now, nil, &effort{})
+	no := d.perform(Call{Op: Remove, Name: name}, now, nil, &effort{})
 	if no == 0 && syncDir != 0 {
-		no = d.do(Call{Op: SyncDir, Name: "."}, now, nil, &effort{})
+		no = d.perform(Call{Op: SyncDir, Name: "."}, now, nil, &effort{})
 	}
 	return C.int(no)
 }
@@ -184,9 +184,9 @@ type effort struct {
 	done int // number of bytes written
 }
 
-// do performs a call. The test has chosen a fault for the call. The parameter now is the life of the process that makes
-// the call. do returns 0 or an error number.
-func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
+// perform performs a call. The test has chosen a fault for the call. The parameter now is the life of the process that
+// makes the call. perform returns 0 or an error number.
+func (d *Disk) perform(c Call, now *life, f *file, w *effort) syscall.Errno {
 	fault, dead := d.decide(&c, now, f)
 	if dead {
 		return syscall.EIO
@@ -215,7 +215,7 @@ func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 	}
 	d.effect(c, f, w)
 	if c.Op == Sync {
-		return f.owes(w.by)
+		return f.unreportedFailure(w.by)
 	}
 	return 0
 }

@@ -250,7 +250,7 @@ func (d *Disk) Sync(f *os.File) error {
 	switch d.dir {
 	case path:
 		now, _, _ := d.find("")
-		return errnoOrNil(d.do(Call{Op: SyncDir, Name: "."}, now, nil, &effort{}))
+		return errnoOrNil(d.perform(Call{Op: SyncDir, Name: "."}, now, nil, &effort{}))
 	case filepath.Dir(path):
 		now, known, err := d.find(name)
 		if err == nil {
@@ -259,7 +259,7 @@ func (d *Disk) Sync(f *os.File) error {
 		if err != nil {
 			return err
 		}
-		return errnoOrNil(d.do(Call{Op: Sync, Name: name}, now, known, &effort{by: f}))
+		return errnoOrNil(d.perform(Call{Op: Sync, Name: name}, now, known, &effort{by: f}))
 	}
 	return f.Sync()
 }

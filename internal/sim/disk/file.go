@@ -47,8 +47,8 @@ func (f *file) descriptor(by any) {
 	}
 }
 
-// owes returns the error of an earlier sync that the descriptor has not reported yet, or 0.
-func (f *file) owes(by any) syscall.Errno {
+// unreportedFailure returns the error of an earlier sync that the descriptor has not reported yet, or 0.
+func (f *file) unreportedFailure(by any) syscall.Errno {
 	f.descriptor(by)
 	if f.reported[by] == f.failures {
 		return 0
