@@ -90,8 +90,8 @@ type faultList struct {
 	all []*Injected
 }
 
-// take returns the fault for a call, and counts the call. If no fault matches, it returns the zero value.
-func (l *faultList) take(c Call) Fault {
+// count returns the fault for a call, and counts the call. If no fault matches, it returns the zero value.
+func (l *faultList) count(c Call) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, i := range l.all {
@@ -103,26 +103,26 @@ func (l *faultList) take(c Call) Fault {
 			f.Skip--
 			continue
 		}
-		if !f.strikes(c.At, i.hits) {
+		if !f.affects(c.At, i.hits) {
 			continue
 		}
 		i.hits++
-		return f.at(c.At)
+		return f.withRetryAfter(c.At)
 	}
 	return Fault{}
 }
 
-// strikes reports whether the fault affects the next matching call. The parameter hits is the number of calls that the
+// affects reports whether the fault affects the next matching call. The parameter hits is the number of calls that the
 // fault has already affected.
-func (f *Fault) strikes(now time.Time, hits int) bool {
+func (f *Fault) affects(now time.Time, hits int) bool {
 	if !f.Until.IsZero() {
 		return now.Before(f.Until)
 	}
 	return f.Times == Always || hits < f.Times
 }
 
-// at returns the fault with the value of RetryAfter for the time now.
-func (f Fault) at(now time.Time) Fault {
+// withRetryAfter returns the fault with the value of RetryAfter for the time now.
+func (f Fault) withRetryAfter(now time.Time) Fault {
 	if !f.Until.IsZero() {
 		f.RetryAfter = int(math.Ceil(f.Until.Sub(now).Seconds()))
 	}
@@ -167,8 +167,8 @@ type page struct {
 	retryAfter int
 }
 
-// instead returns the error page for a call that takes no effect. It returns false if the fault has no error page.
-func (f Fault) instead() (page, bool) {
+// errorPage returns the error page for a call that takes no effect. It returns false if the fault has no error page.
+func (f Fault) errorPage() (page, bool) {
 	switch f.Kind {
 	case BadGateway, ServerError:
 		return f.html(), true
@@ -198,9 +198,9 @@ func (p page) write(w http.ResponseWriter) {
 	_, _ = w.Write([]byte(p.body)) // an error means that the client has disconnected
 }
 
-// after writes a faulty response for a call that took effect. It returns false if the fault does not change the
+// spoilResponse writes a faulty response for a call that took effect. It returns false if the fault does not change the
 // response.
-func (f Fault) after(w http.ResponseWriter, body []byte) (spoilt bool) {
+func (f Fault) spoilResponse(w http.ResponseWriter, body []byte) (spoilt bool) {
 	switch f.Kind {
 	case DropAfter:
 		panic(http.ErrAbortHandler)

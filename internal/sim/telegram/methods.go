@@ -87,13 +87,13 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		call.Method = m.name
 	}
 	call.fill(req)
-	fault := s.faults.take(call)
+	fault := s.faults.count(call)
 	if fault.before(r.Context(), s.base) {
 		call.Fault = fault.Kind
 		s.finish(call, nil, nil)
 		panic(http.ErrAbortHandler)
 	}
-	if answer, ok := fault.instead(); ok {
+	if answer, ok := fault.errorPage(); ok {
 		call.Fault, call.Code = fault.Kind, answer.status
 		call.RetryAfter = answer.retryAfter
 		s.finish(call, nil, nil)
@@ -108,7 +108,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 	body := encodeAnswer(result, failure)
 	s.finish(call, result, failure)
 	fault.wait(fault.Late, r.Context(), s.base)
-	if !fault.after(w, body) {
+	if !fault.spoilResponse(w, body) {
 		writeAnswer(w, body, failure)
 	}
 }

@@ -15,7 +15,7 @@ const (
 	MaxRichColumns = 20 // columns in a table
 )
 
-// Block is a block of a rich message. Text is its text or, for details, the summary.
+// Block is a block of a rich message. For details, Text is the summary.
 type Block struct {
 	// Kind is the name in the Bot API: paragraph, heading, pre, footer, divider, list, blockquote, table, details or
 	// thinking.
