@@ -87,8 +87,9 @@ func logCommand(path, effect string) string {
 	return fmt.Sprintf("echo %s %s $(date +%%s%%N) $PPID >> %s", judge.Effect, effect, path)
 }
 
-// did returns the events in the log of the agents. Lines of shell commands do not contain the name of the agent.
-func (o *ordeal) did() (all []judge.AgentEvent) {
+// agentEvents returns the events in the log of the agents. Lines of shell commands do not contain the name of the
+// agent.
+func (o *ordeal) agentEvents() (all []judge.AgentEvent) {
 	raw, _ := os.ReadFile(o.agentLog())
 	for line := range strings.Lines(string(raw)) {
 		var what, name, pid, agent string

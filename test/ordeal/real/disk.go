@@ -144,8 +144,8 @@ func (d *disk) shutdown() error {
 	return nil
 }
 
-// again mounts the disk again after a shutdown. No process may use the disk at that time.
-func (d *disk) again() error {
+// remount mounts the disk again after a shutdown. No process may use the disk at that time.
+func (d *disk) remount() error {
 	if d.kind != diskExt4 {
 		return nil
 	}

@@ -31,7 +31,7 @@ func (o *ordeal) gather() {
 		}
 	}
 	e.Pending, e.Faults.Cuts = o.srv.PendingUpdates(), o.line.breaks()
-	e.Agents = o.did()
+	e.Agents = o.agentEvents()
 	e.Documents = map[string]string{}
 	for _, name := range o.places.order {
 		chat := o.places.chats[name]
@@ -130,9 +130,9 @@ func (o *ordeal) checkDatabase() (found []string) {
 	return found
 }
 
-// stays lists files that may remain in ductor's state directory after a normal end: the database, backups, keys, recent
-// files of users, and files for locks and sockets.
-var stays = []string{
+// allowedFiles lists files that may remain in ductor's state directory after a normal end: the database, backups, keys,
+// recent files of users, and files for locks and sockets.
+var allowedFiles = []string{
 	"ductor.db", "crash*.log", "ductor.lock", "attach.sock", "mcp.key", "mcp.sock", "mcp-tokens.json", "socket.secret",
 	"terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
 	"started/*.json", "uploads/*/*", "prompts/append-*", "backups/ductor-*.db",
@@ -147,7 +147,7 @@ func (o *ordeal) leftFiles() (left []string) {
 				return err
 			}
 			below, _ := filepath.Rel(dir, path)
-			known := dir == o.state() && slices.ContainsFunc(stays, func(pattern string) bool {
+			known := dir == o.state() && slices.ContainsFunc(allowedFiles, func(pattern string) bool {
 				ok, _ := filepath.Match(pattern, below)
 				return ok
 			})

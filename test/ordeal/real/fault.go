@@ -13,7 +13,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// fault causes a fault. A temporary fault ends after its time, or in heal.
+// fault causes the fault of a step. A temporary fault ends after the time in the step, or when heal ends all faults.
 func (o *ordeal) fault(step scenario.Step) error {
 	switch step := step.(type) {
 	case scenario.Stop:
@@ -46,7 +46,7 @@ func (o *ordeal) fault(step scenario.Step) error {
 	return nil
 }
 
-// sleep waits. It returns earlier if all faults must end.
+// sleep waits for the duration d. It returns earlier when all faults must end.
 func (o *ordeal) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -100,7 +100,7 @@ func (o *ordeal) power() (at time.Time, err error) {
 	if lost != nil {
 		return at, lost
 	}
-	return at, o.disk.again()
+	return at, o.disk.remount()
 }
 
 // awaitPoint waits until an event has happened n times, but at most a few seconds.
@@ -175,10 +175,10 @@ func (o *ordeal) diskFault(step scenario.Disk) error {
 // killSome kills the processes that a step names.
 func (o *ordeal) killSome(step scenario.Kill) {
 	all := processes()
-	some := of(all, roleOfAgent)
+	some := withRole(all, roleOfAgent)
 	switch step.What {
 	case scenario.Runner:
-		some = of(all, roleOfRunner)
+		some = withRole(all, roleOfRunner)
 	case scenario.Agent:
 		some = o.agentOf(step.Of, some)
 	}
@@ -188,7 +188,7 @@ func (o *ordeal) killSome(step scenario.Kill) {
 
 // agentOf returns the agent that ran the prompt with this token. If no agent has, agentOf returns any of the agents.
 func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
-	for _, e := range o.did() {
+	for _, e := range o.agentEvents() {
 		for _, p := range agents {
 			if e.Token == token && e.Run == fmt.Sprint(p.pid) {
 				return []process{p}

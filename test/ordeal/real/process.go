@@ -77,7 +77,7 @@ func roleOf(program, command string) role {
 	return roleOfTool
 }
 
-func of(all []process, is role) (picked []process) {
+func withRole(all []process, is role) (picked []process) {
 	for _, p := range all {
 		if p.role == is {
 			picked = append(picked, p)

@@ -29,7 +29,7 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		if toTheEnd && o.answerAll() {
 			continue
 		}
-		if owed = o.owed(toTheEnd); owed == "" {
+		if owed = o.remainingWork(toTheEnd); owed == "" {
 			return nil
 		}
 		if owed != before {
@@ -91,8 +91,8 @@ func (o *ordeal) answerAll() (pressed bool) {
 // quiet is how long Telegram must get no calls except polls. It is longer than the pause between two edits.
 const quiet = 1500 * time.Millisecond
 
-// owed describes the work that ductor still has to do, or returns "".
-func (o *ordeal) owed(toTheEnd bool) string {
+// remainingWork describes the work that ductor still has to do, or returns "".
+func (o *ordeal) remainingWork(toTheEnd bool) string {
 	if n := o.srv.PendingUpdates(); n > 0 {
 		return fmt.Sprintf("%d updates are not acknowledged", n)
 	}

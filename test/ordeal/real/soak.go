@@ -50,7 +50,7 @@ func (o *ordeal) soak(length time.Duration) {
 		}
 	}
 	o.trouble(o.settle(3*patience, true))
-	agents := len(of(processes(), roleOfAgent))
+	agents := len(withRole(processes(), roleOfAgent))
 	o.gather()
 	o.evidence.Left = append(o.evidence.Left, growth(o.report.Samples)...)
 	if left := o.goroutines(); left > idle+goroutinesOfAgent*agents {
@@ -121,8 +121,8 @@ func workOf(random *rand.Rand) (acts []scenario.Act) {
 func (o *ordeal) sampleNow(at time.Duration) sample {
 	all := processes()
 	s := sample{At: at, Turns: o.prompts, Ductor: measure(o.daemon.cmd.Process.Pid),
-		Processes: len(of(all, roleOfAgent)) + len(of(all, roleOfTool))}
-	for _, p := range of(all, roleOfRunner) {
+		Processes: len(withRole(all, roleOfAgent)) + len(withRole(all, roleOfTool))}
+	for _, p := range withRole(all, roleOfRunner) {
 		s.Runner = measure(p.pid)
 	}
 	s.Database, s.WAL = sizeOf(o.database()), sizeOf(o.database()+"-wal")

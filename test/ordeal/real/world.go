@@ -312,7 +312,7 @@ func (w *world) note(format string, args ...any) {
 	slog.Info(strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// close ends the world. What still runs or is mounted ends with the box.
+// close ends the world. Other processes and mounts end together with the box.
 func (w *world) close() {
 	w.unload()
 	w.kill()

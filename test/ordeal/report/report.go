@@ -120,7 +120,7 @@ func load(path string, into any) error {
 	return nil
 }
 
-// Defect is a planted bug, and whether a rule has found it.
+// Defect is a planted bug, with the result of the search for it.
 type Defect struct {
 	Name  string
 	Title string // describes the bug
