@@ -146,7 +146,7 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 		d.changed = time.Now()
 	}
 	for _, f := range d.faults {
-		if found := f.strike(c); found != (disk.Fault{}) {
+		if found := f.effectOn(c); found != (disk.Fault{}) {
 			d.failed = append(d.failed, judge.DiskFailure{Fault: f.Fault, At: time.Now()})
 			return found
 		}
@@ -154,8 +154,8 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 	return disk.Fault{}
 }
 
-// strike returns the effect of a single fault on a call.
-func (f *diskFault) strike(c disk.Call) (found disk.Fault) {
+// effectOn returns the effect of a single fault on a call.
+func (f *diskFault) effectOn(c disk.Call) (found disk.Fault) {
 	flushes := c.Op == disk.Sync || c.Op == disk.SyncDir
 	switch f.Fault {
 	case scenario.DiskFull:

@@ -199,7 +199,7 @@ func (l *launcher) Close() error {
 	return nil
 }
 
-// process is a run as one ductor process sees it.
+// process connects one ductor process to a run.
 type process struct {
 	launcher *launcher
 	run      *run

@@ -265,7 +265,7 @@ type ductorLog struct{ *life }
 
 func (d ductorLog) Write(p []byte) (int, error) {
 	if !d.dead() {
-		d.world.log.said("ductor", "%d: %s", d.number, p)
+		d.world.log.noteQuietly("ductor", "%d: %s", d.number, p)
 	}
 	return len(p), nil
 }

@@ -25,12 +25,12 @@ func newLog(dir string) *log { return &log{began: time.Now(), dir: dir, last: ti
 
 // note adds a line about an event. The event counts as activity.
 func (l *log) note(kind, format string, args ...any) {
-	l.said(kind, format, args...)
-	l.awaits(time.Now())
+	l.noteQuietly(kind, format, args...)
+	l.expectAt(time.Now())
 }
 
-// said adds a line about an event that does not count as activity.
-func (l *log) said(kind, format string, args ...any) {
+// noteQuietly adds a line about an event that does not count as activity.
+func (l *log) noteQuietly(kind, format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), l.dir, "")
 	line := fmt.Sprintf("%12.6f %-8s %s", time.Since(l.began).Seconds(), kind, text)
 	l.mu.Lock()
@@ -38,8 +38,8 @@ func (l *log) said(kind, format string, args ...any) {
 	l.lines = append(l.lines, line)
 }
 
-// awaits records that an event is expected at a time.
-func (l *log) awaits(moment time.Time) {
+// expectAt records that an event is expected at a time.
+func (l *log) expectAt(moment time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if moment.After(l.last) {
@@ -47,7 +47,7 @@ func (l *log) awaits(moment time.Time) {
 	}
 }
 
-func (l *log) works() {
+func (l *log) recordTyping() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.typed = time.Now()

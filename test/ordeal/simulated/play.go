@@ -49,7 +49,7 @@ func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []stri
 	}
 	p.heal()
 	p.trouble("rest", w.Settle(mostRest, true))
-	p.look()
+	p.collect()
 	p.trouble("stop", w.Stop())
 	p.answered.Wait()
 	p.lookBehind()

@@ -55,7 +55,7 @@ type stamp struct {
 
 func (r *run) String() string { return fmt.Sprintf("%s %d", r.name, r.pid) }
 
-// outputOf is the standard output of a program, which is a file.
+// outputOf is the standard output of a program. Like a file, it never blocks the program.
 type outputOf struct{ *run }
 
 func (o outputOf) Write(p []byte) (int, error) {
@@ -85,7 +85,7 @@ func (r *run) append(p []byte) bool {
 func (r *run) note(kind, format string, args ...any) {
 	note := r.machine.log.note
 	if r.purpose.Mode == "" {
-		note = r.machine.log.said
+		note = r.machine.log.noteQuietly
 	}
 	note(kind, "%s: %s", r, fmt.Sprintf(format, args...))
 }

@@ -71,7 +71,7 @@ func New(t testing.TB, dir string, s scenario.Scenario) *World {
 
 // leave makes Telegram unreachable until the given time.
 func (w *World) leave(until time.Time) {
-	w.log.awaits(until)
+	w.log.expectAt(until)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone = until
@@ -86,16 +86,16 @@ func (w *World) away() bool {
 // called records a call to Telegram. Polling and typing do not count as activity.
 func (w *World) called(c telegram.Call) {
 	if c.RetryAfter > 0 {
-		w.log.awaits(c.At.Add(time.Duration(c.RetryAfter) * time.Second))
+		w.log.expectAt(c.At.Add(time.Duration(c.RetryAfter) * time.Second))
 	}
 	switch c.Method {
 	case "getUpdates":
 		if c.Params["offset"] != "0" {
-			w.log.said("poll", "offset %s: %d", c.Params["offset"], c.Code)
+			w.log.noteQuietly("poll", "offset %s: %d", c.Params["offset"], c.Code)
 		}
 	case "sendChatAction":
-		w.log.said("typing", "in %v", c.Chat)
-		w.log.works()
+		w.log.noteQuietly("typing", "in %v", c.Chat)
+		w.log.recordTyping()
 	default:
 		w.log.note("call", "%s %v %v: %v %d %s", c.Method, c.Params, c.Fault, c.OK, c.Message, c.Description)
 	}
@@ -231,7 +231,7 @@ func (w *World) replace(l *life) error {
 	if err := l.awaitEnd(); err != nil {
 		return err
 	}
-	w.log.awaits(time.Now().Add(end.Down))
+	w.log.expectAt(time.Now().Add(end.Down))
 	time.Sleep(end.Down)
 	if err := w.openAgain(); err != nil {
 		return err
