@@ -39,7 +39,7 @@ func (g *generator) edit() {
 	}
 }
 
-// press adds a press of a button. Mostly, the user of the turn presses a button that the message can have.
+// press adds a step that presses a button. Usually the user of the turn presses a button that the message can have.
 func (g *generator) press() {
 	p, ok := g.recent()
 	if !ok {

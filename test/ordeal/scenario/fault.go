@@ -24,7 +24,7 @@ const (
 
 func (Ending) values() []string { return []string{"crash", "power", "restart", "upgrade"} }
 
-// Point is a kind of event right after which ductor ends.
+// Point is a kind of event. ductor ends right after such an event.
 type Point string
 
 // Point values: a call to Telegram took effect, the database file or its log was written or flushed, or an agent
@@ -150,7 +150,7 @@ type Clock struct{ By time.Duration }
 // Suspend suspends the machine: no process runs, while the wall clock continues.
 type Suspend struct{ For time.Duration }
 
-// Kill kills processes with SIGKILL: the agent that runs the prompt Of, all agents, or the runner.
+// Kill kills processes with SIGKILL: all agents, the runner, or the agent that runs the prompt with the token Of.
 type Kill struct {
 	What Victim
 	Of   Token

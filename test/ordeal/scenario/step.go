@@ -67,7 +67,7 @@ const (
 
 func (Media) values() []string { return []string{"photo", "document"} }
 
-// Edit makes a user edit the message with the prompt Old, so that it contains another prompt.
+// Edit makes a user edit a message: it contains the prompt Old before the edit, and the other prompt after the edit.
 type Edit struct {
 	By  Person
 	Old Token
