@@ -51,8 +51,8 @@ type Chat struct {
 	ID      telegram.ChatID
 	Topics  map[telegram.TopicID]scenario.Place // such as lab/red; the topic General has the name of the chat
 	History []telegram.Message                  // all messages with all versions, including deleted messages
-	// Hurt means that the bot was blocked or removed, or that the chat was deleted or got a new ID, and that this was
-	// not reverted. Then the chat may show less.
+	// Hurt means that the chat may show less than it should: the bot was blocked or removed, or the chat was deleted or
+	// got a new ID, and this was not reverted.
 	Hurt bool
 }
 
@@ -60,7 +60,7 @@ type Chat struct {
 // message of this person without an ID.
 const Webhook scenario.Person = "webhook"
 
-// Sent is a message of a user. If a prompt consists of several messages, it is the first of them.
+// Sent is a message of a user. If several messages form one prompt, Sent is the first of them.
 type Sent struct {
 	Step  int
 	By    scenario.Person

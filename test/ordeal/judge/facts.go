@@ -103,7 +103,7 @@ func (c Chat) place(m telegram.Message) scenario.Place {
 	return c.Name
 }
 
-// hurt reports whether the chat may show less because of an event in the chat or topic.
+// hurt reports whether an event in the chat or topic may have removed messages or prevented ductor from sending them.
 func (f *facts) hurt(in scenario.Place) bool {
 	if c, ok := f.chat(in); ok && c.Hurt {
 		return true

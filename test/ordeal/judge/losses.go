@@ -20,7 +20,7 @@ const sharedWindow = 100 * time.Millisecond
 // that time.
 const letGo = 18 * time.Second
 
-// slowWindow replaces lazyWindow if the disk was slow or failed before the power did.
+// slowWindow replaces lazyWindow if the disk was slow or had failed before a power failure.
 const slowWindow = 2 * time.Minute
 
 // lostSince returns the time since which the writes of ductor may be lost because of a stop. It returns false if no
@@ -57,8 +57,8 @@ func (f *facts) wasLost(s Stop, at time.Time, late time.Duration) bool {
 	return lost && !at.Add(late).Before(since) && !at.After(s.At)
 }
 
-// fullDisk returns the longest time for which the disk was full. In this time ductor could not store the IDs of its
-// messages.
+// fullDisk returns the longest time for which the disk was full. ductor could not store the IDs of its messages during
+// that time.
 func (f *facts) fullDisk() (most time.Duration) {
 	for _, step := range f.Scenario.Steps {
 		if d, ok := step.(scenario.Disk); ok && d.Fault == scenario.DiskFull {
@@ -68,8 +68,8 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow returns the period before a power failure in which a turn may have started that runs again afterwards.
-// docs/invariants.md allows one second. A slow or failing disk extends it.
+// powerWindow returns how long before a power failure a turn may have started without a lasting record, so that it runs
+// again. docs/invariants.md allows one second. The period is longer if the disk is slow or fails.
 func (f *facts) powerWindow(s Stop) time.Duration {
 	if f.diskFailedIn(s.At.Add(-slowWindow), s.At) {
 		return slowWindow

@@ -118,7 +118,7 @@ func (f *facts) mayMiss(p Press, since time.Time) bool {
 	})
 }
 
-// isUnsure reports whether ductor may not know the effect of a call, or could not carry it out.
+// isUnsure reports whether a call may have had no effect, or an effect that ductor does not know.
 func isUnsure(c telegram.Call) bool {
 	return c.RetryAfter == 0 && (c.Fault != telegram.NoFault || !c.OK)
 }
@@ -239,7 +239,8 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	})
 }
 
-// lostEnd reports whether the power or the disk failed while a prompt ran, or so soon after it that its end may be lost.
+// lostEnd reports whether the record of the end of a prompt may be lost, because the power or the disk failed while the
+// prompt ran or soon after.
 func (f *facts) lostEnd(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		since, lost := f.lostSince(s)
@@ -318,8 +319,8 @@ func decidedOnce(f *facts) (all []Violation) {
 	return all
 }
 
-// aborted finds effects that happened after an abort, when the chat had already reported the end of everything. The
-// prompt must be older than the abort.
+// aborted finds effects that happened after the chat had reported that an abort was complete. The prompt must be older
+// than the abort. It also finds turns that ended as aborted although no user stopped them.
 func aborted(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		if c, ok := f.chat(f.sent[token].In); ok && f.endsAborted(c, token) && !f.stopped(token) {
