@@ -24,13 +24,13 @@ const (
 	floorBot  botName = "floor"
 )
 
-// setup contains a bot in another process, and the simulated Telegram in this process with which it talks.
+// setup contains one bot and its simulated Telegram. The bot is another process. Telegram runs in this process.
 type setup struct {
 	bot     botName
 	srv     *telegram.Server
 	watch   *watcher
 	dir     string
-	program string // path of ductor; if ductor-runner is not beside it, ductor is its own runner
+	program string // path of ductor; without a ductor-runner beside it, ductor also runs the agents itself
 	sizes   sizes
 	cmd     *exec.Cmd
 	ended   context.Context // is done when the bot has ended
@@ -134,7 +134,7 @@ func (s *setup) explain(err error) error {
 	return fmt.Errorf("%w; the log of %s ends with: %s", err, s.bot, b[max(0, len(b)-2000):])
 }
 
-// stop asks the bot to end, and waits until it has.
+// stop asks the bot to end, and waits for its end.
 func (s *setup) stop(ctx context.Context) error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop %s: %w", s.bot, err)

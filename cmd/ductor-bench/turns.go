@@ -24,12 +24,12 @@ func (w *words) next() string {
 	return fmt.Sprintf("word%03dx", *w)
 }
 
-// turn sends a prompt to which the answer is one word, and returns when the chat shows the whole answer.
+// turn sends a prompt whose answer is the given word. It returns when the chat shows the whole answer.
 func (s *setup) turn(ctx context.Context, chat *telegram.Chat, word string) (turn, error) {
 	return s.ask(ctx, chat, word, fmt.Sprintf("[[text %q]]", word))
 }
 
-// ask sends a prompt to which the answer contains a word, and returns when the chat shows the whole answer.
+// ask sends a prompt whose answer contains the given word. It returns when the chat shows the whole answer.
 func (s *setup) ask(ctx context.Context, chat *telegram.Chat, word, prompt string) (turn, error) {
 	first := s.expect("the first text", chat, shows(word))
 	end := s.expect("the end of the answer", chat, s.ends(word))

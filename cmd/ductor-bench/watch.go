@@ -61,8 +61,8 @@ func (s *setup) await(ctx context.Context, e *expected) (telegram.Call, error) {
 	}
 }
 
-// shows matches a call whose message contains a word of the answer. It ignores words in brackets, which occur in
-// messages that quote the prompt.
+// shows returns a function that recognizes calls whose message contains a word of the answer. It ignores messages that
+// quote the prompt, because the word is inside a directive there.
 func shows(word string) func(telegram.Call) bool {
 	return func(c telegram.Call) bool {
 		text := c.Params["text"]

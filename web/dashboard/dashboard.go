@@ -80,7 +80,7 @@ type Job struct {
 	Cost   float64   `json:"cost"`
 }
 
-// Decision is a decision about an agent's request, or an action for which the agent needed no permission.
+// Decision is the decision about an agent's request, or an action that needed no permission.
 type Decision struct {
 	At    time.Time `json:"at,omitzero"`
 	Chat  string    `json:"chat"`
