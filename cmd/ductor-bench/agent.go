@@ -13,7 +13,7 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// Events for which the scripted agent records the time.
+// Events whose times the scripted agent records.
 const (
 	wroteText  = "text"
 	wroteAsk   = "ask"

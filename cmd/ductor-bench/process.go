@@ -130,7 +130,7 @@ func (e exits) close() {
 	}
 }
 
-// await returns when the last of the processes has ended, and at which time.
+// await waits until the last of the processes has ended, and returns the time of that end.
 func (e exits) await(ctx context.Context) (time.Time, error) {
 	for _, fd := range e {
 		for {

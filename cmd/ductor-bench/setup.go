@@ -36,8 +36,8 @@ type setup struct {
 	ended   context.Context // is done when the bot has ended
 }
 
-// newSetup starts a bot. It returns when the bot polls Telegram and has nothing else to do. extra is added to ductor's
-// configuration.
+// newSetup starts a bot. It returns when the bot polls Telegram and has nothing else to do. The parameter extra is
+// added to ductor's configuration.
 func (b *bench) newSetup(ctx context.Context, bot botName, extra string) (*setup, error) {
 	dir, err := os.MkdirTemp(b.scratch, string(bot)+"-")
 	if err != nil {

@@ -28,8 +28,8 @@ func simAgentCommand() *cobra.Command {
 	}
 }
 
-// runnerArg is the argument with which ductor starts itself as the runner of the agents on this machine. Users do not
-// need it, so it is not a cobra command.
+// runnerArg is the argument that starts ductor as the runner of the agents on this machine. It is not a cobra command,
+// because users do not need it.
 const runnerArg = "runner"
 
 // restartWait limits how long a hook waits for the next ductor process, if the current one ends before it has answered.

@@ -79,8 +79,8 @@ func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratc
 	return err
 }
 
-// otherPage returns the address of the other page, to which page i of n has a link. It returns "" if there is only one
-// page.
+// otherPage returns the address to which page i of n links: the address of the other page. If only one page exists, it
+// returns "".
 func otherPage(i, n int) string {
 	switch {
 	case n == 1:

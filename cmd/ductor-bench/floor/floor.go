@@ -109,7 +109,7 @@ func (b *Bot) show(chat int64, out io.Reader) {
 					} `json:"delta"`
 				} `json:"event"`
 			}
-			_ = json.Unmarshal(line, &e) // a line that is not an event adds no text
+			_ = json.Unmarshal(line, &e) // ignore lines that are not events
 			text.WriteString(e.Event.Delta.Text)
 			if sent.ID == 0 && strings.TrimSpace(text.String()) != "" {
 				b.call("sendMessage", map[string]any{"chat_id": chat, "text": text.String()}, &sent)
