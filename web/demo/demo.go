@@ -28,7 +28,7 @@ const (
 	TeamChat telegram.ChatID = -1000000000077
 )
 
-// Bot is the ductor with which the users chat.
+// Bot is the ductor that the users of the demo chat with.
 type Bot interface {
 	// Restart restarts ductor in the same way as an upgrade. Agents keep running.
 	Restart(ctx context.Context) error
