@@ -38,8 +38,8 @@ var (
 	ErrClosed = errors.New("the simulated Telegram is closed")
 )
 
-// Press presses a button and waits for the bot's answer. name is the text or the callback data of the button. Press
-// waits for Options.CallbackTimeout, or until ctx is done.
+// Press presses a button and waits for the bot's answer. The parameter name is the text or the callback data of the
+// button. Press waits for Options.CallbackTimeout, or until ctx is done.
 func (p *Person) Press(ctx context.Context, on Message, name string) (Answer, error) {
 	tap, err := p.Tap(on, name)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deleteAge is the age up to which a bot can delete a message.
+// deleteAge is the maximum age of a message that a bot can delete.
 const deleteAge = 48 * time.Hour
 
 func (s *Server) deleteMessage(q *request) (any, *Error) {
@@ -77,7 +77,7 @@ func (s *Server) pinChatMessage(q *request) (any, *Error) {
 	}
 	m.Pinned = true
 	note := s.service(m.chat, nil, "pinned a message", map[string]any{"pinned_message": m})
-	s.push("message", note.wire()) // unlike other updates, this one also reports the bot's own actions
+	s.push("message", note.wire()) // the real server also reports the bot's own pins to the bot
 	return true, nil
 }
 

@@ -37,7 +37,7 @@ type Fault struct {
 	// When is a further condition for the calls that fail, or nil. It gets a Call that contains only method,
 	// parameters, chat and time.
 	When       func(Call) bool
-	Times      int           // number of calls that it affects; 0 means 1
+	Times      int           // number of affected calls; 0 means 1
 	Skip       int           // number of matching calls that succeed before the fault begins
 	Delay      time.Duration // pause before the call takes effect
 	Late       time.Duration // pause between the effect of the call and the response

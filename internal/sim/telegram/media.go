@@ -270,7 +270,7 @@ func (c *Chat) ForbidFiles() {
 	c.noFiles = true
 }
 
-// takesFiles returns an error if the bot must not send files of this kind. The caller holds mu.
+// takesFiles returns an error if the bot may not send files of the given kind. The caller holds mu.
 func (c *Chat) takesFiles(kind mediaKind) *Error {
 	if !c.noFiles {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Units returns the length of text in UTF-16 code units, in which Telegram counts.
+// Units returns the length of text in UTF-16 code units. Telegram measures all lengths in this unit.
 func Units(text string) int {
 	n := 0
 	for _, r := range text {
