@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// claudeVersion is the version of Claude Code from which the protocol was recorded.
+// claudeVersion is the version of Claude Code whose protocol was recorded.
 const claudeVersion = "2.1.197"
 
 // claudeModel is the default model.

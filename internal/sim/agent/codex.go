@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// codexVersion is the version of Codex from which the protocol was recorded.
+// codexVersion is the version of Codex whose protocol was recorded.
 const codexVersion = "0.169.0"
 
 // codexFolder is the directory with all threads. In Codex, threads do not belong to a working directory.

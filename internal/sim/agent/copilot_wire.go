@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// copilotVersion is the version of Copilot from which the protocol was recorded.
+// copilotVersion is the version of Copilot whose protocol was recorded.
 const copilotVersion = "1.0.102"
 
 // copilotFolder is the directory with all sessions. In Copilot, sessions do not belong to a working directory.

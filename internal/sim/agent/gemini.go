@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// geminiVersion is the version of Gemini from which the protocol was recorded.
+// geminiVersion is the version of Gemini whose protocol was recorded.
 const geminiVersion = "0.61.0"
 
 // Exit codes of Gemini.

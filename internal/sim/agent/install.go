@@ -21,7 +21,7 @@ const (
 // …`.
 const Subcommand = "sim-agent"
 
-// homeVar names the environment variable with the directory in which scripted agents store their sessions.
+// homeVar names the environment variable for the directory that contains the sessions of scripted agents.
 const homeVar = "DUCTOR_SIM_HOME"
 
 // RunIfChild checks whether this process was started under the name of an agent, or with Subcommand. If so, it runs the

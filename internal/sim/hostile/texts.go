@@ -206,7 +206,7 @@ func Lines(recordings [][]byte) func(size int) map[string]string {
 	}
 }
 
-// kindBytes is the number of bytes at the beginning of a line by which lines of the same kind are recognized.
+// kindBytes is the number of bytes at the beginning of a line that identify the kind of the line.
 const kindBytes = 48
 
 // named matches a JSON field that contains an ID.

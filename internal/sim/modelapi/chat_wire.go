@@ -20,7 +20,7 @@ type chatWire struct {
 	said      strings.Builder
 	calls     []any
 	counted   script.Usage
-	tellUsage bool // the stream must report the usage, because the request asks for it
+	tellUsage bool // the request asks for the usage in the stream
 }
 
 func (w *chatWire) began() bool { return w.started }

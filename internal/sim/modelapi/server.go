@@ -133,7 +133,7 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// other answers HEAD /, with which CLIs check the server. For everything else it returns 404.
+// other answers HEAD /, which CLIs use to check the server. It answers everything else with 404.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
 	if r.Method == http.MethodHead && r.URL.Path == "/" {

@@ -74,7 +74,7 @@ func kindOf(name string) (kind, bool) {
 	return brokenKindOf(name)
 }
 
-// brokenKindOf returns the kinds of directives with which an agent misbehaves.
+// brokenKindOf returns the kind of a directive that makes an agent misbehave.
 func brokenKindOf(name string) (kind, bool) {
 	switch name {
 	case "hang":

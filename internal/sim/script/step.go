@@ -21,7 +21,7 @@ type Think struct {
 type Tool struct {
 	Command string
 	Ask     bool
-	Dir     string // the directory in which the model wants to run the command; empty if it does not say
+	Dir     string // working directory in the model's call; empty if the call names none
 	// As replaces the name of the tool in the model's call, even if no such tool exists. If As is empty, the model uses
 	// the right name.
 	As string
@@ -111,7 +111,7 @@ type IgnoreTerm struct{}
 // HoldPipe starts a process that keeps standard output open for a time, even after the agent has ended.
 type HoldPipe struct{ For time.Duration }
 
-// Late sends Text some time after the message with which the turn ended.
+// Late sends Text some time after the message that ended the turn.
 type Late struct {
 	Text  string
 	After time.Duration

@@ -14,7 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Verb is the first argument with which a test binary runs as the server.
+// Verb is the first argument that starts a test binary as the server.
 const Verb = "sim-toolserver"
 
 // RunIfAsked checks whether the first argument is Verb. If so, it runs the server and exits. The second argument
