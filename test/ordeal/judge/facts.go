@@ -103,7 +103,8 @@ func (c Chat) place(m telegram.Message) scenario.Place {
 	return c.Name
 }
 
-// hurt reports whether an event in the chat or topic may have removed messages or prevented ductor from sending them.
+// hurt reports whether an event in the chat or topic may have removed messages, or may have kept the bot from sending
+// them.
 func (f *facts) hurt(in scenario.Place) bool {
 	if c, ok := f.chat(in); ok && c.Hurt {
 		return true
@@ -222,7 +223,7 @@ func contains(text string, parts []string) bool {
 	return true
 }
 
-// again returns the buttons with which users run a prompt again.
+// again returns the buttons that run a prompt again.
 func again() []scenario.Button {
 	return []scenario.Button{
 		scenario.RunAgain, scenario.StartOver, scenario.StartFresh, "bot.start-over-both", "bot.hand-off", "bot.run-at",

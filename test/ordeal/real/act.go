@@ -68,7 +68,7 @@ func (o *ordeal) effect(name string) string {
 	return command
 }
 
-// mention returns the mention of the bot with which a message in a group must begin, or "".
+// mention returns the mention of the bot if a message to this place must begin with it. Otherwise it returns "".
 func (o *ordeal) mention(in scenario.Place) string {
 	if chat, _, _, ok := o.places.at("", in); ok && chat.Person() == nil {
 		return "@ductor_bot "

@@ -23,7 +23,7 @@ var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copi
 
 const acpAgent = "gem"
 
-// agentLog is the log to which agents, and the commands that they run, write their actions.
+// agentLog is the name of the log of actions. Agents write to it, and so do the commands that they run.
 const agentLog = "agents.log"
 
 // beAgent runs the scripted agent and exits, if this process was started under the name of an agent. It writes to the
@@ -71,7 +71,7 @@ func tokenOf(effect string) string {
 	return token
 }
 
-// logLine writes a line to a log to which other processes write at the same time.
+// logLine appends a line to a log. Other processes may write to the same log at the same time.
 func logLine(path string, what judge.What, name string) {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskKind is the file system in which ductor stores its state.
+// diskKind is the kind of file system that contains ductor's state.
 type diskKind string
 
 const (
