@@ -34,7 +34,6 @@ const (
 	longPatience = 20 * time.Minute
 )
 
-// choose returns the benchmarks to run.
 func choose(only string, long bool) ([]row, error) {
 	var chosen []row
 	var names []string

@@ -16,7 +16,6 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// botName is the name of a measured bot.
 type botName string
 
 const (

@@ -8,7 +8,6 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// turn contains the measurements of one turn.
 type turn struct {
 	first time.Duration // from the message until the chat shows the first text of the answer
 	call  time.Time     // when the call that showed this first text arrived at Telegram

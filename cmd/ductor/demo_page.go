@@ -21,7 +21,6 @@ import (
 	"ductor/web/demo"
 )
 
-// Paths of the demo's pages.
 const (
 	firstPage = "/"
 	tourPage  = "/tour/"
@@ -172,7 +171,6 @@ func (d *demoBot) Restart(ctx context.Context) error {
 	return errors.Join(err, d.startLocked(ctx))
 }
 
-// end stops ductor and all agents.
 func (d *demoBot) end() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

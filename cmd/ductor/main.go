@@ -98,7 +98,6 @@ func showUsageOnWrongArgs(cmd *cobra.Command) {
 	}
 }
 
-// source loads the configuration for a command.
 type source struct {
 	env  config.Environment
 	path string // value of the flag --config, or the default path

@@ -218,7 +218,6 @@ func crash(said []string) string {
 	return strings.Join(said[i:min(i+most, len(said))], "")
 }
 
-// shortened removes the middle of a long text.
 func shortened(text string) string {
 	const begin, end = 300, 500
 	if len(text) <= begin+end {

@@ -35,7 +35,6 @@ type actor struct {
 
 type action func(ctx context.Context, who actor, q actionRequest) (any, error)
 
-// Limits of requests.
 const (
 	maxRequest   = 1 << 20
 	maxTopic     = 128

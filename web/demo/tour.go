@@ -8,14 +8,12 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// States of a step of the tour.
 const (
 	stopReady   = "ready"
 	stopRunning = "running"
 	stopDone    = "done"
 )
 
-// stop is a step of the tour.
 type stop struct {
 	name   string
 	title  string
@@ -75,7 +73,6 @@ func (t *tour) state() []wireStop {
 	return list
 }
 
-// updateStates marks the steps that are complete.
 func (t *tour) updateStates() {
 	v := t.p.you.View()
 	t.mu.Lock()

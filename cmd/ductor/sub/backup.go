@@ -151,7 +151,6 @@ func (r restore) configuration(path string, m backup.Manifest, other map[string]
 // madeFiles records which files and directories a restore has created, to delete them if the restore fails.
 type madeFiles struct{ dirs, files []string }
 
-// mkdir creates a directory and its missing parents.
 func (m *madeFiles) mkdir(dir string) error {
 	var missing []string
 	for at := dir; ; at = filepath.Dir(at) {

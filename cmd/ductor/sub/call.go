@@ -13,7 +13,6 @@ import (
 // -c.
 type call struct{ program, flag string }
 
-// with returns the command line that runs a subcommand.
 func (c call) with(subcommand string) string { return c.program + " " + subcommand + c.flag }
 
 // program returns the shortest command line that starts this program from the current directory, with the configuration
