@@ -184,7 +184,6 @@ func (s *acpServer) listSessions(in acpLine) {
 	s.reply(in, obj("sessions", sessions))
 }
 
-// sessionTitle returns the title that the agent gives to a session with this prompt.
 func sessionTitle(prompt string) string {
 	words := strings.Fields(strings.ReplaceAll(prompt, "[[start]]", ""))
 	return "About " + strings.Join(words[:min(len(words), 2)], " ")

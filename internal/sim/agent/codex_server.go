@@ -6,7 +6,6 @@ import (
 	"strconv"
 )
 
-// rpcLine is a line of the app server's JSON-RPC protocol.
 type rpcLine struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`

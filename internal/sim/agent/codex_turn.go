@@ -27,7 +27,6 @@ type sink interface {
 	longLine(n int) []byte
 }
 
-// codexItem is one item of a turn.
 type codexItem struct {
 	id       string
 	kind     itemKind

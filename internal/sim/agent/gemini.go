@@ -116,7 +116,6 @@ func (p *process) hasGeminiLogin() bool {
 	return err == nil
 }
 
-// geminiFolder returns the directory for the sessions of a working directory.
 func geminiFolder(dir string) string { return filepath.Join("gemini", slug(dir)) }
 
 // geminiPrint runs one prompt from standard input.

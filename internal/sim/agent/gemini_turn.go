@@ -25,7 +25,6 @@ type geminiSink interface {
 	longLine(n int) []byte
 }
 
-// geminiCall is one tool call.
 type geminiCall struct {
 	id, name, title, kind string
 	command               string

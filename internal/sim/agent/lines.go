@@ -20,7 +20,6 @@ func (l *lines) raw(b []byte) {
 	_, _ = l.w.Write(b)
 }
 
-// line writes b and a line feed.
 func (l *lines) line(b []byte) { l.raw(append(b, '\n')) }
 
 // obj returns a JSON object. The parameter kv contains keys and values, in turn.

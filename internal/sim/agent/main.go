@@ -118,7 +118,6 @@ func (p *process) ended(prompt string, err error) {
 	}
 }
 
-// fail prints an error message and returns code.
 func (p *process) fail(code int, message string) int {
 	fmt.Fprintln(p.stderr, message)
 	return code

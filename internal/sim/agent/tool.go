@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// toolRun is the result of a shell command.
 type toolRun struct {
 	output string
 	code   int

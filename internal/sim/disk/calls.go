@@ -42,7 +42,6 @@ func init() {
 	}
 }
 
-// handle is an open file.
 type handle struct {
 	disk *Disk
 	life *life

@@ -14,7 +14,6 @@ const pageSize = 4096
 // sectorSize is the unit in which a medium writes.
 const sectorSize = 512
 
-// file contains the content of one file.
 type file struct {
 	cache   []byte           // content as programs read it
 	durable []byte           // content on the medium
@@ -101,7 +100,6 @@ func (f *file) change(c change) {
 	f.pending = append(f.pending, c)
 }
 
-// replace replaces the whole content.
 func (f *file) replace(content []byte) {
 	if bytes.Equal(f.cache, content) {
 		return

@@ -27,7 +27,6 @@ type messagesRequest struct {
 	} `json:"output_config"`
 }
 
-// block is a content block of a message.
 type block struct {
 	Type      string  `json:"type"`
 	Text      *string `json:"text"`

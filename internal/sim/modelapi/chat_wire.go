@@ -27,7 +27,6 @@ func (w *chatWire) began() bool { return w.started }
 
 func (w *chatWire) usage(u script.Usage) { w.counted = u }
 
-// delta sends a piece of the response.
 func (w *chatWire) delta(d map[string]any) error {
 	if !w.c.stream {
 		return nil

@@ -87,7 +87,6 @@ func end(err error) {
 	}
 }
 
-// events writes server-sent events.
 type events struct {
 	w     http.ResponseWriter
 	began bool

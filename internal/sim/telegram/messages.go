@@ -109,7 +109,6 @@ func (m *message) revise(s *Server, f formatted, keyboard [][]Button) {
 
 func (m *message) formatted() formatted { return formatted{m.Text, m.Entities, m.rich} }
 
-// show sets the visible content of the message.
 func (m *message) show(f formatted) {
 	m.Text, m.Entities, m.rich, m.Rich = f.text, f.entities, f.rich, nil
 	if f.rich != nil {

@@ -128,7 +128,6 @@ func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 // topicNameLimit is the maximum length of a topic's name in characters. Telegram cuts a longer name.
 const topicNameLimit = 128
 
-// topicName returns the name of a topic from a call.
 func topicName(q *request) (string, *Error) {
 	name := []rune(strings.TrimSpace(q.params["name"]))
 	if len(name) == 0 {
