@@ -21,7 +21,6 @@ const (
 	roleOfTool    role = "tool" // a child process of an agent
 )
 
-// process is a process in a box.
 type process struct {
 	pid     int
 	state   byte // as in /proc/PID/stat: 'Z' for a zombie

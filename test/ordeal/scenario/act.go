@@ -204,7 +204,6 @@ func directive(name, first string, options ...any) string {
 	return b + "]]"
 }
 
-// quoted quotes a text for package script.
 func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s) + `"`
 }

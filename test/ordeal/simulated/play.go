@@ -56,7 +56,6 @@ func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []stri
 	return p.evidence, w.Log(), w.log.hash()
 }
 
-// player plays the steps of a scenario.
 type player struct {
 	*World
 	number   int // number of the current step
