@@ -14,7 +14,7 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Site contains the handlers of a Server. They may be nil.
+// Site contains the handlers of a Server. A nil handler serves nothing.
 type Site struct {
 	Files http.Handler // the page's files; served without a token, so they must not contain secrets
 	API   http.Handler // the page's data and actions; requires the token
@@ -94,7 +94,7 @@ func (g *guard) isOwnOrigin(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	// Pages of other servers may link to this server, but their scripts must not send requests to it.
+	// Allow a link on a page of another server, but no requests from scripts of that page.
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
@@ -103,7 +103,8 @@ func (g *guard) knowsToken(r *http.Request) bool {
 	return ok && g.matches(bearer)
 }
 
-// matches compares a token with the right one in constant time. It compares hashes, which have the same length.
+// matches reports whether a token is correct. It compares hashes in constant time, so that the time reveals nothing
+// about the right token.
 func (g *guard) matches(token string) bool {
 	want, got := sha256.Sum256([]byte(g.token)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1

@@ -47,7 +47,7 @@ func (s *Server) URL() string { return s.Origin() + "/#token=" + s.guard.token }
 // Origin returns the scheme, host and port of the server.
 func (s *Server) Origin() string { return "http://" + s.listener.Addr().String() }
 
-// Timeouts of the HTTP server. A write timeout is missing, because streams of events do not end.
+// Timeouts of the HTTP server. It has no write timeout, because streams of events do not end.
 const (
 	headerTimeout   = 10 * time.Second
 	idleTimeout     = 2 * time.Minute
@@ -69,7 +69,7 @@ func (s *Server) Serve(ctx context.Context, site Site) error {
 		return fmt.Errorf("serve the page: %w", err)
 	case <-ctx.Done():
 	}
-	end() // streams end when this context is done
+	end() // ends all streams of events
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {

@@ -37,6 +37,6 @@ func Answer(w http.ResponseWriter, value any) {
 func Fail(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	data, _ := json.Marshal(map[string]string{"error": why}) // strings never fail
+	data, _ := json.Marshal(map[string]string{"error": why}) // encoding a string never fails
 	_, _ = w.Write(data)                                     // the page may have been closed
 }

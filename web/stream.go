@@ -35,7 +35,7 @@ func (s *Stream) Send(name string, value any) error {
 	return s.SendJSON(name, data)
 }
 
-// SendJSON does the same as Send, with a value that is already JSON.
+// SendJSON is like Send, but its value is already JSON.
 func (s *Stream) SendJSON(name string, data []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil &&
 		!errors.Is(err, http.ErrNotSupported) {

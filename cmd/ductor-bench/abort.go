@@ -24,8 +24,8 @@ func abortsOfText(ctx context.Context, s *setup) ([]float64, error) {
 	return s.abortAll(ctx, s.sizes.aborts, `[[text %q]] [[text n=20000 size=20 delay=25ms]]`, grow)
 }
 
-// abortAll sends a prompt in each of n chats and aborts it. ready waits until it is time for the abort, and returns the
-// processes of the agent's tools.
+// abortAll sends a prompt in each of n chats, and aborts it. The parameter ready is a function that waits for the right
+// moment and returns the processes of the agent's tools.
 func (s *setup) abortAll(ctx context.Context, n int, prompt string,
 	ready func(context.Context, int) ([]int, error)) ([]float64, error) {
 	var dead, replied samples

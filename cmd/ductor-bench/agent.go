@@ -13,14 +13,14 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// Events for which the scripted agent records the time.
+// Events whose times the scripted agent records.
 const (
 	wroteText  = "text"
 	wroteAsk   = "ask"
 	readAnswer = "answer"
 )
 
-// stampsFile is the file with these times. It is in the directory of the link that starts the agent.
+// stampsFile is the name of the file that contains all stamps. The file is beside the link that starts the agent.
 const stampsFile = "stamps"
 
 // stamp is the time of an event in an agent: just before it writes or just after it has read something.
@@ -30,7 +30,8 @@ type stamp struct {
 	event string
 }
 
-// runAgent runs the scripted agent and records its events. The benchmark starts this program under the agent's name.
+// runAgent runs the scripted agent and records its events. The benchmark uses its own program as the agent: a link with
+// the agent's name starts it.
 func runAgent() int {
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(os.Args[0]), stampsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY,
 		0o600)

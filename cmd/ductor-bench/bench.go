@@ -22,19 +22,18 @@ type bench struct {
 	rows   []row
 	rounds int
 	sizes  sizes
-	// scratch contains a copy of ductor. So the benchmark can find its processes, and they share no memory with other
-	// ductors.
+	// scratch contains a copy of ductor. The benchmark recognizes the processes of the copy by their path. They also
+	// share no memory with another ductor on this machine.
 	scratch  string
 	progress io.Writer
 }
 
-// Time limits for measuring one row with one bot.
+// Time limits for one row with one bot.
 const (
 	patience     = 3 * time.Minute
 	longPatience = 20 * time.Minute
 )
 
-// choose returns the benchmarks to run.
 func choose(only string, long bool) ([]row, error) {
 	var chosen []row
 	var names []string
@@ -121,7 +120,7 @@ func copyProgram(from, to string) (err error) {
 	return err
 }
 
-// beside returns the path of ductor in the directory of this program, or "".
+// beside returns the path of the ductor that is in the same directory as this program, or "".
 func beside() string {
 	self, err := os.Executable()
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// startTogether measures how long new chats wait for their first text, if they all send a prompt at once. The answers
-// take long.
+// startTogether measures how long new chats wait for their first text if all of them send a prompt at the same time.
+// The answers take long, so all turns run at the same time, too.
 func startTogether(ctx context.Context, s *setup) ([]float64, error) {
 	first, err := s.together(ctx, s.sizes.chats, new(words),
 		fmt.Sprintf(` [[sleep %dms]]`, s.sizes.busy.Milliseconds()))
@@ -17,8 +17,8 @@ func startTogether(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{first.median(), first.max()}, nil
 }
 
-// together sends a prompt in n chats at once, and waits until each chat shows the first text of its answer. It returns
-// how long each chat waited.
+// together sends a prompt in n chats at once, and waits until each chat shows the first text of its answer. It adds the
+// directives in the parameter more to each prompt. It returns how long each chat waited.
 func (s *setup) together(ctx context.Context, n int, word *words, more string) (first samples, err error) {
 	var all []*expected
 	var sent []time.Time
@@ -109,8 +109,8 @@ func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 
 type usage map[int]time.Duration
 
-// since returns how much CPU time the processes have used since an earlier measurement. Processes that have ended do
-// not count.
+// since returns the CPU time that the processes have used since the earlier measurement before. It ignores processes
+// that have ended.
 func (u usage) since(before usage) (sum time.Duration) {
 	for pid, used := range u {
 		sum += used - before[pid]

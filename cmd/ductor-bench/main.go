@@ -19,8 +19,8 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// floorArg is the argument that starts this program as the minimal bot. The address of the API, the agent and a
-// directory follow.
+// floorArg is the argument that starts this program as the minimal bot. Three more arguments follow: the address of the
+// API, the agent's program, and a directory.
 const floorArg = "floor"
 
 func main() {
@@ -34,7 +34,8 @@ func main() {
 	}
 }
 
-// beChild runs and exits if this process is a child of the benchmark. Otherwise it returns.
+// beChild checks whether the benchmark started this process as the scripted agent or as the minimal bot. If so, it runs
+// that program and exits.
 func beChild() {
 	switch {
 	case filepath.Base(os.Args[0]) == agent.Claude:

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes returns the processes that run the bot's programs. Agents do not count.
+// processes returns the processes of the bot itself, without its agents.
 func (s *setup) processes() ([]int, error) {
 	if s.bot == floorBot {
 		return []int{s.cmd.Process.Pid}, nil
@@ -44,7 +44,7 @@ func (s *setup) processes() ([]int, error) {
 
 // cpu returns the CPU time of a process, or zero if the process has ended.
 func cpu(pid int) (time.Duration, error) {
-	const sched = 2 // CPUCLOCK_SCHED of clock_getcpuclockid(3)
+	const sched = 2 // CPUCLOCK_SCHED in the kernel; see clock_getcpuclockid(3)
 	var ts unix.Timespec
 	err := unix.ClockGettime(^int32(pid)<<3|sched, &ts)
 	if err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.EINVAL) {
@@ -108,10 +108,10 @@ func childrenOf(pid int, command string) (children []int, err error) {
 	return children, nil
 }
 
-// exits waits for the end of processes. It contains their pidfds.
-type exits []int // pidfds
+// exits contains the pidfds of processes, to wait for their end.
+type exits []int
 
-// exitsOf returns an exits for these processes.
+// exitsOf opens a pidfd for each process.
 func exitsOf(pids ...int) (e exits, err error) {
 	for _, pid := range pids {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -130,7 +130,7 @@ func (e exits) close() {
 	}
 }
 
-// await waits until all processes have ended. It returns when the last one ended.
+// await waits until the last of the processes has ended, and returns the time of that end.
 func (e exits) await(ctx context.Context) (time.Time, error) {
 	for _, fd := range e {
 		for {

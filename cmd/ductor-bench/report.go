@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 )
 
-// report is the result of all benchmarks.
 type report struct {
 	Machine    string         `json:"machine"`
 	Rounds     int            `json:"rounds"`

@@ -30,21 +30,21 @@ const (
 
 // sizes contains how large the benchmarks are.
 type sizes struct {
-	fresh  int // chats with one turn each
-	chats  int // chats with several turns, or with turns at the same time
-	crowd  int // chats in the row crowd, which has turns in all of them at the same time
-	stored int // turns in the database of the row stored
-	turns  int // turns of each chat after its first turn
-	short  int // turns that follow each other without a pause
+	fresh  int // number of chats with one turn each
+	chats  int // number of chats with several turns, or with turns at the same time
+	crowd  int // number of chats in the benchmark "crowd", which runs a turn in each of them at the same time
+	stored int // number of turns in the database, for the benchmark "stored"
+	turns  int // number of turns in a chat after its first turn
+	short  int // number of turns without a pause between them
 	many   int
 	deltas int // pieces of the long answer, 20 bytes each
 	stream int // pieces of a growing answer, 20 bytes each
 	aborts int // growing answers that are aborted
 	pace   time.Duration
-	settle time.Duration // pause after the start of the bot
+	settle time.Duration // pause after the bot has started
 	idle   time.Duration
-	busy   time.Duration // how long the answers take in chats that start at the same time
-	refill time.Duration // pause until the rate limits that were used up are full again
+	busy   time.Duration // duration of the answers in chats that start at the same time
+	refill time.Duration // pause until used-up rate limits are full again
 }
 
 func fullSizes() sizes {
@@ -56,10 +56,10 @@ func fullSizes() sizes {
 	}
 }
 
-// Additions to ductor's configuration, for two rows that compare settings.
+// These texts are added to ductor's configuration by two benchmarks that compare settings.
 const (
 	raisedRates = "[rate]\nprivate_per_second = 100\nprivate_burst = 100\noverall_per_second = 1000\n"
-	oneShotMode = "mode = \"one-shot\"\n" // for [agents.claude], the last section of the configuration
+	oneShotMode = "mode = \"one-shot\"\n" // a key of [agents.claude], which is the last section of the configuration
 )
 
 func rows() []row {

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// samples are measured durations.
 type samples []time.Duration
 
 // at returns the p-th percentile in milliseconds (nearest rank), or NaN if there are no samples.

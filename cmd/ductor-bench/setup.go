@@ -16,7 +16,6 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// botName is the name of a measured bot.
 type botName string
 
 const (
@@ -24,20 +23,20 @@ const (
 	floorBot  botName = "floor"
 )
 
-// setup contains a bot in another process, and the simulated Telegram in this process with which it talks.
+// setup contains one bot and its simulated Telegram. The bot is another process. Telegram runs in this process.
 type setup struct {
 	bot     botName
 	srv     *telegram.Server
 	watch   *watcher
 	dir     string
-	program string // path of ductor; if ductor-runner is not beside it, ductor is its own runner
+	program string // path of ductor; without a ductor-runner beside it, ductor also runs the agents itself
 	sizes   sizes
 	cmd     *exec.Cmd
-	ended   context.Context // done when the bot has ended
+	ended   context.Context // is done when the bot has ended
 }
 
-// newSetup starts a bot. It returns when the bot polls Telegram and has nothing else to do. extra is added to ductor's
-// configuration.
+// newSetup starts a bot. It returns when the bot polls Telegram and has nothing else to do. The parameter extra is
+// added to ductor's configuration.
 func (b *bench) newSetup(ctx context.Context, bot botName, extra string) (*setup, error) {
 	dir, err := os.MkdirTemp(b.scratch, string(bot)+"-")
 	if err != nil {
@@ -88,7 +87,7 @@ func (s *setup) start(ctx context.Context, extra string) error {
 	s.ended, died = context.WithCancel(context.Background())
 	go func() {
 		defer died()
-		_ = s.cmd.Wait() // the exit status of a killed bot means nothing
+		_ = s.cmd.Wait() // ignore the exit status: the benchmark kills the bot
 	}()
 	polls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -134,7 +133,7 @@ func (s *setup) explain(err error) error {
 	return fmt.Errorf("%w; the log of %s ends with: %s", err, s.bot, b[max(0, len(b)-2000):])
 }
 
-// stop asks the bot to end, and waits until it has.
+// stop asks the bot to end, and waits for its end.
 func (s *setup) stop(ctx context.Context) error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop %s: %w", s.bot, err)

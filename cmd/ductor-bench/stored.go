@@ -12,8 +12,8 @@ import (
 	_ "github.com/mattn/go-sqlite3" // to add turns to the database while ductor is not running
 )
 
-// storedTurns measures turns in a chat before and after its database gets a million more turns. ductor restarts in
-// between. The first turn after that restart is measured separately.
+// storedTurns measures turns in a chat twice: with an almost empty database, and after a million turns were added to
+// it. ductor restarts in between. The first turn after the restart is measured separately.
 func storedTurns(ctx context.Context, s *setup) ([]float64, error) {
 	var word words
 	before, err := s.warm(ctx, &word)
@@ -36,7 +36,7 @@ func storedTurns(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{before[1:].median(), after[1:].median(), ms(after[0])}, nil
 }
 
-// warm measures turns in one chat. It does not count the first turn, which starts the agent.
+// warm measures turns in one chat whose agent is already running. The first turn starts the agent and does not count.
 func (s *setup) warm(ctx context.Context, word *words) (first samples, err error) {
 	p := pacer{every: 3 * time.Second} // slow enough for the chat's rate limit
 	for range s.sizes.short + 1 {

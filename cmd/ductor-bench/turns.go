@@ -8,15 +8,14 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// turn contains the measurements of one turn.
 type turn struct {
 	first time.Duration // from the message until the chat shows the first text of the answer
-	call  time.Time     // when the call with this text arrived at Telegram
+	call  time.Time     // when the call that showed this first text arrived at Telegram
 }
 
-// words generates the answers, a different word for each turn. A word is as long as the pieces in which the scripted
-// agent writes, so that an answer is one piece. It does not end in a digit, because ductor would hold a digit back: its
-// bot token starts with one.
+// words generates the answers, with a different word for each turn. A word is as long as the chunks that the scripted
+// agent writes, so an answer is a single chunk. A word does not end in a digit. ductor's bot token begins with a digit,
+// so ductor would wait for more text to be sure that the digit is not part of the token.
 type words int
 
 func (w *words) next() string {
@@ -24,12 +23,12 @@ func (w *words) next() string {
 	return fmt.Sprintf("word%03dx", *w)
 }
 
-// turn sends a prompt to which the answer is one word, and returns when the chat shows the whole answer.
+// turn sends a prompt whose answer is the given word. It returns when the chat shows the whole answer.
 func (s *setup) turn(ctx context.Context, chat *telegram.Chat, word string) (turn, error) {
 	return s.ask(ctx, chat, word, fmt.Sprintf("[[text %q]]", word))
 }
 
-// ask sends a prompt to which the answer contains a word, and returns when the chat shows the whole answer.
+// ask sends a prompt whose answer contains the given word. It returns when the chat shows the whole answer.
 func (s *setup) ask(ctx context.Context, chat *telegram.Chat, word, prompt string) (turn, error) {
 	first := s.expect("the first text", chat, shows(word))
 	end := s.expect("the end of the answer", chat, s.ends(word))
@@ -45,8 +44,8 @@ func (s *setup) ask(ctx context.Context, chat *telegram.Chat, word, prompt strin
 	return turn{call.Done.Sub(sent), call.At}, nil
 }
 
-// pacer makes sure that some time passes between the starts of two turns. So neither ductor's rate limits nor the
-// previous turn delay a turn.
+// pacer waits between the starts of two turns, so that neither ductor's rate limits nor the previous turn slow down a
+// turn.
 type pacer struct {
 	every time.Duration
 	next  time.Time

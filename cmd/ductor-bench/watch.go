@@ -40,7 +40,7 @@ func (w *watcher) call(c telegram.Call) {
 	})
 }
 
-// expect waits, in the background, for the next call for a chat with which match returns true.
+// expect starts to wait for the next call for a chat that the function match accepts. It does not block.
 func (s *setup) expect(what string, chat *telegram.Chat, match func(telegram.Call) bool) *expected {
 	e := &expected{what, chat.ID(), match, make(chan telegram.Call, 1)}
 	s.watch.mu.Lock()
@@ -61,8 +61,8 @@ func (s *setup) await(ctx context.Context, e *expected) (telegram.Call, error) {
 	}
 }
 
-// shows matches a call whose message contains a word of the answer. It ignores words in brackets, which occur in
-// messages that quote the prompt.
+// shows returns a function that recognizes calls whose message contains a word of the answer. It ignores messages that
+// quote the prompt, because the word is inside a directive there.
 func shows(word string) func(telegram.Call) bool {
 	return func(c telegram.Call) bool {
 		text := c.Params["text"]
@@ -70,8 +70,8 @@ func shows(word string) func(telegram.Call) bool {
 	}
 }
 
-// ends matches the call that shows the end of an answer. From ductor, the message of this call has a footer. The
-// minimal bot makes only one edit, and this is it. If word is not empty, the message must also contain the word.
+// ends returns a function that recognizes the last call of an answer. ductor's last call shows a footer. The minimal
+// bot edits each answer once, at the end. If word is not empty, the message must also contain the word.
 func (s *setup) ends(word string) func(telegram.Call) bool {
 	return func(c telegram.Call) bool {
 		if !shows(word)(c) {

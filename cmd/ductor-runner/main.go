@@ -2,8 +2,9 @@
 // of agents and projects there. ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in
 // every container.
 //
-// If the program is in the same directory as ductor, ductor uses it on this machine, too: it runs the agents and
-// connects them to ductor's tools, with a sixth of the memory. Users do not start it.
+// If the program is in the same directory as ductor, ductor also uses it to run the agents on this machine and to
+// connect them to ductor's tools. The program needs a sixth of the memory that ductor would need for this. Users do not
+// start it.
 package main
 
 import (

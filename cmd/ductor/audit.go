@@ -114,7 +114,6 @@ func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
 }
 
-// auditRow is an audit entry in JSON.
 type auditRow struct {
 	ID       int64     `json:"id"`
 	At       time.Time `json:"at"`

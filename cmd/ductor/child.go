@@ -14,8 +14,8 @@ import (
 	"ductor/mcp/relay"
 )
 
-// simAgentCommand returns a command that exists only for the help text. main starts the scripted agent before it parses
-// flags, which is faster.
+// simAgentCommand returns a hidden command for the help text only. It never runs: main recognizes the command before it
+// parses flags, because that starts the scripted agent faster.
 func simAgentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                agent.Subcommand + " claude|codex [ARG ...]",
@@ -28,15 +28,15 @@ func simAgentCommand() *cobra.Command {
 	}
 }
 
-// runnerArg is the argument with which ductor starts itself as the runner of the agents on this machine. Users do not
-// need it, so it is not a cobra command.
+// runnerArg is the argument that starts ductor as the runner of the agents on this machine. It is not a cobra command,
+// because users do not need it.
 const runnerArg = "runner"
 
 // restartWait limits how long a hook waits for the next ductor process, if the current one ends before it has answered.
 const restartWait = 10 * time.Minute
 
-// runIfAsked checks whether the arguments start a runner, a hook or an MCP server of the owner. If so, it runs that and
-// exits. It runs before cobra because the agent CLIs in a user's terminals wait for hooks.
+// runIfAsked runs a runner, a hook or an MCP server if the arguments request one, and then exits. It runs before cobra
+// parses flags, because the agent CLIs in a user's terminals wait for each hook to finish.
 func runIfAsked() {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == relay.ServerVerb:

@@ -122,7 +122,7 @@ func (o *overview) askAgents(ctx context.Context) {
 	}
 }
 
-// Limits of the dashboard: the number of days and the numbers of rows.
+// Maximum numbers of days and of rows in the lists of the dashboard.
 const (
 	plotDays     = 14
 	usedDays     = 30

@@ -21,13 +21,12 @@ import (
 	"ductor/web/demo"
 )
 
-// Paths of the demo's pages.
 const (
 	firstPage = "/"
 	tourPage  = "/tour/"
 )
 
-// demoPage serves a web page for each world until ctx is done. The second world, if any, is the tour.
+// demoPage serves a web page for each world until ctx is done. If two worlds exist, the second is the tour.
 func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratch string, out io.Writer) (err error) {
 	server, err := web.Listen(opts.addr)
 	if err != nil {
@@ -79,8 +78,8 @@ func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratc
 	return err
 }
 
-// otherPage returns the address of the other page, to which page i of n has a link. It returns "" if there is only one
-// page.
+// otherPage returns the address to which page i of n links: the address of the other page. If only one page exists, it
+// returns "".
 func otherPage(i, n int) string {
 	switch {
 	case n == 1:
@@ -101,7 +100,7 @@ func answerer(worlds []*demoWorld) string {
 		"nothing; --scripted starts with that one alone. Ctrl-C ends it.", worlds[0].bot.cfg.Agents.Default)
 }
 
-// elsewhere explains to the user how to open the page from another machine.
+// elsewhere returns a hint for users without a browser on this machine: how to open the page from another machine.
 func elsewhere(origin string) string {
 	address := strings.TrimPrefix(origin, "http://")
 	port := address[strings.LastIndex(address, ":")+1:]
@@ -131,7 +130,6 @@ func newDemoBot(cfg config.Config, srv *telegram.Server, log *slog.Logger) *demo
 	return &demoBot{cfg: cfg, srv: srv, log: log, watch: func(demo.Event) {}, failed: make(chan error, 1)}
 }
 
-// start builds a ductor and runs it.
 func (d *demoBot) start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,7 +171,6 @@ func (d *demoBot) Restart(ctx context.Context) error {
 	return errors.Join(err, d.startLocked(ctx))
 }
 
-// end stops ductor and all agents.
 func (d *demoBot) end() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -252,8 +249,8 @@ func (t demoTurn) Observe(ev cli.Event) {
 
 func (t demoTurn) End(r cli.Result) { t.Observe(r) }
 
-// describeEvent describes an event in a few words. If grows is true, text is only a part, and the next event of the
-// same kind continues it.
+// describeEvent describes an event in a few words. The result grows is true if the event is a part of a longer text,
+// which the next event of the same kind continues.
 func describeEvent(ev cli.Event) (kind, text string, grows bool) {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:

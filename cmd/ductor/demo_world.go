@@ -24,7 +24,7 @@ type demoWorld struct {
 	srv      *telegram.Server
 	bot      *demoBot
 	scripted bool // the agents are scripted, not real
-	seeded   bool // the agents work in a project that the demo created
+	seeded   bool // the demo created the project in which the agents work
 }
 
 // newDemoWorld creates a demoWorld whose agents work in dir. If dir is empty, it creates a small project for them. It
@@ -48,7 +48,7 @@ func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	demo.Populate(w.srv)
 	cfg := config.Default()
 	cfg.Telegram.Token = secrets.Value(w.srv.Token())
-	// No host has this name. The simulated Telegram answers all requests.
+	// The demo sends all requests to the simulated Telegram, so this host need not exist.
 	cfg.Telegram.APIBase = "http://telegram.invalid"
 	cfg.Telegram.AllowedUsers = []int64{int64(demo.You), int64(demo.Sam)}
 	cfg.Telegram.AllowedGroups = []int64{int64(demo.TeamChat)}
@@ -77,16 +77,16 @@ func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 		programs.Copilot
 	for name, variable := range map[string]string{
 		agent.Claude: "ANTHROPIC_API_KEY", agent.Codex: "OPENAI_API_KEY", agent.Gemini: "GEMINI_API_KEY", agent.Copilot: "COPILOT_GITHUB_TOKEN",
-	} { // scripted agents accept any key
+	} {
 		w.bot.cfg.Keys = append(w.bot.cfg.Keys, keys.Key{Agent: name, Name: variable, Value: secrets.Value(rand.Text())})
 	}
 	return w, nil
 }
 
-// lookPatience limits how long ductor checks which agents are logged in.
 const lookPatience = 30 * time.Second
 
-// loggedIn finds the first agent that is logged in and makes it the default agent. It returns false if no agent is.
+// loggedIn finds the first agent that is logged in, and makes it the default agent. It returns false if all agents are
+// logged out.
 func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()

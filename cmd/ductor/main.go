@@ -54,7 +54,7 @@ func command(env config.Environment) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	// cobra's own version flag would need text/template, which makes the program 6 MB larger.
+	// This flag replaces cobra's own version flag, which would make the program 6 MB larger (text/template).
 	version := root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
@@ -98,11 +98,10 @@ func showUsageOnWrongArgs(cmd *cobra.Command) {
 	}
 }
 
-// source loads the configuration for a command.
 type source struct {
 	env  config.Environment
 	path string // value of the flag --config, or the default path
-	err  error  // the error of finding the default path
+	err  error  // why the default path is unknown
 }
 
 // sourceOf adds the flag --config to cmd. It returns a source that reads the file named by the flag.

@@ -34,8 +34,7 @@ func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 				return err
 			}
 			ended := make(chan error, 1)
-			// Run returns at the end of its input. If ctx is done before that, the process exits without waiting for
-			// Run.
+			// Run returns when its input ends. If ctx is done first, the process exits while Run still waits for input.
 			go func() { ended <- r.Run(cmd.Context(), os.Stdin, os.Stdout) }()
 			select {
 			case err := <-ended:
@@ -51,7 +50,7 @@ func mcpCommand(env config.Environment, tokens *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// errNoToken is the error if the relay does not know with which token to connect to ductor.
+// errNoToken is the error if neither the environment nor a flag contains a token for ductor's MCP server.
 var errNoToken = errors.New("$" + relay.TokenVar + " is not set: agents that ductor runs have it; for another MCP " +
 	"client, create a token with ductor mcp token NAME")
 
@@ -77,8 +76,8 @@ func relayFor(from *source, tokenFile string) (*relay.Relay, error) {
 	return newRelay(token, dir)
 }
 
-// relayFromEnvironment returns a relay for an agent that ductor runs. The environment contains the token and the
-// directory of that ductor.
+// relayFromEnvironment returns a relay for an agent that ductor runs. ductor has put its token and its state directory
+// into the agent's environment.
 func relayFromEnvironment() (*relay.Relay, error) {
 	token, dir := os.Getenv(relay.TokenVar), os.Getenv(relay.DirVar)
 	if token == "" || dir == "" {

@@ -106,7 +106,7 @@ func stateOf(run listedRun) string {
 	switch {
 	case i.Problem != "":
 		return "cannot be resumed: " + strings.TrimSpace(i.Problem)
-	case i.Alive && i.Attached && run.at.Name != "": // in a container, AttachedBy is not a pid of this machine
+	case i.Alive && i.Attached && run.at.Name != "": // no PID: it would be a PID in the container
 		return "attached by ductor"
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)

@@ -35,9 +35,9 @@ func runCommand(env config.Environment) *cobra.Command {
 	return cmd
 }
 
-// serve runs ductor until ctx is done. After that, the agents continue to work, and the next ductor process continues
-// their turns. A second signal makes serve return without waiting for messages to be sent. SIGHUP makes ductor read its
-// configuration again, with load. If the database is damaged, serve starts again with a new database.
+// serve runs ductor until ctx is done. The agents then continue to work, and the next ductor process continues their
+// turns. A second signal makes serve return without waiting for messages to be sent. After SIGHUP, serve calls load to
+// read the configuration again. If the database is damaged, serve starts again with a new database.
 func serve(ctx context.Context, cfg config.Config, load func() (config.Config, error), stderr io.Writer) error {
 	hangups := make(chan os.Signal, 1) // buffered, because a signal may arrive before anything reads the channel
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -73,7 +73,7 @@ func serve(ctx context.Context, cfg config.Config, load func() (config.Config, e
 // mostDamages limits how often serve starts again because of a damaged database.
 const mostDamages = 3
 
-// live builds one app and runs it until it ends.
+// live builds one app and runs it until the app ends.
 func live(ctx context.Context, cfg config.Config, opts app.Options, hangups <-chan os.Signal, log *app.Log) error {
 	a, err := app.Build(ctx, cfg, opts)
 	if err != nil {
@@ -99,7 +99,7 @@ func live(ctx context.Context, cfg config.Config, opts app.Options, hangups <-ch
 	}
 }
 
-// unlessStopped returns nil if err is only the consequence of a cancelled ctx. Otherwise it returns err.
+// unlessStopped returns nil if ctx is done and err is the error of ctx. Otherwise it returns err.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil

@@ -23,8 +23,8 @@ type listedRun struct {
 	at environment.Runs
 }
 
-// withRuns opens the environments of a configuration and calls f with them. It works even if ductor is not running. For
-// each sandbox that cannot be opened it writes a line to notes.
+// withRuns opens the environments of a configuration, and calls f with their runs. ductor need not be running. If
+// withRuns cannot open a sandbox, it prints a line to the parameter notes and continues.
 func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]environment.Runs) error) (err error) {
 	cfg, err := from.load()
 	if err != nil {
@@ -71,7 +71,7 @@ func listRuns(ctx context.Context, envs []environment.Runs, notes io.Writer) (al
 	return all, nil
 }
 
-// findRun returns the only run whose ID starts with begin.
+// findRun returns the run with the given ID. The beginning of an ID is enough if only one run has it.
 func findRun(ctx context.Context, envs []environment.Runs, begin string, notes io.Writer) (listedRun, error) {
 	all, err := listRuns(ctx, envs, notes)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// sendCommand returns the command with which an agent sends a message to its chat. The agent runs the command in its
+// sendCommand returns the command that sends a message to an agent's chat. The agent itself runs the command, in its
 // shell.
 func sendCommand() *cobra.Command {
 	var file string

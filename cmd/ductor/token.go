@@ -17,7 +17,7 @@ import (
 // bot token from it.
 const tokenPipeVariable = "DUCTOR_TOKEN_PIPE"
 
-// maxToken is the maximum length of a token in bytes. So many bytes fit into a pipe without blocking.
+// maxToken is the maximum length of a token in bytes. A pipe holds 4096 bytes without a reader.
 const maxToken = 4096
 
 // ownEnvironment returns the environment of this process without the bot token. If the environment contains the token,

@@ -1,11 +1,12 @@
-// Command paths lists the functions of ductor that run for one delta of an answer and for one abort. It runs the
-// whole program on a simulated Telegram with the scripted agent, and reads the coverage counters between two marks:
+// Command paths lists the functions of ductor that run for one delta of an answer, and for one abort. It runs the
+// whole program on a simulated Telegram with the scripted agent, and uses coverage counters to find these functions:
 //
 //	go build -cover -covermode=atomic -coverpkg=ductor/... -o paths ./scripts/paths
 //	paths DIR       write paths.md into DIR; fail if a path is too long
 //
-// A function is on a path if it runs for each of several deltas or aborts. Timers fire in the meantime, and after an
-// abort the next agent starts. The lists omit functions of simulators, libraries and the runner's process.
+// It measures several deltas and several aborts. A function is listed if it runs each time. The lists also contain
+// functions of timers that fire at the same time, and functions that start the next agent after an abort. They omit
+// functions of simulators, libraries and the runner's process.
 package main
 
 import (
@@ -54,7 +55,7 @@ func main() {
 const (
 	runnerArg = "runner"
 	patience  = 2 * time.Minute
-	// quiet is a pause before the counters are reset, so that they do not include earlier work.
+	// quiet is a pause before the counters are reset, so that no earlier work is still running.
 	quiet = 3 * time.Second
 	// rounds is how many deltas and aborts are compared.
 	rounds = 4
@@ -128,7 +129,7 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 	}
 	chat := srv.Private(1, "You")
 	say := func(text string) telegram.Message { return chat.Person().Send(chat, text) }
-	say(`[[text "warm"]]`) // start the agent before the measurement
+	say(`[[text "warm"]]`)
 	if _, err := chat.AwaitText(ctx, "warm"); err != nil {
 		return nil, nil, err
 	}
@@ -161,7 +162,7 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 	return delta, abort, nil
 }
 
-// common returns the names that are in both lists. In the first round, before is nil, and common returns round.
+// common returns the names that are in both lists. If before is nil, it returns round.
 func common(before, round []string) []string {
 	if before == nil {
 		return round
@@ -169,7 +170,7 @@ func common(before, round []string) []string {
 	return slices.DeleteFunc(before, func(name string) bool { return !slices.Contains(round, name) })
 }
 
-// between returns the functions that run while do runs.
+// between calls do, and returns the functions that ran during the call.
 func between(scratch string, do func() error) ([]string, error) {
 	time.Sleep(quiet)
 	dir, err := os.MkdirTemp(scratch, "counters-")

@@ -57,7 +57,7 @@ type ended struct {
 
 type teller struct {
 	out     io.Writer
-	said    map[name][]string // output of tests that have not passed so far
+	said    map[name][]string // output of tests that are still running or have failed
 	failed  map[string][]name // failed tests of each package, in the order in which they failed
 	skipped map[string][]name // skipped tests, by reason
 	slow    []ended
@@ -184,8 +184,8 @@ func reason(said []string) string {
 	return "it says no reason"
 }
 
-// gist returns the last message that each line of the test's code has logged. This keeps the failures, which come from
-// different lines, and only the end of a child process's log, which comes from a single line.
+// gist returns the last message that each line of the test's code has logged. Failures come from different lines of
+// code, so all of them remain. A child process's log comes from a single line of code, so only its end remains.
 func gist(said []string) string {
 	type entry struct{ from, text string }
 	var entries []entry
@@ -218,7 +218,6 @@ func crash(said []string) string {
 	return strings.Join(said[i:min(i+most, len(said))], "")
 }
 
-// shortened removes the middle of a long text.
 func shortened(text string) string {
 	const begin, end = 300, 500
 	if len(text) <= begin+end {
@@ -230,7 +229,7 @@ func shortened(text string) string {
 const slowest = 12
 
 func (t *teller) sum() {
-	for _, pkg := range slices.Sorted(maps.Keys(t.failed)) { // a package that panicked has not reported that it ended
+	for _, pkg := range slices.Sorted(maps.Keys(t.failed)) { // a package that panics does not report its end
 		t.failures(pkg)
 		t.unfinished(pkg)
 	}

@@ -29,7 +29,6 @@ func main() {
 	}
 }
 
-// split splits the arguments into commands.
 func split(args []string) (commands [][]string) {
 	for len(args) > 0 {
 		i := slices.Index(args, "--")

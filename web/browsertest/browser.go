@@ -75,7 +75,7 @@ func (p *Page) awaitLoad() {
 			end()
 			p.t.Fatalf("the page does not open: %v", err)
 		}
-		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // after an error, the next Evaluate fails the test
+		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // ignore an error: it also makes the next Evaluate fail
 	}
 }
 

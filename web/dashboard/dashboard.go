@@ -30,7 +30,7 @@ type Overview struct {
 	Days          []Day          `json:"days"` // the oldest first; no day is missing
 }
 
-// Part is a part of ductor, such as its database, and how it is.
+// Part is a part of ductor, such as its database, with its state.
 type Part struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
@@ -80,7 +80,7 @@ type Job struct {
 	Cost   float64   `json:"cost"`
 }
 
-// Decision is a decision about an agent's request, or an action for which the agent needed no permission.
+// Decision is the decision about an agent's request, or an action that needed no permission.
 type Decision struct {
 	At    time.Time `json:"at,omitzero"`
 	Chat  string    `json:"chat"`
@@ -98,7 +98,8 @@ type Day struct {
 	Cost   float64 `json:"cost"`
 }
 
-// Site returns the page and its API. For each request, the API calls look, which must return the current data.
+// Site returns the page and its API. The API calls the function look for each request, so look must return the current
+// data.
 func Site(look func(context.Context) (Overview, error), log *slog.Logger) web.Site {
 	own, err := fs.Sub(page, "page")
 	if err != nil {

@@ -25,7 +25,8 @@ type actionRequest struct {
 	Stop    int                `json:"stop"`
 }
 
-// actor contains who acts and where: the user, the chat, and a message in that chat if the request names one.
+// actor is the user who acts, the chat, and the message in this chat that the request names. If the request names no
+// message, the field on is zero.
 type actor struct {
 	chat *telegram.Chat
 	user *telegram.Person
@@ -34,7 +35,6 @@ type actor struct {
 
 type action func(ctx context.Context, who actor, q actionRequest) (any, error)
 
-// Limits of requests.
 const (
 	maxRequest   = 1 << 20
 	maxTopic     = 128

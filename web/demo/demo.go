@@ -28,7 +28,7 @@ const (
 	TeamChat telegram.ChatID = -1000000000077
 )
 
-// Bot is the ductor with which the users chat.
+// Bot is the ductor that the users of the demo chat with.
 type Bot interface {
 	// Restart restarts ductor in the same way as an upgrade. Agents keep running.
 	Restart(ctx context.Context) error
@@ -63,7 +63,7 @@ type Options struct {
 	Telegram *telegram.Server
 	Bot      Bot
 	Tour     bool   // show the tour; the agents must be scripted
-	Undo     bool   // the tour can change files and undo that; the project must come from Seed
+	Undo     bool   // the tour shows how to undo changes of files; Seed must have created the project
 	Other    string // address of the other page of the demo; "" for none
 	Dir      string // working directory of the agents
 	Version  string
@@ -76,7 +76,7 @@ type Page struct {
 	you     *telegram.Chat
 	record  *recorder
 	tour    *tour
-	running sync.WaitGroup // counts the steps of the tour that are being played
+	running sync.WaitGroup // counts running steps of the tour
 }
 
 // Populate creates the users and chats of the demo.

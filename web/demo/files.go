@@ -90,7 +90,7 @@ func readFiles(headers []*multipart.FileHeader) (files []telegram.File, err erro
 	return files, nil
 }
 
-// sendFiles sends files in the same form as Telegram's apps: pictures as photos, and recordings as voice messages.
+// sendFiles sends pictures as photos, recordings as voice messages, and other files as documents, like Telegram's apps.
 func sendFiles(who actor, kind string, files []telegram.File, opts []telegram.SendOption) {
 	first := files[0]
 	switch {

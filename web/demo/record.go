@@ -24,7 +24,7 @@ type recorder struct {
 	mu      sync.Mutex
 	first   int // number of the oldest entry
 	entries []entry
-	held    *Event // a text that may continue, and is not an entry yet
+	held    *Event // text that the next event may continue; not in entries yet
 	changed chan struct{}
 }
 
@@ -49,7 +49,7 @@ func (r *recorder) wait() <-chan struct{} {
 	return r.changed
 }
 
-// since returns the entries from number n on. It also returns the number that the next entry will have.
+// since returns all entries whose number is n or higher. It also returns the number of the next entry.
 func (r *recorder) since(n int) ([]entry, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ type wireEvent struct {
 	Text string `json:"text"`
 }
 
-// textLine is the number of characters after which the page begins a new line of a growing text.
+// textLine is the number of characters after which the page starts a new line of a streamed text.
 const textLine = 160
 
 // Happened shows an event of a turn on the page. It joins parts of a text into lines. It does not block.

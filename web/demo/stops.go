@@ -81,8 +81,8 @@ const (
 	chosenText = "Your next message goes to "
 )
 
-// finished returns a function that checks whether an answer with the text part is complete. An answer has a stop button
-// until it is complete.
+// finished returns a function that checks whether the answer that contains the text part is complete. Until then, the
+// answer has a stop button.
 func finished(part string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool {
@@ -91,7 +91,7 @@ func finished(part string) func(telegram.View) bool {
 	}
 }
 
-// containing returns a function that checks whether a message of the bot contains any of the parts.
+// containing returns a function that checks whether the bot has sent a message that contains any of the given texts.
 func containing(parts ...string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(parts, func(part string) bool {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	updatePause = 40 * time.Millisecond // pause between two updates if the chats change all the time
+	updatePause = 40 * time.Millisecond // minimum time between two updates
 	panelPeriod = time.Second
 )
 
@@ -20,9 +20,9 @@ const (
 type pageStream struct {
 	*web.Stream
 	p     *Page
-	shown map[string]json.RawMessage // JSON that the page already has, by name
+	shown map[string]json.RawMessage // JSON that the page has already received, by name
 	chats map[telegram.ChatID][]telegram.MessageID
-	seen  int // number of recorder entries that the page already has
+	seen  int // number of the recorder's entries that the page has already received
 }
 
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
@@ -137,7 +137,7 @@ func (s *pageStream) sendChanged(name, event string, value any) error {
 	return s.SendJSON(event, data)
 }
 
-// panel sends data whose changes are not reported by events. It is called once a second.
+// panel sends the data that changes without an event, such as the list of processes. The caller calls it once a second.
 func (s *pageStream) panel(r *http.Request) error {
 	processes, err := s.p.opts.Bot.Processes(r.Context())
 	if err != nil {

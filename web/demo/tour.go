@@ -8,14 +8,12 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// States of a step of the tour.
 const (
 	stopReady   = "ready"
 	stopRunning = "running"
 	stopDone    = "done"
 )
 
-// stop is a step of the tour.
 type stop struct {
 	name   string
 	title  string
@@ -23,7 +21,7 @@ type stop struct {
 	todo   string // instruction for the user after the start of the step; may be empty
 	button string
 	play   func(ctx context.Context, p *Page) error
-	done   func(v telegram.View) bool // reports whether the messages since the start of the step complete it
+	done   func(v telegram.View) bool // reports whether the step is complete; v contains only newer messages
 }
 
 // tour plays the steps of the tour and finds out when a step is complete. It is safe for concurrent use.
@@ -75,7 +73,6 @@ func (t *tour) state() []wireStop {
 	return list
 }
 
-// updateStates marks the steps that are complete.
 func (t *tour) updateStates() {
 	v := t.p.you.View()
 	t.mu.Lock()

@@ -1,6 +1,6 @@
-// Package floor is a minimal bot, with whose times ductor's are compared. It polls Telegram, passes each message to a
-// Claude process that runs for the chat, sends the first text of the answer, and edits that message at the end. It does
-// not store anything, respect rate limits or recover from errors.
+// Package floor is a minimal bot. The benchmark compares ductor's times with the times of this bot. It polls Telegram,
+// and passes each message to the Claude process of the chat. It sends the first text of the answer as a message, and
+// edits this message at the end of the turn. It does not store anything, respect rate limits or recover from errors.
 package floor
 
 import (
@@ -31,7 +31,8 @@ func New(base, claude, dir string) *Bot {
 	}
 }
 
-// Run serves until an agent cannot be started or its output cannot be read. The agents end with this process.
+// Run handles messages until it cannot start an agent or cannot read an agent's output. The agents end with this
+// process.
 func (b *Bot) Run() error {
 	b.call("getMe", nil, nil)
 	for offset := 0; ; {
@@ -108,7 +109,7 @@ func (b *Bot) show(chat int64, out io.Reader) {
 					} `json:"delta"`
 				} `json:"event"`
 			}
-			_ = json.Unmarshal(line, &e) // a line that is not an event adds no text
+			_ = json.Unmarshal(line, &e) // ignore lines that are not events
 			text.WriteString(e.Event.Delta.Text)
 			if sent.ID == 0 && strings.TrimSpace(text.String()) != "" {
 				b.call("sendMessage", map[string]any{"chat_id": chat, "text": text.String()}, &sent)
@@ -123,8 +124,8 @@ func (b *Bot) show(chat int64, out io.Reader) {
 	}
 }
 
-// call calls a method of the API. If result is not nil, it decodes the result into it. It ignores errors, because this
-// bot does not retry.
+// call calls a method of the API, and decodes the response into result if result is not nil. It ignores errors, because
+// this bot does not retry.
 func (b *Bot) call(method string, params map[string]any, result any) {
 	body, err := json.Marshal(params)
 	if err != nil {

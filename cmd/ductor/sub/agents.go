@@ -119,8 +119,8 @@ const (
 // maxState is the maximum length of the text that describes an agent's state, in bytes.
 const maxState = 300
 
-// addAgents adds agents from ductor's catalogue to the configuration, if their programs are installed and speak the
-// protocol. The error names the other agents.
+// addAgents adds agents from ductor's catalogue to the configuration. It adds an agent only if the agent's program is
+// installed and supports the Agent Client Protocol. The error names all agents that were not added.
 func addAgents(cmd *cobra.Command, env config.Environment, cfg config.Config, names []string,
 	wait time.Duration) (failed error) {
 	fail := func(format string, args ...any) { failed = errors.Join(failed, fmt.Errorf(format, args...)) }

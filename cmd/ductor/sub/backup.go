@@ -56,8 +56,8 @@ func Backup(from Source, version string) *cobra.Command {
 	return cmd
 }
 
-// archiveName returns the path of the archive. If the argument is a file, it is that file. Otherwise it is a name with
-// the current time, in the directory that the argument names.
+// archiveName returns the path of the archive: the argument itself, or a file named after the current time if the
+// argument is a directory or missing.
 func archiveName(args []string) string {
 	named := "ductor-" + time.Now().Format("20060102-150405") + ".tar.gz"
 	if len(args) == 0 {
@@ -129,8 +129,8 @@ type restore struct {
 	made     *madeFiles
 }
 
-// configuration writes the configuration from the archive to path and loads it. If the archive contains none, it
-// returns the default configuration.
+// configuration copies the configuration from the archive to path, and loads it. If the archive has no configuration,
+// it returns the default configuration.
 func (r restore) configuration(path string, m backup.Manifest, other map[string][]byte,
 	load func() (config.Config, error)) (config.Config, error) {
 	if _, ok := other[app.BackupConfigName]; !ok {
@@ -151,7 +151,6 @@ func (r restore) configuration(path string, m backup.Manifest, other map[string]
 // madeFiles records which files and directories a restore has created, to delete them if the restore fails.
 type madeFiles struct{ dirs, files []string }
 
-// mkdir creates a directory and its missing parents.
 func (m *madeFiles) mkdir(dir string) error {
 	var missing []string
 	for at := dir; ; at = filepath.Dir(at) {

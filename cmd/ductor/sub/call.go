@@ -9,13 +9,14 @@ import (
 	"ductor/internal/config"
 )
 
-// call is how the user can start ductor in a shell: the program, and the flag --config if it is necessary.
+// call is the command line that starts ductor in a shell. The field flag is empty, or selects the configuration with
+// -c.
 type call struct{ program, flag string }
 
-// with returns the command line that runs a subcommand.
 func (c call) with(subcommand string) string { return c.program + " " + subcommand + c.flag }
 
-// program returns how the user can start this program in the current directory, with the configuration at path.
+// program returns the shortest command line that starts this program from the current directory, with the configuration
+// at path.
 func program(env config.Environment, path string) call {
 	c := call{program: "ductor"}
 	if usual, err := config.DefaultPath(env); err != nil || usual != path {

@@ -14,17 +14,17 @@ import (
 	"ductor/internal/secrets"
 )
 
-// errStopped is returned if the user ends the program instead of answering a question.
+// errStopped is the error if the user interrupts the program while it waits for an answer.
 var errStopped = errors.New("stopped")
 
 // console asks questions in a terminal. If the input is not a terminal, it reads each answer from a line.
 type console struct {
-	in    *os.File // if nil, the answer to each question is its preset
+	in    *os.File // if nil, Ask returns the preset answer
 	lines *bufio.Reader
 	out   io.Writer
 }
 
-// newConsole returns a console that reads from in. If in is nil, the answer to each question is its preset.
+// newConsole returns a console that reads from the parameter in. If in is nil, each question gets its preset answer.
 func newConsole(in *os.File, out io.Writer) *console {
 	c := &console{in: in, out: out}
 	if in != nil {
@@ -72,8 +72,8 @@ func (c *console) Secret(ctx context.Context, question string) (secrets.Value, e
 	return secrets.Value(typed), errors.Join(err, term.Restore(fd, before))
 }
 
-// read runs f and returns its answer. A read from a terminal cannot be interrupted. If ctx is done first, read returns,
-// and f keeps running until the program ends.
+// read calls f, which reads from the terminal, and returns the result of f. A read from a terminal cannot be
+// interrupted: if ctx is done first, read returns an error, and f continues in the background.
 func (c *console) read(ctx context.Context, f func() (string, error)) (string, error) {
 	type answer struct {
 		text string
@@ -94,7 +94,7 @@ func (c *console) read(ctx context.Context, f func() (string, error)) (string, e
 		}
 		return a.text, a.err
 	case <-ctx.Done():
-		fmt.Fprintln(c.out) // ends the line of the question that was not answered
+		fmt.Fprintln(c.out) // end the line of the open question
 		return "", errStopped
 	}
 }

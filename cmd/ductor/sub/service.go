@@ -105,12 +105,12 @@ func installService(from Source, system *bool) *cobra.Command {
 	return cmd
 }
 
-// newUnit returns a systemd unit that does not name a configuration yet.
+// newUnit returns a systemd unit without a configuration. The caller adds the configuration.
 func newUnit(m service.Manager) service.Unit {
 	return service.Unit{Scope: m.Scope, Path: absolutePath(os.Getenv("PATH"))}
 }
 
-// ofUser makes unit use the configuration of the current user.
+// ofUser sets the configuration of a unit to the file of the current user.
 func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	cfg, err := load()
 	if err != nil {
@@ -120,8 +120,8 @@ func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	return nil
 }
 
-// ofMachine makes unit use the configuration of another user. It does not read that file, because the current user may
-// not be allowed to.
+// ofMachine sets the configuration of a unit to the file that the flag --config names. That file belongs to another
+// user. ofMachine does not read the file, because the current user may lack the permission.
 func ofMachine(cmd *cobra.Command, unit *service.Unit) error {
 	if !cmd.Flag("config").Changed {
 		return errors.New("name the configuration of that user with -c FILE")

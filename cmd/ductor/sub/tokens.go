@@ -19,8 +19,8 @@ import (
 	"ductor/mcp/relay"
 )
 
-// Tokens returns the commands for tokens with which programs of the owner, such as IDEs, use ductor's MCP server.
-// Without a subcommand it creates a token.
+// Tokens returns the commands for tokens. Programs of the owner, such as IDEs, need a token to use ductor's MCP server.
+// Without a subcommand, the command creates a token.
 func Tokens(from Source) *cobra.Command {
 	cmd := createToken(from, "token NAME")
 	cmd.Long = "With a token, an MCP client such as Claude Desktop or an IDE uses ductor's tools for the owner, " +
@@ -60,8 +60,8 @@ func createToken(from Source, use string) *cobra.Command {
 	return cmd
 }
 
-// projectOf returns the absolute path of a directory. It returns an error if the directory is outside of the configured
-// roots of projects, and "" for "".
+// projectOf returns the absolute path of a project directory. An empty path stays empty. If the directory is outside of
+// the configured roots of projects, projectOf returns an error.
 func projectOf(cfg config.Config, path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -81,7 +81,7 @@ func projectOf(cfg config.Config, path string) (string, error) {
 	return dir, nil
 }
 
-// clientSettings returns the settings with which common MCP clients start `ductor mcp`.
+// clientSettings returns settings for common MCP clients. They make a client start `ductor mcp`.
 func clientSettings(cfg config.Config, token string) ([]byte, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 //	list delete resume close   the session methods with these names
 //	title        the agent gives its sessions titles
 //	version=N    the agent answers with another version of the protocol
-//	banner die garbage silent  what the agent does before its first answer, or instead of it
+//	banner die garbage silent  misbehavior of the agent before its first answer, or instead of this answer
 //
 // With options, the mode is build or plan. Both allow everything, unless SIM_PERMISSION is ask.
 
-// acpHas returns the value of a word in SIM_ACP. It returns "yes" for a word without a value, and "" if the word is
+// acpHas returns the value of a word in SIM_ACP: "yes" if the word stands without a value, and "" if the word is
 // missing.
 func (p *process) acpHas(word string) string {
 	for _, w := range strings.Fields(p.env["SIM_ACP"]) {
@@ -43,7 +43,8 @@ func (p *process) acpNumber(word string, otherwise int) int {
 	return otherwise
 }
 
-// beforeHello misbehaves before the first answer, as SIM_ACP requests. It returns true if no answer must follow.
+// beforeHello misbehaves before the agent's first answer, if SIM_ACP requests that. It returns true if the agent must
+// not answer.
 func (s *acpServer) beforeHello() bool {
 	switch {
 	case s.acpHas("banner") != "":
@@ -72,7 +73,7 @@ func (s *acpServer) abilities() json.RawMessage {
 	return obj(kv...)
 }
 
-// efforts returns the efforts that a model supports. The second model supports different ones, and the third none.
+// efforts returns the efforts that a model supports. The models differ, and model-3 supports no efforts.
 func efforts(model string) []string {
 	switch model {
 	case "model-2":
@@ -147,7 +148,7 @@ func (s *acpServer) setOption(in acpLine) {
 	s.reply(in, obj("configOptions", s.options(session)))
 }
 
-// allowance returns the approval mode of Gemini that has the same effect as the options of the session.
+// allowance returns the approval mode of Gemini that corresponds to the settings of the session.
 func (s *acpServer) allowance(session *acpSession) string {
 	if s.acpHas("options") == "" {
 		return or(map[string]string{"autoEdit": "auto_edit"}[session.mode], session.mode)
@@ -158,7 +159,7 @@ func (s *acpServer) allowance(session *acpSession) string {
 	return "yolo"
 }
 
-// listSessions handles session/list. A page has two sessions.
+// listSessions handles session/list. It returns two sessions at a time.
 func (s *acpServer) listSessions(in acpLine) {
 	var p struct {
 		Dir    string `json:"cwd"`
@@ -183,7 +184,6 @@ func (s *acpServer) listSessions(in acpLine) {
 	s.reply(in, obj("sessions", sessions))
 }
 
-// sessionTitle returns the title that the agent gives to a session with this prompt.
 func sessionTitle(prompt string) string {
 	words := strings.Fields(strings.ReplaceAll(prompt, "[[start]]", ""))
 	return "About " + strings.Join(words[:min(len(words), 2)], " ")

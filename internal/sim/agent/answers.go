@@ -11,11 +11,12 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// answersFile is the name of a file in the home directory of scripted agents. It is a JSON object that maps prompts to
-// scripts. The script with the key AnyPrompt answers all other prompts that contain no directives.
+// answersFile is the name of a file in the home directory of scripted agents. The file is a JSON object that maps
+// prompts to scripts. If a prompt is not in the file and contains no directives, the script of AnyPrompt answers it.
 const answersFile = "answers.json"
 
-// AnyPrompt is the key of the script for all other prompts. PromptPlace in a script is replaced by the prompt.
+// AnyPrompt is the key of the script that answers prompts without a script of their own. The agent replaces the text
+// PromptPlace in a script by the prompt.
 const (
 	AnyPrompt   = "*"
 	PromptPlace = "{prompt}"
@@ -24,8 +25,8 @@ const (
 // quoteLimit is the maximum number of characters of a prompt that an answer repeats.
 const quoteLimit = 120
 
-// InstallAt installs the scripted agents into home/bin. They store their sessions below home, and use these answers.
-// Otherwise it is like Install.
+// InstallAt installs the scripted agents into home/bin, like Install. The agents store their sessions below home. The
+// map answers contains a script for each prompt.
 func InstallAt(home string, answers map[string]string) (Programs, error) {
 	bin := filepath.Join(home, binDir)
 	if err := os.MkdirAll(bin, 0o700); err != nil {
@@ -52,8 +53,8 @@ func ownHome(program string) string {
 	return filepath.Clean(home)
 }
 
-// responses parses the script in a prompt. It ignores the text that ductor puts before the user's, because that may
-// contain earlier prompts with directives.
+// responses parses the script in a prompt. It ignores the text that ductor adds before the user's text, because that
+// addition may contain earlier prompts with directives.
 func (p *process) responses(prompt string) [][]script.Step {
 	said := newestText(prompt)
 	if p.program.Heard != nil && p.life.Err() == nil {
@@ -81,8 +82,8 @@ func (p *process) answers() (all map[string]string) {
 // quotes matches the quotation that ductor puts before a prompt that replies to a message.
 var quotes = regexp.MustCompile(`(?m)^\[(?:In reply to|Said in) [^\n]*\n(?:>[^\n]*\n)+`)
 
-// newestText removes the text that ductor puts before the user's: instructions, project files, earlier turns and
-// quotations.
+// newestText returns the user's text in a prompt. It removes the text that ductor adds before it: instructions, project
+// files, earlier turns and quotations.
 func newestText(prompt string) string {
 	for _, end := range []string{"</instructions>\n\n", "</project-files>\n\n",
 		"[End of what was said before. The request:]\n\n"} {

@@ -14,8 +14,8 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// misbehave performs a step in which the agent is broken or slow. It returns false if the step is another one. longLine
-// returns a valid event of about n bytes.
+// misbehave performs a step that makes the agent slow or break. It returns false for all other steps. The function
+// longLine returns a valid event of about n bytes.
 func (p *process) misbehave(ctx context.Context, st script.Step, longLine func(n int) []byte) (bool, error) {
 	switch st := st.(type) {
 	case script.Sleep:
@@ -86,7 +86,7 @@ func (p *process) endlessLine(ctx context.Context) error {
 	}
 }
 
-// holdPipe starts a process that inherits standard output and keeps running when this process has ended.
+// holdPipe starts a process that inherits standard output and outlives this process.
 func (p *process) holdPipe(d time.Duration) {
 	f, ok := p.stdout.(*os.File)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// claudeVersion is the version of Claude Code from which the protocol was recorded.
+// claudeVersion is the version of Claude Code whose protocol was recorded.
 const claudeVersion = "2.1.197"
 
 // claudeModel is the default model.
@@ -27,12 +27,12 @@ type claude struct {
 	model    string
 	past     []entry
 	total    modelTotals
-	held     []byte     // with text output: the newest event; the last one is the result
+	held     []byte     // with text output: the newest event, which flush prints at the end
 	settings sync.Mutex // guards model and args.mode, which a control request may change during a turn
 	answers  *answers
 	queue    *queue
-	tasks    chan *task // receives tasks that have ended
-	working  int        // number of running tasks; used by the goroutine of the turn or, between turns, of the session
+	tasks    chan *task // receives a task when its command has ended
+	working  int        // number of running tasks; only the current turn uses it or, between turns, the session
 }
 
 // claude parses and runs a command line of Claude Code.
@@ -155,7 +155,7 @@ func resolveModel(name string) string {
 	return name
 }
 
-// stdinPatience limits how long a run with a prompt as an argument waits for more of it on standard input.
+// stdinPatience limits how long a run with a prompt argument waits for more text on standard input.
 const stdinPatience = 3 * time.Second
 
 // oneShot runs one prompt from the arguments and standard input.
@@ -215,7 +215,7 @@ func (c *claude) emit(event []byte) {
 		c.out.line(event)
 		return
 	}
-	c.held = event // the last event is the result
+	c.held = event
 }
 
 // flush prints the text of the event that emit has stored.

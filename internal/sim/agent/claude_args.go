@@ -105,7 +105,7 @@ func (a *claudeArgs) flag(name string) bool {
 	return true
 }
 
-// claudeValue reports whether an option with this name has a value, and whether it can have several.
+// claudeValue returns whether Claude knows an option that has a value, and whether that option can have several values.
 func claudeValue(name string) (several, known bool) {
 	switch name {
 	case "--add-dir", "--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools",

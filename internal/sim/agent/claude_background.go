@@ -28,7 +28,7 @@ func (t *claudeTurn) background(st script.Background) error {
 			"description", ended.description, "task_type", "local_bash"))
 		t.working++
 		go func() {
-			// The command continues even if Claude is killed.
+			// This command outlives Claude, even if Claude is killed.
 			ended.run, _ = t.runTool(t.life, st.Command, func(error) bool { return false })
 			select {
 			case t.tasks <- ended:
@@ -43,15 +43,15 @@ func (t *claudeTurn) background(st script.Background) error {
 	})
 }
 
-// notice starts a turn in which Claude reports that a task has ended.
-func (c *claude) notice(ended *task) *runningTurn {
+// reportEndedTask starts a turn that reports the end of a background command.
+func (c *claude) reportEndedTask(ended *task) *runningTurn {
 	c.working--
 	status := "completed"
 	if ended.run.code != 0 {
 		status = "failed"
 	}
 	if err := os.MkdirAll(filepath.Dir(ended.output), 0o700); err == nil {
-		_ = os.WriteFile(ended.output, []byte(ended.run.output), 0o600) // Claude ignores errors here, too
+		_ = os.WriteFile(ended.output, []byte(ended.run.output), 0o600) // Claude ignores this error, too
 	}
 	c.emit(c.systemEvent("task_updated", "task_id", ended.id, "patch", obj("status", status)))
 	c.emit(c.systemEvent("task_notification", "task_id", ended.id, "tool_use_id", ended.tool, "status", status,

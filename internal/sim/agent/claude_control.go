@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// control answers a control request. It returns true if the session must end after that.
+// control answers a control request. It returns true if the request ends the session.
 func (c *claude) control(in inputLine, turn *runningTurn) (ends bool) {
 	switch in.Request.Subtype {
 	case "initialize":

@@ -46,7 +46,7 @@ func (q *queue) take() []userMessage {
 	return all
 }
 
-// drop removes a message. It returns false if a turn has already taken it.
+// drop removes a message from the queue. It returns false if the queue no longer contains the message.
 func (q *queue) drop(uuid string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,11 +121,11 @@ func (c *claude) live() int {
 		}
 		tasks := c.tasks
 		if turn != nil {
-			tasks = nil // do not handle ended tasks before the end of the turn
+			tasks = nil // do not report ended tasks during a turn
 		}
 		select {
 		case ended := <-tasks:
-			turn = c.notice(ended)
+			turn = c.reportEndedTask(ended)
 			done = turn.done
 		case line, ok := <-input:
 			if !ok {
@@ -182,7 +182,7 @@ func (p *process) readLines() <-chan []byte {
 	return ch
 }
 
-// take handles a line of input. ends is true if the process must exit with code.
+// take handles a line of input. If ends is true, the process must exit with the exit code code.
 func (c *claude) take(line []byte, turn *runningTurn) (code int, ends bool) {
 	var in inputLine
 	if err := json.Unmarshal(line, &in); err != nil {

@@ -12,7 +12,8 @@ import (
 // reads the file when it starts. It does not use the text.
 type promptOption struct{ flag, text, file string }
 
-// wrong returns the error message of Claude Code for an invalid option, or "". The message calls the option what.
+// wrong returns Claude Code's error message for an invalid option, or "". The parameter what is the name of the option
+// in this message.
 func (o promptOption) wrong(what string) string {
 	if o.file == "" {
 		return ""

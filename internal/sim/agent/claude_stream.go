@@ -26,7 +26,7 @@ type claudeStream struct {
 	open  blockKind
 	block strings.Builder
 	text  strings.Builder // text of all text blocks in the message
-	whole bool            // print blocks without deltas, because the connection to the model broke
+	whole bool            // print whole blocks without deltas, like Claude after a broken connection
 	asked time.Time       // when the request was sent to the model
 	buf   []byte
 }
@@ -53,7 +53,7 @@ func (s *claudeStream) begin() {
 	}
 }
 
-// beginBlock opens a block of this kind, unless one is open.
+// beginBlock opens a block. If the open block has another kind, beginBlock closes it first.
 func (s *claudeStream) beginBlock(kind blockKind) {
 	s.begin()
 	if s.open == kind {
@@ -74,7 +74,7 @@ func (s *claudeStream) startEvent(content json.RawMessage) {
 	}
 }
 
-// say streams text into a block of this kind.
+// say streams text. It opens a block if no block of this kind is open.
 func (s *claudeStream) say(ctx context.Context, kind blockKind, chunks []string, delay time.Duration) error {
 	s.beginBlock(kind)
 	for i, chunk := range chunks {
@@ -100,7 +100,7 @@ func (s *claudeStream) delta(kind blockKind, chunk string) {
 	s.c.emit(s.buf)
 }
 
-// endBlock closes the open block. Just before that, it prints the whole block as an assistant event.
+// endBlock closes the open block. Before that, it prints the complete block as an assistant event.
 func (s *claudeStream) endBlock() {
 	var content json.RawMessage
 	switch s.open {
@@ -129,7 +129,7 @@ func (s *claudeStream) finishBlock(content json.RawMessage) {
 	s.index++
 }
 
-// assistant prints a block as an event of its own.
+// assistant prints a block as a separate event.
 func (s *claudeStream) assistant(content json.RawMessage) {
 	s.c.emit(obj("type", "assistant", "message", obj("id", s.id, "type", "message", "role", "assistant",
 		"model", s.c.apiModel(), "content", []json.RawMessage{content}, "stop_reason", nil, "stop_sequence", nil,

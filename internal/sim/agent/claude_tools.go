@@ -16,7 +16,7 @@ import (
 type toolOutcome struct {
 	text   string
 	failed bool
-	bare   bool            // leave out is_error if the tool succeeded
+	bare   bool            // a successful result has no field is_error
 	detail json.RawMessage // the field tool_use_result, if the tool succeeded
 }
 
@@ -32,13 +32,13 @@ const (
 const rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was " +
 	"a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed."
 
-// tool performs a tool call: it prints the call, asks for permission if necessary, runs the tool and prints the result.
+// tool plays a tool call. It prints the call, asks for permission if necessary, runs the tool, and prints the result.
 func (t *claudeTurn) tool(name string, input []any, perm permission,
 	run func(json.RawMessage) (toolOutcome, error)) (err error) {
 	return t.toolOf(name, obj(input...), perm, run)
 }
 
-// toolOf does the same as tool, with input that is already JSON.
+// toolOf is like tool, for input that is already JSON.
 func (t *claudeTurn) toolOf(name string, in json.RawMessage, perm permission,
 	run func(json.RawMessage) (toolOutcome, error)) (err error) {
 	id := t.stream.toolID()
@@ -87,7 +87,7 @@ func (t *claudeTurn) toolResult(id string, out toolOutcome, detail any) {
 	t.emit(t.userEvent([]json.RawMessage{obj(kv...)}, "tool_use_result", detail))
 }
 
-// refuse prints that the tool was denied, as its result for the model.
+// refuse prints the result of a tool call that was denied.
 func (t *claudeTurn) refuse(id, name string, in json.RawMessage, why string) {
 	t.refused = append(t.refused, obj("tool_name", name, "tool_use_id", id, "tool_input", in))
 	t.toolResult(id, toolOutcome{text: why, failed: true}, "Error: "+why)
@@ -101,7 +101,7 @@ type decision struct {
 	UpdatedInput json.RawMessage `json:"updatedInput"`
 }
 
-// askThenRun asks the client for permission and runs the tool if it gets it. It waits for the answer without a limit.
+// askThenRun asks the client for permission, and runs the tool if the client allows it. It waits without a time limit.
 func (t *claudeTurn) askThenRun(id, name string, in json.RawMessage,
 	run func(json.RawMessage) (toolOutcome, error)) error {
 	request := newUUID()
@@ -150,7 +150,7 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	if err := json.Unmarshal(input, &in); err != nil {
 		return toolOutcome{text: "InputValidationError: " + err.Error(), failed: true}, nil
 	}
-	// An interrupt kills the command. A signal that ends Claude does not, as with the real Claude.
+	// Like in the real Claude, an interrupt kills the command, and a signal that ends Claude does not.
 	run, err := t.runTool(t.ctx, in.Command, func(cause error) bool { return errors.Is(cause, errInterrupted) })
 	if err != nil {
 		return toolOutcome{}, err
@@ -167,7 +167,8 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	return toolOutcome{text: text, detail: detail}, nil
 }
 
-// bashAllowed decides whether a command may run. asks is true if the script requires a request for permission.
+// bashAllowed decides whether a command may run. The parameter asks is true if the script wants a request for
+// permission.
 func (t *claudeTurn) bashAllowed(asks bool) permission {
 	switch mode := t.currentMode(); {
 	case slices.Contains(t.args.denied, "Bash"):
@@ -198,7 +199,7 @@ func retryDelay(attempt int) time.Duration {
 	return schedule[min(attempt, len(schedule))-1] * time.Millisecond
 }
 
-// apiError plays a failure of the model's API: retries and, if they fail too, the end of the turn.
+// apiError simulates a failure of the model's API. Claude retries, and ends the turn if all retries fail.
 func (t *claudeTurn) apiError(st script.APIError) error {
 	most := 10
 	if v, err := strconv.Atoi(t.env["CLAUDE_CODE_MAX_RETRIES"]); err == nil {

@@ -17,7 +17,8 @@ type runningTurn struct {
 	done   <-chan turnEnd
 }
 
-// turnEnd is how a turn ended: with which exit code for a one-shot run, and whether the process must end.
+// turnEnd describes how a turn ended. The field code is the exit code of a one-shot run. If quit is true, the process
+// must end.
 type turnEnd struct {
 	code int
 	quit bool
@@ -38,7 +39,6 @@ type claudeTurn struct {
 	cost    float64
 }
 
-// apiFailure is the error that ends a turn because the model's API failed.
 type apiFailure struct {
 	status int // 0 is printed as null
 	text   string
@@ -47,7 +47,7 @@ type apiFailure struct {
 
 func (f apiFailure) Error() string { return f.text }
 
-// limitReached is the error that ends a turn because a limit on the command line was reached.
+// limitReached is the error that ends a turn after it has reached a limit that the command line sets.
 type limitReached struct{ subtype, reason, message string }
 
 func (l limitReached) Error() string { return l.message }
@@ -56,7 +56,7 @@ func (c *claude) startTurn(messages []userMessage) *runningTurn {
 	return c.begin(func(t *claudeTurn) turnEnd { return t.run(messages) })
 }
 
-// begin starts a turn that runs do.
+// begin starts a turn that calls the function do.
 func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
 	ctx, cancel := context.WithCancelCause(c.life)
 	done := make(chan turnEnd, 1)
@@ -185,8 +185,8 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	return err
 }
 
-// retryText streams text and discards it, like Claude after the connection to the model broke. Then it prints the rest
-// of the response without deltas, in another message. Without a rest, it prints the same text again.
+// retryText streams text that Claude discards because the connection to the model breaks. The response then continues
+// in another message without deltas. If the script ends here, Claude prints the same text again.
 func (t *claudeTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream.say(t.ctx, blockText, st.Chunks, st.Delay); err != nil {
 		return err
@@ -229,7 +229,6 @@ func (t *claudeTurn) slashCommand(word string) turnEnd {
 	return turnEnd{}
 }
 
-// count adds the tokens and the cost of one request to the model.
 func (t *claudeTurn) count() {
 	call := tokens{Input: inputTokens, Output: outputTokens}
 	t.add(call, float64(call.Input)*inputPrice+float64(call.Output)*outputPrice)
@@ -240,7 +239,7 @@ func (t *claudeTurn) add(n tokens, cost float64) {
 	t.total.tokens, t.total.cost = t.total.tokens.plus(n), t.total.cost+cost
 }
 
-// settle replaces the usage of the turn by the one in the script, if the script contains one.
+// settle replaces the counted usage of the turn if the script defines another usage.
 func (t *claudeTurn) settle() {
 	u := t.usage
 	if u == nil {

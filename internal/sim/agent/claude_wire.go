@@ -77,7 +77,7 @@ func (c *claude) initEvent() json.RawMessage {
 		"memory_paths", obj("auto", c.store.root+"/memory/"), "fast_mode_state", "off")
 }
 
-// systemEvent returns a system event. kv contains its own fields, as keys and values.
+// systemEvent returns a system event. The parameter kv contains the names and values of its additional fields.
 func (c *claude) systemEvent(subtype string, kv ...any) json.RawMessage {
 	all := append([]any{"type", "system", "subtype", subtype}, kv...)
 	return obj(append(all, "uuid", newUUID(), "session_id", c.id)...)
@@ -90,7 +90,7 @@ func (c *claude) streamEvent(event json.RawMessage, kv ...any) json.RawMessage {
 	return obj(append(all, kv...)...)
 }
 
-// deltaEvent encodes the most frequent event. It does not use package json, to be fast.
+// deltaEvent encodes a delta. It does not use package json, because deltas are the most frequent events.
 func (c *claude) deltaEvent(buf []byte, index int, kind, field, text string) []byte {
 	buf = append(buf[:0], `{"type":"stream_event","event":{"type":"content_block_delta","index":`...)
 	buf = strconv.AppendInt(buf, int64(index), 10)

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// codexVersion is the version of Codex from which the protocol was recorded.
+// codexVersion is the version of Codex whose protocol was recorded.
 const codexVersion = "0.169.0"
 
 // codexFolder is the directory with all threads. In Codex, threads do not belong to a working directory.
@@ -91,7 +91,8 @@ type signalError struct{ os.Signal }
 
 func (s signalError) Error() string { return s.Signal.String() }
 
-// codexSignal ends the process: after an interrupt with code 1, and after SIGTERM by the signal itself.
+// codexSignal ends the process like Codex. An interrupt results in exit code 1. After SIGTERM, the process kills itself
+// with SIGTERM.
 func (p *process) codexSignal(err error) int {
 	var s signalError
 	if !errors.As(err, &s) {
@@ -100,17 +101,16 @@ func (p *process) codexSignal(err error) int {
 	if s.Signal == os.Interrupt {
 		return 1
 	}
-	if p.program.IgnoreTerm != nil { // the agent runs inside another process, which must not be killed
+	if p.program.IgnoreTerm != nil { // the agent runs inside another process, which must survive
 		return 143
 	}
 	signal.Reset(syscall.SIGTERM)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
-	time.Sleep(time.Second) // until the signal ends the process
+	time.Sleep(time.Second) // wait for the signal to end the process
 	return 143
 }
 
-// codexThread finds the thread to continue, or creates one. It also returns the prompt, which follows in the command
-// line.
+// codexThread finds the thread to continue, or creates a new one. It also returns the prompt on the command line.
 func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok bool) {
 	words := a.words
 	if a.command == "resume" || a.command == "fork" {
@@ -123,7 +123,7 @@ func (p *process) codexThread(a codexArgs) (thread, prompt string, code int, ok 
 				return "", "", p.fail(1, "Error: thread/resume: thread/resume failed: no rollout found for thread id "+
 					thread+" (code -32600)"), false
 			} else if !known {
-				thread = "" // Codex starts a new thread if the name is unknown
+				thread = "" // like Codex, start a new thread if the name is unknown
 			}
 		}
 	}

@@ -24,7 +24,6 @@ func (s *execSink) turnStarted(thread string) {
 	s.event("type", "turn.started")
 }
 
-// `codex exec` prints no deltas.
 func (s *execSink) textDelta(string, string)  {}
 func (s *execSink) thinkDelta(string, string) {}
 

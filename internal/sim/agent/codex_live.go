@@ -17,14 +17,14 @@ type codexThreads struct {
 
 	mu      sync.Mutex
 	all     map[string]*codexThread
-	waiting map[string]chan json.RawMessage // for each request to the client, receives the answer
+	waiting map[string]chan json.RawMessage // receive the client's answers, by the ID of the request
 	asked   int
 	exit    chan int                   // receives the exit code if a turn ends the process
 	limits  map[string]json.RawMessage // usage limits of the account, by ID
 }
 
-// limit sets usage limits of the account. If report is true, it also notifies the client. Like Codex, it reports only
-// the limits that the last answer of the model changed.
+// limit stores usage limits of the account. If report is true, it also sends the new limits to the client. Like Codex,
+// it sends only the limits that have changed.
 func (c *codexThreads) limit(limits json.RawMessage, report bool) {
 	var of struct{ LimitID string }
 	_ = json.Unmarshal(limits, &of)
@@ -44,20 +44,20 @@ type codexThread struct {
 	policy   string // approval policy of the thread
 	sandbox  string
 	context  map[string]string // additional context that the model already has
-	heard    bool              // the client gets the events of the thread
+	heard    bool              // the client is subscribed to the events of the thread
 	unstable bool              // Codex must still print its warning about an unstable feature
 
 	mu     sync.Mutex
 	turn   string // ID of the running turn, or ""
 	cancel context.CancelCauseFunc
-	more   []steeredIn // prompts sent into the running turn, which the model has not read yet
-	left   []*toolLeft // commands that keep running after their turn was interrupted
+	more   []steeredIn // prompts that the client sent during the running turn, and that the model has not read yet
+	left   []*toolLeft // commands that outlived an interrupted turn
 }
 
-// steeredIn is a prompt that the client sent into a running turn. client is the ID that the client gave it.
+// steeredIn is a prompt that the client sent during a turn. The field client is the client's ID for the prompt.
 type steeredIn struct{ prompt, client string }
 
-// toolLeft is a command that keeps running after its turn.
+// toolLeft is a command that outlives its turn.
 type toolLeft struct{ kill func() }
 
 func newCodexThreads(s *server) *codexThreads {
@@ -86,7 +86,7 @@ type threadParams struct {
 
 const shellEnvPrefix = "shell_environment_policy.set."
 
-// adjust changes the settings of the thread to those in p.
+// adjust applies the settings in p to the thread.
 func (t *codexThread) adjust(p threadParams) {
 	if p.Dir != "" {
 		t.dir = p.Dir
@@ -199,15 +199,14 @@ func (t *codexThread) status() string {
 	return "idle"
 }
 
-// loaded answers with the threads that are in memory.
 func (c *codexThreads) loaded(in rpcLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server.reply(in, obj("data", slices.AppendSeq([]string{}, maps.Keys(c.all)), "nextCursor", nil))
 }
 
-// open loads a thread and applies the settings of the request. Like Codex, it ignores them if the client already gets
-// the events of the thread.
+// open loads a thread and applies the settings in the request. Like Codex, it ignores the settings if the client is
+// already subscribed to the thread.
 func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 	c.mu.Lock()
 	t := c.all[id]
@@ -311,8 +310,8 @@ func (c *codexThreads) interrupt(in rpcLine, t *codexThread) {
 	t.cancel(errInterrupted)
 }
 
-// clean kills the commands that keep running after an interrupt. Like Codex, it does not find processes that have left
-// the process group of their command.
+// clean kills the commands that outlived an interrupted turn. Like Codex, it misses child processes that have left the
+// process group of the command.
 func (t *codexThread) clean() {
 	t.mu.Lock()
 	left := t.left
@@ -345,8 +344,9 @@ func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMe
 	return answer
 }
 
-// answered passes the client's answer to the goroutine that waits for it. It ignores an answer to an unknown request.
-func (c *codexThreads) answered(id, result json.RawMessage) {
+// deliverAnswer passes the client's answer to the goroutine that waits for it. It ignores an answer to an unknown
+// request.
+func (c *codexThreads) deliverAnswer(id, result json.RawMessage) {
 	c.mu.Lock()
 	came := c.waiting[string(id)]
 	delete(c.waiting, string(id))

@@ -87,7 +87,7 @@ func (s *liveSink) turnFailed(message string, status int) {
 	s.completed("failed", liveError(message, status))
 }
 
-// completed reports the end of the turn. The thread can then start another turn.
+// completed reports the end of the turn. From then on, the thread can start another turn.
 func (s *liveSink) completed(status string, failure any) {
 	s.over = true
 	s.thread.mu.Lock()
@@ -101,9 +101,9 @@ func (s *liveSink) longLine(n int) []byte {
 	return obj("method", "warning", "params", obj("threadId", s.thread.id, "message", strings.Repeat("x", n)))
 }
 
-// approved asks the client whether a command or a patch may run, if the policy of the thread requires that. decided is
-// false if the policy forbids to ask.
-func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool) (allowed, decided bool) {
+// askApproval asks the client whether a command or a patch may run, if the policy of the thread requires a request. It
+// returns decided = false if it did not ask or if the turn has ended.
+func (s *liveSink) askApproval(ctx context.Context, item codexItem, escalated bool) (allowed, decided bool) {
 	policy := s.thread.policy
 	asks := policy == "untrusted" || policy == "on-request" &&
 		(escalated || item.kind == itemFile && s.thread.sandbox == "read-only")
@@ -122,7 +122,7 @@ func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool)
 	}
 	var answer struct{ Decision string }
 	raw := s.threads.ask(ctx, method, obj(kv...), s.thread.id)
-	_ = json.Unmarshal(raw, &answer) // an invalid answer means no
+	_ = json.Unmarshal(raw, &answer) // an invalid answer denies the request
 	allowed = answer.Decision == "accept" || answer.Decision == "acceptForSession"
 	if raw != nil { // nil if the turn has ended
 		s.threads.server.asked(item.command+item.body, allowed)
@@ -130,8 +130,8 @@ func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool)
 	return allowed, true
 }
 
-// heard asks the client a question in words and returns the answer.
-func (s *liveSink) heard(ctx context.Context, item string, q script.Question) string {
+// askQuestion asks the client a question that has no fixed options, and returns the answer.
+func (s *liveSink) askQuestion(ctx context.Context, item string, q script.Question) string {
 	question := obj("id", "q", "header", "Question", "question", q.Text, "isOther", true, "isSecret", q.Secret,
 		"options", nil)
 	raw := s.threads.ask(ctx, "item/tool/requestUserInput",
@@ -144,8 +144,8 @@ func (s *liveSink) heard(ctx context.Context, item string, q script.Question) st
 	return strings.Join(answer.Answers["q"].Answers, ", ")
 }
 
-// took reports that the model has read a prompt that was sent into the turn.
-func (s *liveSink) took(p steeredIn) {
+// reportRead reports that the model has read a prompt that the client sent during the turn.
+func (s *liveSink) reportRead(p steeredIn) {
 	var client any
 	if p.client != "" {
 		client = p.client
@@ -156,8 +156,8 @@ func (s *liveSink) took(p steeredIn) {
 	s.notify("item/completed", "item", item)
 }
 
-// steered removes and returns the prompts that were sent into the turn.
-func (s *liveSink) steered() []steeredIn {
+// takeSteered removes and returns the prompts that the client sent during the turn.
+func (s *liveSink) takeSteered() []steeredIn {
 	s.thread.mu.Lock()
 	defer s.thread.mu.Unlock()
 	more := s.thread.more
@@ -165,8 +165,8 @@ func (s *liveSink) steered() []steeredIn {
 	return more
 }
 
-// spare records a command that keeps running after the turn.
-func (s *liveSink) spare(kill func()) {
+// recordSpared records a command that outlives the turn. The parameter kill ends the command.
+func (s *liveSink) recordSpared(kill func()) {
 	s.thread.mu.Lock()
 	defer s.thread.mu.Unlock()
 	s.thread.left = append(s.thread.left, &toolLeft{kill})

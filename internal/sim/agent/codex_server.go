@@ -6,7 +6,6 @@ import (
 	"strconv"
 )
 
-// rpcLine is a line of the app server's JSON-RPC protocol.
 type rpcLine struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -51,7 +50,7 @@ func (s *server) take(line []byte) {
 	}
 	switch {
 	case in.Method == "":
-		s.threads.answered(in.ID, in.Result)
+		s.threads.deliverAnswer(in.ID, in.Result)
 	case in.Method == "initialize":
 		s.initialize(in)
 	case !s.ready:

@@ -27,7 +27,6 @@ type sink interface {
 	longLine(n int) []byte
 }
 
-// codexItem is one item of a turn.
 type codexItem struct {
 	id       string
 	kind     itemKind
@@ -64,7 +63,7 @@ type codexTurn struct {
 	said   string     // text of the newest message
 	usage  *script.Usage
 	calls  int64
-	// spareTools makes commands keep running after the turn was interrupted. The app server does this.
+	// spareTools makes commands outlive an interrupted turn, like in the app server.
 	spareTools bool
 	live       *liveSink // nil for codex exec
 }
@@ -81,13 +80,13 @@ func (t *codexTurn) run(prompt string) int {
 	err := t.play(t.responses(prompt))
 	t.ended(prompt, err)
 	for err == nil && t.live != nil {
-		more := t.live.steered()
+		more := t.live.takeSteered()
 		if len(more) == 0 {
 			break
 		}
 		for _, p := range more {
 			if err == nil {
-				t.live.took(p)
+				t.live.reportRead(p)
 				err = t.play(t.responses(p.prompt))
 				t.ended(p.prompt, err)
 			}
@@ -189,7 +188,7 @@ func (t *codexTurn) nextID() string {
 	return fmt.Sprintf("item_%d", t.items-1)
 }
 
-// say streams text into an item of this kind. It opens the item if none is open.
+// say streams text into an item of the given kind. If no such item is open, it opens one.
 func (t *codexTurn) say(kind itemKind, chunks []string, delay time.Duration) error {
 	if t.open == nil || t.open.kind != kind {
 		t.close()
@@ -232,7 +231,7 @@ func (t *codexTurn) close() {
 	t.sink.itemCompleted(item)
 }
 
-// retryText streams text in an item that is never completed, because the connection to the model breaks.
+// retryText streams text into an item that is never completed, as if the connection to the model broke.
 func (t *codexTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.say(itemMessage, st.Chunks, st.Delay); err != nil {
 		return err
@@ -270,7 +269,7 @@ func (t *codexTurn) liveCommand(st script.Tool) error {
 	item := codexItem{id: t.nextID(), kind: itemCommand, status: "in_progress",
 		command: shell() + " -lc " + shellQuote(st.Command)}
 	t.sink.itemStarted(item)
-	allowed, decided := t.live.approved(t.ctx, item, st.Ask)
+	allowed, decided := t.live.askApproval(t.ctx, item, st.Ask)
 	if decided && !allowed || !decided && st.Ask && t.args.sandbox != "danger-full-access" {
 		item.status = "declined"
 		t.sink.itemCompleted(item)
@@ -279,11 +278,11 @@ func (t *codexTurn) liveCommand(st script.Tool) error {
 	return t.perform(st, item, time.Now())
 }
 
-// perform runs the command of an item that has been reported as started.
+// perform runs a command. The caller has already reported the start of the item.
 func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) error {
 	var spared func(func())
 	if t.live != nil {
-		spared = t.live.spare
+		spared = t.live.recordSpared
 	}
 	run, err := t.runToolOrSpare(t.ctx, st.Command, func(error) bool { return !t.spareTools }, spared)
 	if err != nil {
@@ -303,7 +302,7 @@ func (t *codexTurn) question(st script.Question) error {
 		return t.say(itemMessage, []string{"There is no user to ask."}, 0)
 	}
 	t.close()
-	heard := t.live.heard(t.ctx, t.nextID(), st)
+	heard := t.live.askQuestion(t.ctx, t.nextID(), st)
 	if err := context.Cause(t.ctx); err != nil {
 		return err
 	}
@@ -332,7 +331,7 @@ func (t *codexTurn) write(st script.Write) error {
 	item := codexItem{id: t.nextID(), kind: itemFile, path: t.abs(st.Path), body: st.Body, status: "in_progress"}
 	t.sink.itemStarted(item)
 	if t.live != nil {
-		allowed, decided := t.live.approved(t.ctx, item, false)
+		allowed, decided := t.live.askApproval(t.ctx, item, false)
 		if decided && !allowed || !decided && t.args.sandbox == "read-only" {
 			item.status = "declined"
 			t.sink.itemCompleted(item)

@@ -42,7 +42,7 @@ type copilotSession struct {
 	dir    string
 	model  string
 
-	// mu of the server guards the following fields.
+	// The server's mutex guards the following fields.
 	allowAll bool
 	queue    []copilotMessage
 	running  bool
@@ -167,7 +167,7 @@ func (h *headlessCopilot) session(in copilotRPC) {
 		h.mu.Unlock()
 		h.reply(in, obj("success", true, "mode", in.Params.Mode))
 	case "session.permissions.handlePendingPermissionRequest":
-		h.reply(in, obj("success", s.decided(in)))
+		h.reply(in, obj("success", s.deliverDecision(in)))
 	case "session.model.switchTo":
 		h.mu.Lock()
 		s.model = in.Params.ModelID
@@ -278,8 +278,9 @@ func (s *copilotSession) ask(ctx context.Context, call string, request json.RawM
 	return d.allow, d.why
 }
 
-// decided passes the client's decision to the goroutine that waits for it. It returns false if no goroutine waits.
-func (s *copilotSession) decided(in copilotRPC) bool {
+// deliverDecision passes the client's decision to the goroutine that asked for it. It returns false if the request is
+// unknown.
+func (s *copilotSession) deliverDecision(in copilotRPC) bool {
 	h := s.server
 	h.mu.Lock()
 	defer h.mu.Unlock()

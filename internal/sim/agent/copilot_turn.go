@@ -17,10 +17,10 @@ type copilotTurn struct {
 	*process
 	ctx     context.Context
 	session string
-	id      string // ID of the user's message; if empty, a new one is created
+	id      string // ID of the user's message; if empty, run creates an ID
 	model   string
 	emit    func(kind string, data json.RawMessage, ephemeral bool)
-	// ask asks for permission to use a tool of this kind. If the permission is denied, it returns false and the reason.
+	// ask requests permission to use a tool. If the client denies it, ask returns false and the reason.
 	ask func(kind, call string, request json.RawMessage) (bool, string)
 	// counts is true if the protocol reports usage.
 	counts bool
@@ -37,13 +37,13 @@ type copilotTurn struct {
 // errCopilotFailed is the error that ends a turn because the model's API keeps failing.
 var errCopilotFailed = errors.New("the model failed")
 
-// run plays the script of a prompt. It returns nil even if the model failed.
+// run plays the script of a prompt. It returns nil even if the script simulates a failure of the model.
 func (t *copilotTurn) run(prompt string) error {
 	t.past = t.store.read(copilotFolder, t.session)
 	if err := t.store.add(copilotFolder, t.session, entry{Prompt: prompt, Dir: t.dir}); err != nil {
 		fmt.Fprintln(t.stderr, err)
 	}
-	t.heard(prompt, or(t.id, newUUID()))
+	t.reportPrompt(prompt, or(t.id, newUUID()))
 	err := t.play(prompt)
 	if errors.Is(err, errCopilotFailed) {
 		t.failed, err = true, nil
@@ -56,8 +56,8 @@ func (t *copilotTurn) run(prompt string) error {
 	return err
 }
 
-// heard reports that a message of the user has become part of the conversation.
-func (t *copilotTurn) heard(prompt, id string) {
+// reportPrompt reports the user's message as a part of the conversation.
+func (t *copilotTurn) reportPrompt(prompt, id string) {
 	t.emit("user.message", obj("content", prompt, "transformedContent",
 		"<current_datetime>"+copilotNow()+"</current_datetime>\n\n"+prompt,
 		"messageId", id, "delivery", "idle", "interactionId", newUUID(), "turnId", "0"), false)
@@ -193,7 +193,7 @@ func (t *copilotTurn) retryText(st script.RetryText, rest []script.Step) error {
 	return t.stream(st.Chunks, 0, t.text)
 }
 
-// retrying reports that the text streamed so far is discarded.
+// retrying reports that Copilot retries, so that the client discards the text of the response.
 func (t *copilotTurn) retrying(reason string) {
 	t.message = ""
 	t.said.Reset()
@@ -206,7 +206,7 @@ func (t *copilotTurn) command(st script.Tool) error {
 	if st.Ask {
 		ok, why := t.ask("shell", call, obj("kind", "shell", "toolCallId", call, "fullCommandText", st.Command,
 			"intention", "Run a command", "commands", []string{}, "canOfferSessionApproval", false))
-		t.decided(st.Command, ok)
+		t.reportDecision(st.Command, ok)
 		if !ok {
 			return t.denied(call, why)
 		}
@@ -223,8 +223,8 @@ func (t *copilotTurn) command(st script.Tool) error {
 	return nil
 }
 
-// decided passes a decision to Program.Asked, unless the turn has ended.
-func (t *copilotTurn) decided(what string, allowed bool) {
+// reportDecision calls Program.Asked with a decision, unless the turn has ended.
+func (t *copilotTurn) reportDecision(what string, allowed bool) {
 	if t.ctx.Err() == nil {
 		t.asked(what, allowed)
 	}
@@ -254,7 +254,7 @@ func (t *copilotTurn) write(st script.Write) error {
 	ok, why := t.ask("write", call, obj("kind", "write", "toolCallId", call, "fileName", path, "intention",
 		"Create file",
 		"diff", diff, "newFileContents", st.Body, "canOfferSessionApproval", true))
-	t.decided(st.Body, ok)
+	t.reportDecision(st.Body, ok)
 	if !ok {
 		return t.denied(call, why)
 	}

@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// copilotVersion is the version of Copilot from which the protocol was recorded.
+// copilotVersion is the version of Copilot whose protocol was recorded.
 const copilotVersion = "1.0.102"
 
 // copilotFolder is the directory with all sessions. In Copilot, sessions do not belong to a working directory.
 const copilotFolder = "copilot"
 
-// copilotEvent returns an event of a session. It has the same form in both protocols.
+// copilotEvent returns an event of a session. An event has the same form in the output of a single run and in the SDK's
+// protocol.
 func copilotEvent(kind string, data json.RawMessage, ephemeral bool) json.RawMessage {
 	if ephemeral {
 		return obj("type", kind, "data", data, "ephemeral", true, "id", newUUID(), "timestamp", copilotNow(),

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// geminiVersion is the version of Gemini from which the protocol was recorded.
+// geminiVersion is the version of Gemini whose protocol was recorded.
 const geminiVersion = "0.61.0"
 
 // Exit codes of Gemini.
@@ -116,7 +116,6 @@ func (p *process) hasGeminiLogin() bool {
 	return err == nil
 }
 
-// geminiFolder returns the directory for the sessions of a working directory.
 func geminiFolder(dir string) string { return filepath.Join("gemini", slug(dir)) }
 
 // geminiPrint runs one prompt from standard input.
@@ -146,7 +145,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	select {
 	case err := <-done:
 		return sink.end(t, err)
-	case s := <-p.signals: // Gemini exits without a result, and its commands keep running
+	case s := <-p.signals: // like Gemini, exit without a result, and leave commands running
 		t.spareTools = true
 		cancel(signalError{s})
 		<-done

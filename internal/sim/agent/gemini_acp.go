@@ -34,7 +34,7 @@ type acpServer struct {
 
 type acpSession struct {
 	id, dir, mode, model string
-	effort               string // effort and brave are set by the options that SIM_ACP switches on
+	effort               string // the session options of SIM_ACP set the fields effort and brave
 	brave                bool
 	cancel               context.CancelCauseFunc // cancels the running turn; nil if none runs
 	done                 chan struct{}           // closed when that turn has ended
@@ -70,7 +70,7 @@ func (s *acpServer) take(line []byte) {
 		return
 	}
 	if in.Method == "" {
-		s.answered(in)
+		s.deliverAnswer(in)
 		return
 	}
 	switch in.Method {
@@ -101,8 +101,8 @@ func (s *acpServer) take(line []byte) {
 	}
 }
 
-// answered passes the client's response to the goroutine that waits for it.
-func (s *acpServer) answered(in acpLine) {
+// deliverAnswer passes the client's response to the goroutine that sent the request.
+func (s *acpServer) deliverAnswer(in acpLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := string(in.ID)
@@ -182,8 +182,9 @@ func (s *acpServer) initialize(in acpLine) {
 			"mcpCapabilities", obj("http", true, "sse", true))))
 }
 
-// methodsVar names the environment variable with the agent's log-in methods, as JSON. If it is set, a session requires
-// a log-in with one of them. The log-in with the ID "hangs" gets no answer, and the one with "fails" fails.
+// methodsVar names the environment variable that contains the agent's log-in methods as JSON. If it is set, a session
+// requires a log-in with one of these methods. The method "hangs" never answers, and the method "fails" returns an
+// error.
 const methodsVar = "SIM_ACP_METHODS"
 
 func (s *acpServer) authenticate(in acpLine) {
@@ -206,7 +207,7 @@ type acpNew struct {
 	MCP       *[]json.RawMessage `json:"mcpServers"`
 }
 
-// opening parses a request that creates or loads a session. If the request is invalid, it answers with an error and
+// opening parses a request that creates or loads a session. For an invalid request, it sends an error to the client and
 // returns false.
 func (s *acpServer) opening(in acpLine) (acpNew, bool) {
 	var p acpNew
@@ -288,7 +289,8 @@ func (s *acpServer) loadSession(in acpLine) {
 	s.commands(session)
 }
 
-// session returns the session of a request. For an unknown session, it answers with an error and returns nil.
+// session returns the session that a request names. If the session does not exist, it sends an error to the client and
+// returns nil.
 func (s *acpServer) session(in acpLine) *acpSession {
 	var p struct {
 		SessionID string `json:"sessionId"`
@@ -301,7 +303,7 @@ func (s *acpServer) session(in acpLine) *acpSession {
 	return session
 }
 
-// choose changes the mode or model of a session. If SIM_ACP switches options on, it is an unknown method.
+// choose changes the mode or the model of a session. If SIM_ACP contains "options", only the method for options exists.
 func (s *acpServer) choose(in acpLine) {
 	options := s.acpHas("options") != ""
 	switch {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// prompt starts a turn. If a turn of the session is running, it cancels that first.
+// prompt starts a turn. It first cancels the running turn of the session, if any.
 func (s *acpServer) prompt(in acpLine) {
 	session := s.session(in)
 	if session == nil {
@@ -152,8 +152,8 @@ func permitOptions() []json.RawMessage {
 	}
 }
 
-// toolStarted reports that a tool call starts, unless the client already knows the call because of a request for
-// permission.
+// toolStarted reports the start of a tool call. It does nothing if a request for permission has already shown the call
+// to the client.
 func (k *acpSink) toolStarted(c geminiCall) {
 	if !c.asked {
 		k.s.update(k.session, append([]any{"sessionUpdate", "tool_call"}, c.acp("in_progress", nil)...)...)

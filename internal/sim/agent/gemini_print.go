@@ -37,7 +37,6 @@ func (s *geminiPrinter) text(chunk string) {
 	s.event("message", "role", "assistant", "content", chunk, "delta", true)
 }
 
-// think does nothing, because this protocol has no reasoning.
 func (s *geminiPrinter) think(string) {}
 
 func (s *geminiPrinter) permit(_ context.Context, c geminiCall) (bool, error) {

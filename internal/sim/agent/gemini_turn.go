@@ -25,7 +25,6 @@ type geminiSink interface {
 	longLine(n int) []byte
 }
 
-// geminiCall is one tool call.
 type geminiCall struct {
 	id, name, title, kind string
 	command               string
@@ -33,7 +32,7 @@ type geminiCall struct {
 	output                string
 	code                  int    // exit code of a command
 	failed                string // error message if the call failed
-	asked                 bool   // the client knows the call, because it was asked for permission
+	asked                 bool   // a request for permission has shown the call to the client
 }
 
 // geminiTurn plays the script of one prompt. Only one goroutine uses it.
@@ -50,7 +49,7 @@ type geminiTurn struct {
 	usage      *script.Usage
 	said       []string // text of the answer, in pieces
 	late       []script.Late
-	spareTools bool // commands keep running after the turn was cancelled
+	spareTools bool // commands outlive a cancelled turn
 }
 
 // geminiFailure is the error that ends a turn because the model's API failed.
@@ -85,9 +84,9 @@ func (t *geminiTurn) run(prompt string) error {
 	return err
 }
 
-// forgets reports whether Gemini removes the prompt from its session. In the Agent Client Protocol it does so if the
-// turn was cancelled or failed, and no tool had run. The real Gemini also does so if the turn was cancelled after a
-// tool had run.
+// forgets reports whether Gemini removes the prompt from its session. This happens in the Agent Client Protocol if the
+// turn failed or was cancelled before a tool ran. The real Gemini also removes the prompt if the turn was cancelled
+// later.
 func (t *geminiTurn) forgets(err error) bool {
 	var failure geminiFailure
 	_, live := t.sink.(*acpSink)
@@ -122,7 +121,7 @@ func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
 		return t.say(t.sink.think, st.Chunks, st.Delay)
 	case script.History:
 		return t.say(t.sink.text, []string{history(t.past)}, 0)
-	case script.RetryText: // Gemini sends the text once more after a pause, and reports nothing
+	case script.RetryText: // like Gemini, send the text again after a pause, without reporting a retry
 		if err := t.say(t.sink.text, st.Chunks, st.Delay); err != nil {
 			return err
 		}
@@ -170,7 +169,7 @@ func (t *geminiTurn) say(print func(string), chunks []string, delay time.Duratio
 	return nil
 }
 
-// unsaid plays an answer that ends without a reason. Gemini retries, fails, and counts no tokens.
+// unsaid plays an answer that ends without a reason. Gemini retries once and then fails. It counts no tokens.
 func (t *geminiTurn) unsaid(st script.End) error {
 	if st.Reason != script.EndUnsaid {
 		return nil
@@ -217,7 +216,8 @@ func (t *geminiTurn) command(st script.Tool) error {
 		return err
 	}
 	c.output, c.code = strings.TrimSuffix(run.output, "\n"), run.code
-	if run.code != 0 && strings.TrimSpace(c.output) == "" { // with output, only the model gets the exit code
+	// If the command printed output, Gemini does not show the exit code to the client.
+	if run.code != 0 && strings.TrimSpace(c.output) == "" {
 		c.output = fmt.Sprintf("Command exited with code: %d", run.code)
 	}
 	t.sink.toolEnded(c)

@@ -17,10 +17,11 @@ const (
 	Plain = "plain"
 )
 
-// Subcommand is the first argument with which a program acts as the scripted agent, as in `ductor sim-agent claude …`.
+// Subcommand is the first argument that starts a program as the scripted agent, for example `ductor sim-agent claude
+// …`.
 const Subcommand = "sim-agent"
 
-// homeVar names the environment variable with the directory in which scripted agents store their sessions.
+// homeVar names the environment variable for the directory that contains the sessions of scripted agents.
 const homeVar = "DUCTOR_SIM_HOME"
 
 // RunIfChild checks whether this process was started under the name of an agent, or with Subcommand. If so, it runs the
@@ -36,7 +37,7 @@ func RunIfChild() {
 }
 
 // exit ends the process. With the race detector, os.Exit takes a second, which is too slow for tests that start many
-// agents. So exit uses a faster way, unless GORACE is set, which requires os.Exit to write its report.
+// agents. exit therefore avoids os.Exit. If GORACE is set, it uses os.Exit, which writes the race detector's report.
 func exit(code int) {
 	if os.Getenv("GORACE") != "" {
 		os.Exit(code)
@@ -58,11 +59,11 @@ func childArgs(argv []string) ([]string, bool) {
 	return nil, false
 }
 
-// Programs contains the paths of the scripted agents. Dir is the directory with all of them, for PATH.
+// Programs contains the paths of the scripted agents. Dir is the directory that contains all of them; add it to PATH.
 type Programs struct{ Dir, Claude, Codex, Gemini, Copilot, Plain string }
 
-// Install creates links to the running program in dir, with the names of the agents. The program must call RunIfChild.
-// Links that exist stay.
+// Install creates links to the running program in dir. The links have the names of the agents. The program must call
+// RunIfChild. Install does not replace links that already exist.
 func Install(dir string) (Programs, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -71,7 +72,7 @@ func Install(dir string) (Programs, error) {
 	return InstallFrom(self, dir)
 }
 
-// InstallFrom does the same as Install for another program. program is its absolute path.
+// InstallFrom is like Install, but links to the program with the given absolute path.
 func InstallFrom(program, dir string) (Programs, error) {
 	p := Programs{
 		Dir: dir, Claude: filepath.Join(dir, Claude), Codex: filepath.Join(dir, Codex),

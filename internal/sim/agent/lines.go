@@ -20,10 +20,9 @@ func (l *lines) raw(b []byte) {
 	_, _ = l.w.Write(b)
 }
 
-// line writes b and a line feed.
 func (l *lines) line(b []byte) { l.raw(append(b, '\n')) }
 
-// obj returns a JSON object. kv contains its keys and values, in this order.
+// obj returns a JSON object. The parameter kv contains keys and values, in turn.
 func obj(kv ...any) json.RawMessage {
 	b := []byte{'{'}
 	for i := 0; i+1 < len(kv); i += 2 {

@@ -35,20 +35,19 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	Signals        <-chan os.Signal
 
-	// The agent calls IgnoreTerm if its script tells it to ignore SIGTERM. If it is nil, the process ignores the
-	// signal.
+	// The agent calls IgnoreTerm when its script requests that SIGTERM is ignored. If IgnoreTerm is nil, the agent
+	// ignores the signal in its own process.
 	IgnoreTerm func()
-	// Shell runs a command of a tool until it ends or ctx is done. If it is nil, the agent uses a shell on this
-	// machine.
+	// Shell runs a shell command of a tool until the command ends or ctx is done. If Shell is nil, the agent uses a
+	// shell on this machine.
 	Shell func(ctx context.Context, dir, command string) (output string, code int)
-	// The agent calls Heard with each prompt that it starts to answer, and Wrote for each file that it has written.
-	// Both may be nil.
+	// The agent calls Heard when it starts to answer a prompt, and Wrote when it has written a file. Both may be nil.
 	Heard func(prompt string)
 	Wrote func(path, text string)
-	// The agent calls Asked with each answer to a request for permission. what is the command, or the text to write.
-	// Asked may be nil.
+	// The agent calls Asked when the client has answered a request for permission. The parameter what is the command,
+	// or the text to write. Asked may be nil.
 	Asked func(what string, allowed bool)
-	// The agent calls Ended with each prompt whose turn succeeded, after it has printed the answer. Ended may be nil.
+	// The agent calls Ended when a turn has succeeded and the answer is printed. Ended may be nil.
 	Ended func(prompt string)
 }
 
@@ -119,7 +118,6 @@ func (p *process) ended(prompt string, err error) {
 	}
 }
 
-// fail prints an error message and returns code.
 func (p *process) fail(code int, message string) int {
 	fmt.Fprintln(p.stderr, message)
 	return code

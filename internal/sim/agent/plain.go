@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// PlainLine is a line of the scripted agent's own protocol, a JSON object. The protocol is as small as possible for an
-// agent that runs more than one turn. The agent has one session at a time.
+// PlainLine is a line of a simple protocol that only the scripted agent speaks. A line is a JSON object. The agent can
+// run several turns, and has one session at a time.
 //
 //	in   prompt     Text is the prompt; ID is the session to continue, or empty for a new one; Allow permits all tools
 //	     answer     the answer to an ask with the same ID; Allow is the decision
@@ -50,7 +50,7 @@ func (p *process) plain() int {
 			if !ok && a.cancel == nil {
 				return 0
 			}
-			if !ok { // at the end of the input, no other turn can start
+			if !ok { // after the end of the input, start no other turn
 				input = nil
 				close(a.answers)
 				continue
@@ -88,7 +88,7 @@ func (a *plainAgent) take(in PlainLine) {
 	case in.Kind == "answer":
 		select {
 		case a.answers <- in:
-		default: // the answer to a request of an earlier turn
+		default: // drop an answer to a request of an earlier turn
 		}
 	}
 }

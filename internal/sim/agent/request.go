@@ -9,8 +9,8 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// This file plays script.Request, a request for permission whose fields the script defines. The agent runs no tool and
-// only prints the answer.
+// This file plays the step script.Request: a request for permission with arbitrary fields. The agent prints the
+// client's answer, but runs no tool.
 
 // fieldsOf returns the JSON fields of a request, without the braces around them.
 func fieldsOf(st script.Request) []byte {

@@ -19,7 +19,6 @@ type entry struct {
 	Tokens tokens `json:"tokens"`
 }
 
-// tokens is the usage of one turn.
 type tokens struct {
 	Input     int64 `json:"in"`
 	Cached    int64 `json:"cached"`

@@ -11,28 +11,27 @@ import (
 	"time"
 )
 
-// toolRun is the result of a shell command.
 type toolRun struct {
 	output string
 	code   int
 }
 
-// toolDrain limits how long runTool waits for output after a command has ended, if a child of the command keeps the
-// output open.
+// toolDrain limits how long runTool waits for more output after a command has ended. A child of the command may still
+// hold the output open.
 const toolDrain = 500 * time.Millisecond
 
-// signalPatience is how long runTool waits after a signal has ended a command. The agent may get a signal, too, because
-// a runner that ends an agent also ends its commands. A real agent handles its own signal first.
+// signalPatience is how long runTool waits after a signal has ended a command. A runner that ends an agent signals the
+// commands, too. Like a real agent, the scripted agent then handles its own signal first.
 const signalPatience = time.Second
 
-// runTool runs a shell command in a process session of its own, like the real agents. If ctx is done, it returns at
-// once. kill then decides whether the command is killed or keeps running.
+// runTool runs a shell command in a separate process session, like the real agents. If ctx is done, runTool returns at
+// once. The function kill then decides whether the command is killed or continues.
 func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
 	return p.runToolOrSpare(ctx, command, kill, nil)
 }
 
-// runToolOrSpare is like runTool. If the command keeps running, it also calls spared with a function that kills the
-// command.
+// runToolOrSpare is like runTool. If the command continues after ctx is done, runToolOrSpare calls the function spared,
+// and passes it a function that kills the command.
 func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool,
 	spared func(kill func())) (toolRun, error) {
 	if p.program.Shell != nil {
@@ -74,7 +73,7 @@ func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(
 	}
 }
 
-// runShell does the same as runToolOrSpare with Program.Shell.
+// runShell is like runToolOrSpare, but uses Program.Shell.
 func (p *process) runShell(ctx context.Context, command string, kill func(cause error) bool,
 	spared func(kill func())) (toolRun, error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -42,14 +42,12 @@ func init() {
 	}
 }
 
-// handle is an open file.
 type handle struct {
 	disk *Disk
 	life *life
 	file *file
 	name string
-	// journal is true for a new write-ahead log or rollback journal. The first sync of such a file also syncs the
-	// directory.
+	// journal is true for a new write-ahead log or rollback journal. Its first sync also syncs the directory.
 	journal atomic.Bool
 }
 
@@ -64,8 +62,8 @@ func handleOf(number C.sqlite3_int64) *handle {
 	return h.(*handle)
 }
 
-// at returns the simulated disk that contains a path, and the file's name on it.
-func at(path *C.char) (d *Disk, name string) {
+// locate returns the simulated disk to which a path belongs, and the name of the file on the disk.
+func locate(path *C.char) (d *Disk, name string) {
 	dir, name := filepath.Split(C.GoString(path))
 	found, ok := disks.Load(filepath.Clean(dir))
 	if !ok {
@@ -76,7 +74,7 @@ func at(path *C.char) (d *Disk, name string) {
 
 //export simOpen
 func simOpen(path *C.char, create, journal C.int, number *C.sqlite3_int64) C.int {
-	d, name := at(path)
+	d, name := locate(path)
 	if d == nil {
 		return 0
 	}
@@ -89,7 +87,7 @@ func simOpen(path *C.char, create, journal C.int, number *C.sqlite3_int64) C.int
 		return C.int(syscall.ENOENT)
 	default:
 		f = newFile()
-		if no := d.do(Call{Op: Open, Name: name, Grows: true}, now, f, &effort{}); no != 0 {
+		if no := d.perform(Call{Op: Open, Name: name, Grows: true}, now, f, &effort{}); no != 0 {
 			return C.int(no)
 		}
 	}
@@ -139,12 +137,12 @@ func simCall(
 	if c.Op == Write {
 		w.data = C.GoBytes(data, size)
 	}
-	no := h.disk.do(c, h.life, h.file, w)
+	no := h.disk.perform(c, h.life, h.file, w)
 	if allowed != nil {
 		*allowed = C.int(w.done)
 	}
 	if no == 0 && c.Op == Sync && h.journal.Load() {
-		if no = h.disk.do(Call{Op: SyncDir, Name: "."}, h.life, nil, &effort{}); no == 0 {
+		if no = h.disk.perform(Call{Op: SyncDir, Name: "."}, h.life, nil, &effort{}); no == 0 {
 			h.journal.Store(false)
 		}
 	}
@@ -153,7 +151,7 @@ func simCall(
 
 //export simRemove
 func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
-	d, name := at(path)
+	d, name := locate(path)
 	if d == nil {
 		return 0
 	}
@@ -161,13 +159,13 @@ func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
 	now, _, err := d.find(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return 0 // vfs.c then makes the real system call, which returns the error
+		return 0 // vfs.c then makes the system call itself, and returns its error
 	case err != nil:
 		return C.int(syscall.EIO)
 	}
-	no := d.do(Call{Op: Remove, Name: name}, now, nil, &effort{})
+	no := d.perform(Call{Op: Remove, Name: name}, now, nil, &effort{})
 	if no == 0 && syncDir != 0 {
-		no = d.do(Call{Op: SyncDir, Name: "."}, now, nil, &effort{})
+		no = d.perform(Call{Op: SyncDir, Name: "."}, now, nil, &effort{})
 	}
 	return C.int(no)
 }
@@ -178,16 +176,16 @@ func simSleep(microseconds C.int) { time.Sleep(time.Duration(microseconds) * tim
 //export simNow
 func simNow() C.sqlite3_int64 { return C.sqlite3_int64(time.Now().UnixMilli()) }
 
-// effort is the data of a call, and how much of it was written.
+// effort contains the data of a call, and counts the bytes that were written.
 type effort struct {
-	by   any // the file descriptor of the call
+	by   any // file descriptor that made the call
 	data []byte
 	done int // number of bytes written
 }
 
-// do performs a call with the fault that the test has chosen for it. now is the life of the process that makes the
-// call. do returns 0 or an error number.
-func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
+// perform performs a call. The test has chosen a fault for the call. The parameter now is the life of the process that
+// makes the call. perform returns 0 or an error number.
+func (d *Disk) perform(c Call, now *life, f *file, w *effort) syscall.Errno {
 	fault, dead := d.decide(&c, now, f)
 	if dead {
 		return syscall.EIO
@@ -196,7 +194,7 @@ func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 		time.Sleep(fault.Delay)
 	}
 	d.mu.Lock()
-	if now.over { // the process has crashed in the meantime
+	if now.over { // the process has crashed during the delay
 		d.mu.Unlock()
 		return syscall.EIO
 	}
@@ -216,7 +214,7 @@ func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 	}
 	d.effect(c, f, w)
 	if c.Op == Sync {
-		return f.owes(w.by)
+		return f.unreportedFailure(w.by)
 	}
 	return 0
 }
@@ -244,7 +242,7 @@ func (d *Disk) decide(c *Call, now *life, f *file) (fault Fault, dead bool) {
 	return fault, false
 }
 
-// effect performs the whole call. The caller holds mu.
+// effect performs the whole call, without a fault. The caller holds mu.
 func (d *Disk) effect(c Call, f *file, w *effort) {
 	switch c.Op {
 	case Open:
@@ -266,7 +264,7 @@ func (d *Disk) effect(c Call, f *file, w *effort) {
 	}
 }
 
-// fail performs a part of the call, because it fails. The caller holds mu.
+// fail simulates a call that fails. A part of the call may take effect. The caller holds mu.
 func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
 	switch c.Op {
 	case Write:
@@ -281,22 +279,22 @@ func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
 	}
 }
 
-// tear performs a part of the call, because a crash interrupts it. The caller holds mu.
+// tear simulates a call during which the process crashes. A part of the call may take effect. The caller holds mu.
 func (d *Disk) tear(c Call, f *file, w *effort, how Crash) {
 	switch {
 	case c.Op == Read:
-	case c.Op == Write && how == Kill: // the kernel writes page by page
+	case c.Op == Write && how == Kill: // a killed process can leave a write between two pages
 		page := int(c.Offset/pageSize+1)*pageSize - int(c.Offset)
 		done := min(len(w.data), d.random.IntN(len(w.data)/pageSize+2)*page)
 		f.change(change{offset: c.Offset, data: w.data[:done]})
-	case c.Op == Sync && d.random.IntN(2) == 0: // losePower selects the changes that reach the medium
+	case c.Op == Sync && d.random.IntN(2) == 0: // nothing is synced here; losePower later keeps random changes
 	case d.random.IntN(2) == 0:
 		d.effect(c, f, w)
 		w.done = 0 // the process has crashed and gets no result
 	}
 }
 
-// evict drops the pages that a failed sync did not write, so that programs read the old content from the medium.
+// evict drops the cached pages that a failed sync did not write. Programs then read the old content from the medium.
 func (d *Disk) evict(name string, f *file) {
 	if d.names[name] != f {
 		return
@@ -304,7 +302,7 @@ func (d *Disk) evict(name string, f *file) {
 	content := f.evict()
 	out, err := os.OpenFile(d.path(name), os.O_WRONLY, 0)
 	if err != nil {
-		return // the file was removed, so it cannot be opened
+		return // the file was removed, so no program can read it
 	}
 	_, _ = out.WriteAt(content, 0)
 	_ = out.Close()

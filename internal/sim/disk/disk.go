@@ -1,12 +1,12 @@
-// Package disk simulates a disk under SQLite for tests. The disk can fail like a real one, and it loses data in a power
-// failure that was not synced.
+// Package disk simulates a disk under SQLite for tests. The disk can fail like a real one. In a power failure, it loses
+// data that was not synced.
 //
 // SQLite uses files in a real directory, with its own locks and shared memory, so that connections interact as in
-// production. The package installs a VFS between SQLite and these files. It is the default VFS of each process that
-// links this package, and forwards calls for all other directories. For each file of a Disk it records the content that
-// programs read, the content on the medium, and the changes that are still on the way from one to the other. A Disk
-// counts the calls that change something. A function of the test decides which calls fail, take long, or crash the
-// process.
+// production. The package installs a VFS between SQLite and these files. The VFS is the default in each process that
+// links this package. It forwards calls for all other directories to the system. For each file, a Disk records the
+// content that programs read, the content on the medium, and the changes that have not reached the medium yet. A Disk
+// counts the calls that change something. The test sets a function that decides which calls fail, take long, or crash
+// the process.
 //
 // A program that syncs a file without SQLite must call Disk.Sync. The simulation only knows files that SQLite has
 // opened or that were passed to Sync.
@@ -42,7 +42,7 @@ const (
 type Call struct {
 	Op     Op
 	Name   string // name of the file in the disk's directory; "." for the directory itself
-	Number int    // the number of calls that have changed something so far, including this one
+	Number int    // sequence number among the calls that change something
 	Offset int64
 	Size   int
 	Grows  bool // the file needs more space on the medium
@@ -51,7 +51,7 @@ type Call struct {
 // Fault defines how a call fails. The zero value means that the call succeeds.
 type Fault struct {
 	Delay time.Duration // a pause before the call
-	Crash Crash         // the process crashes during the call, of which a part may take effect
+	Crash Crash         // the process crashes during the call; a part of the call may take effect
 	Err   syscall.Errno // the call fails with EIO or ENOSPC
 	Evict bool          // after a failed sync, programs read the old content from the medium
 	Lie   bool          // a sync reports success, but does nothing
@@ -73,14 +73,14 @@ type Disk struct {
 	life    *life
 }
 
-// life is the time from one crash to the next. File handles from an earlier life fail.
+// life is the time between two crashes. A file handle fails after the life in which it was opened.
 type life struct{ over bool }
 
 // disks contains all simulated disks, by directory.
 var disks sync.Map
 
-// New returns a disk with the files of a directory, all of which are on the medium. The seed determines which data a
-// crash loses.
+// New returns a disk that contains the files of a directory. All of them have been synced. The seed determines which
+// data a crash loses.
 func New(dir string, seed uint64) (*Disk, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -127,15 +127,15 @@ func (d *Disk) SetFaults(f func(Call) Fault) {
 	d.faults = f
 }
 
-// OnCrash sets a function that is called when a call crashes the process, before that call returns. It must cut all
-// other connections of the process, so that the process has no effect after its crash.
+// OnCrash sets a function that the disk calls when a call crashes the process, before that call returns. The function
+// must cut the process's other connections, so that the process has no effect after its crash.
 func (d *Disk) OnCrash(f func(Crash)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.onCrash = f
 }
 
-// Calls returns the number of calls that have changed something or tried to.
+// Calls returns the number of calls that have changed something or have tried to.
 func (d *Disk) Calls() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +218,7 @@ func (d *Disk) Restart() error {
 	if d.crashed == NoCrash {
 		return errors.New("restart a simulated disk: it did not crash")
 	}
-	// Write new files, so that descriptors that are still open from the last life have no effect.
+	// Replace all files, so that descriptors from before the crash have no effect.
 	for _, name := range d.allNames() {
 		for _, end := range []string{"", "-shm"} { // SQLite creates the shared memory again
 			if err := os.Remove(d.path(name + end)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -250,7 +250,7 @@ func (d *Disk) Sync(f *os.File) error {
 	switch d.dir {
 	case path:
 		now, _, _ := d.find("")
-		return errnoOrNil(d.do(Call{Op: SyncDir, Name: "."}, now, nil, &effort{}))
+		return errnoOrNil(d.perform(Call{Op: SyncDir, Name: "."}, now, nil, &effort{}))
 	case filepath.Dir(path):
 		now, known, err := d.find(name)
 		if err == nil {
@@ -259,7 +259,7 @@ func (d *Disk) Sync(f *os.File) error {
 		if err != nil {
 			return err
 		}
-		return errnoOrNil(d.do(Call{Op: Sync, Name: name}, now, known, &effort{by: f}))
+		return errnoOrNil(d.perform(Call{Op: Sync, Name: name}, now, known, &effort{by: f}))
 	}
 	return f.Sync()
 }

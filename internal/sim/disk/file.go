@@ -14,18 +14,18 @@ const pageSize = 4096
 // sectorSize is the unit in which a medium writes.
 const sectorSize = 512
 
-// file contains the content of one file.
 type file struct {
 	cache   []byte           // content as programs read it
 	durable []byte           // content on the medium
-	pending []change         // changes that can reach the medium at any time; the next sync writes them all
-	lost    map[int64]bool   // pages that a failed sync did not write and that the kernel does not write again
+	pending []change         // changes that are not synced; each of them may already have reached the medium
+	lost    map[int64]bool   // pages that a failed sync did not write; the kernel does not retry
 	handles map[*handle]bool // open handles
 
-	// failures counts failed syncs. Each descriptor that was open then reports the failure once, at its next sync.
+	// failures counts failed syncs. A descriptor that was open during a failure reports the error once, at its next
+	// sync.
 	failures int
 	failure  syscall.Errno // the error of the last failure
-	reported map[any]int   // number of failures that each descriptor has reported; it is a *handle or an *os.File
+	reported map[any]int   // number of failures that each descriptor has reported; a key is a *handle or an *os.File
 }
 
 // change is a write to a file, or the truncation of a file at offset.
@@ -39,16 +39,15 @@ func newFile() *file {
 	return &file{lost: map[int64]bool{}, handles: map[*handle]bool{}, reported: map[any]int{}}
 }
 
-// descriptor registers a file descriptor. It does not report failures that happened before.
+// descriptor registers a file descriptor, so that the descriptor reports only later failures.
 func (f *file) descriptor(by any) {
 	if _, known := f.reported[by]; !known {
 		f.reported[by] = f.failures
 	}
 }
 
-// owes returns an earlier failure that this descriptor has not reported yet, or 0. The descriptor's own sync may have
-// succeeded.
-func (f *file) owes(by any) syscall.Errno {
+// unreportedFailure returns the error of an earlier sync that the descriptor has not reported yet, or 0.
+func (f *file) unreportedFailure(by any) syscall.Errno {
 	f.descriptor(by)
 	if f.reported[by] == f.failures {
 		return 0
@@ -80,8 +79,8 @@ func (c change) apply(content []byte) []byte {
 	return content
 }
 
-// change changes the content that programs read. The change reaches the medium later. If it touches a page that a
-// failed sync did not write, the whole page must reach the medium.
+// change changes the content that programs read. The next sync writes the change to the medium. If the change touches a
+// page that a failed sync did not write, the next sync writes the whole page.
 func (f *file) change(c change) {
 	f.cache = c.apply(f.cache)
 	if c.truncate {
@@ -101,7 +100,6 @@ func (f *file) change(c change) {
 	f.pending = append(f.pending, c)
 }
 
-// replace replaces the whole content.
 func (f *file) replace(content []byte) {
 	if bytes.Equal(f.cache, content) {
 		return
@@ -110,7 +108,6 @@ func (f *file) replace(content []byte) {
 	f.change(change{data: bytes.Clone(content)})
 }
 
-// rewrite records that a program has written the whole file without SQLite.
 func (f *file) rewrite(content []byte) {
 	f.change(change{data: bytes.Clone(content)})
 	clear(f.lost)
@@ -127,7 +124,8 @@ func (f *file) sync() {
 	f.pending = nil
 }
 
-// failSync drops the pending changes. Some of them have reached the medium. The kernel does not write the others again.
+// failSync simulates a failed sync. Random changes reach the medium. The kernel drops the other changes and does not
+// write them again.
 func (f *file) failSync(random *rand.Rand, why syscall.Errno) {
 	for _, c := range f.pending {
 		if c.truncate || random.IntN(3) == 0 {
@@ -143,8 +141,8 @@ func (f *file) failSync(random *rand.Rand, why syscall.Errno) {
 	f.failure = why
 }
 
-// evict drops the pages that a failed sync did not write, so that programs read the content of the medium. It returns
-// that content.
+// evict drops the cached pages that a failed sync did not write. It returns the content that programs read from then
+// on.
 func (f *file) evict() []byte {
 	for page := range f.lost {
 		begin := int(page * pageSize)

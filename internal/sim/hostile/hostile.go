@@ -29,8 +29,7 @@ const (
 	factor = 4
 	most   = 2 * factor
 	tries  = 5
-	// so little time for the longer text is always fine: even a quadratic parser would need only a second for a
-	// megabyte
+	// a shorter time is always accepted: even a quadratic parser would then need only a second for a megabyte
 	nothing = 20 * time.Millisecond
 )
 
@@ -79,7 +78,7 @@ func processorTime(work func()) time.Duration {
 func threadTime() time.Duration {
 	var at unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {
-		panic(err) // every Linux has this clock
+		panic(err) // cannot happen, because every Linux has this clock
 	}
 	return time.Duration(at.Nano())
 }

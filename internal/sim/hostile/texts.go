@@ -21,8 +21,8 @@ func Answer(size int) string {
 	return b.String()
 }
 
-// Markdown returns texts of about size bytes; the key describes the text. They are a normal answer, a block of each
-// kind, and texts for which careless parsers of Markdown need quadratic time.
+// Markdown returns texts of about size bytes, by a short description of each text. They include a normal answer, blocks
+// of each kind, and texts for which careless parsers of Markdown need quadratic time.
 func Markdown(size int) map[string]string {
 	fill := func(s string) string { return fill(s, size) }
 	lines := func(s string) string { return fill(s + "\n") }
@@ -180,8 +180,8 @@ func growingLines(size int) string {
 	return b.String()
 }
 
-// Lines returns a function for Linear. Its texts repeat one line of a recording many times: without a change, or with a
-// different ID in each line.
+// Lines returns a function for Linear. The function repeats one line of a recording many times. It returns two texts
+// for each kind of line: one repeats the line unchanged, the other changes the ID in each copy.
 func Lines(recordings [][]byte) func(size int) map[string]string {
 	kinds := map[string]string{}
 	for _, recording := range recordings {
@@ -206,10 +206,10 @@ func Lines(recordings [][]byte) func(size int) map[string]string {
 	}
 }
 
-// kindBytes is the number of bytes at the beginning of a line by which lines of the same kind are recognized.
+// kindBytes is the number of bytes at the beginning of a line that identify the kind of the line.
 const kindBytes = 48
 
-// named matches the field with the ID of an event.
+// named matches a JSON field that contains an ID.
 var named = regexp.MustCompile(`"(id|toolCallId|tool_use_id|itemId|callId|messageId)":"[^"]*"`)
 
 // Objects returns JSON objects of about size bytes: with many members, deep nesting, long names and long texts.

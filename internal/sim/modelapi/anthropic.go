@@ -27,7 +27,6 @@ type messagesRequest struct {
 	} `json:"output_config"`
 }
 
-// block is a content block of a message.
 type block struct {
 	Type      string  `json:"type"`
 	Text      *string `json:"text"`
@@ -73,7 +72,8 @@ func anthropicError(kind, message string) map[string]any {
 		"error": map[string]any{"type": kind, "message": message}}
 }
 
-// readMessages reads and checks a request. Even if the request is invalid, it fills in rec as far as possible.
+// readMessages reads and checks a request. It also fills in the fields of rec that it can read, even if the request is
+// invalid.
 func (s *Server) readMessages(r *http.Request, in *messagesRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -128,7 +128,8 @@ func (in *messagesRequest) check() error {
 	return nil
 }
 
-// walk checks the messages of a request. It finds the user's prompts, and how far the script of the last one has run.
+// walk checks the messages of a request. It finds the user's prompts, and counts the steps of the newest prompt that
+// have already run.
 func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	var (
 		images []Image
@@ -188,8 +189,8 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	return images, nil
 }
 
-// afterInterrupt returns the texts that the user wrote after interrupting a turn during a tool. Claude sends them in
-// the same message as the result of the tool. Without an interrupt, texts in such a message do not come from the user.
+// afterInterrupt returns the texts that the user wrote after an interrupt during a tool call. Claude sends these texts
+// in one message with the result of the tool. Without an interrupt, such a message contains no text of the user.
 func afterInterrupt(texts []string) []string {
 	for i, t := range texts {
 		if strings.HasPrefix(t, "[Request interrupted by user") {
@@ -199,7 +200,8 @@ func afterInterrupt(texts []string) []string {
 	return nil
 }
 
-// addTexts adds the user's texts in one message as one prompt. It returns false without such texts.
+// addTexts joins the user's texts in a message, and adds them as one prompt. It returns false if the message contains
+// no text of the user.
 func addTexts(c *conversation, texts []string) bool {
 	var own []string
 	for _, t := range texts {

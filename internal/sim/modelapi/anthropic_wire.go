@@ -30,7 +30,7 @@ func (w *messageWire) usageJSON(output int64) map[string]any {
 		"cache_read_input_tokens": w.counted.Cached, "output_tokens": output, "service_tier": "standard"}
 }
 
-// send writes an event, unless the response is not a stream.
+// send writes an event of a stream. It does nothing if the client did not request a stream.
 func (w *messageWire) send(v map[string]any) error {
 	if !w.c.stream {
 		return nil
@@ -48,7 +48,7 @@ func (w *messageWire) start() error {
 		"stop_reason": nil, "stop_sequence": nil, "usage": w.usageJSON(1)}})
 }
 
-// begin opens a block of this kind. If another block is open, it closes that first.
+// begin opens a block of the given kind. It first closes the open block, if any.
 func (w *messageWire) begin(kind string, content map[string]any) error {
 	if err := w.start(); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (w *messageWire) closeBlock() error {
 
 func (w *messageWire) last() map[string]any { return w.blocks[len(w.blocks)-1] }
 
-// delta sends a piece of a block. Its fields have the same order as in the real API, because Claude Code passes them
-// on.
+// delta sends a piece of a block. Claude Code passes the JSON on unchanged, so the fields have the same order as in the
+// real API.
 func (w *messageWire) delta(kind, field, piece string) error {
 	if !w.c.stream {
 		return nil

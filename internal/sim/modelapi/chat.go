@@ -60,7 +60,8 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 // isTitleRequest reports whether the CLI only wants a title for its session.
 func isTitleRequest(system string) bool { return strings.Contains(system, "title generator") }
 
-// readChat reads and checks a request. Even if the request is invalid, it fills in rec as far as possible.
+// readChat reads and checks a request. It also fills in the fields of rec that it can read, even if the request is
+// invalid.
 func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -86,8 +87,8 @@ func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conve
 	return c, nil
 }
 
-// walkChat checks the messages of a request. It finds the user's prompts, and how far the script of the last one has
-// run.
+// walkChat checks the messages of a request. It finds the user's prompts, and counts the steps of the newest prompt
+// that have already run.
 func walkChat(messages []chatMessage, c *conversation) (images []Image, system string, err error) {
 	open := map[string]bool{}
 	var rules []string
@@ -105,7 +106,7 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			rules = append(rules, texts...)
 		case "user":
 			if addTexts(c, texts) {
-				images, c.items = pictures, i+1 // a CLI's request to continue an answer is not a prompt of the user
+				images, c.items = pictures, i+1 // count no message in which the CLI asks for the rest of an answer
 			}
 		case "assistant":
 			for _, call := range m.ToolCalls {

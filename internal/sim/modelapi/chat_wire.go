@@ -20,14 +20,13 @@ type chatWire struct {
 	said      strings.Builder
 	calls     []any
 	counted   script.Usage
-	tellUsage bool // the stream must report the usage, because the request asks for it
+	tellUsage bool // the request asks for the usage in the stream
 }
 
 func (w *chatWire) began() bool { return w.started }
 
 func (w *chatWire) usage(u script.Usage) { w.counted = u }
 
-// delta sends a piece of the response.
 func (w *chatWire) delta(d map[string]any) error {
 	if !w.c.stream {
 		return nil
@@ -68,7 +67,8 @@ func (w *chatWire) text(chunk string) error {
 	return w.delta(map[string]any{"content": chunk})
 }
 
-// think sends reasoning in the form that servers for open models use. OpenAI's own server sends no reasoning.
+// think sends reasoning in the field reasoning_content, like servers for open models. OpenAI's own server sends no
+// reasoning.
 func (w *chatWire) think(chunk string) error {
 	return w.delta(map[string]any{"reasoning_content": chunk})
 }

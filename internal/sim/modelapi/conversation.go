@@ -15,11 +15,11 @@ type conversation struct {
 	session  string
 	earlier  []string // the user's earlier prompts
 	prompt   string
-	position int // number of tool results after the newest prompt
-	items    int // number of messages; it distinguishes equal prompts
+	position int // number of tool results since the newest prompt
+	items    int // number of messages up to the newest prompt; distinguishes prompts with the same text
 	tools    []string
-	spaces   map[string]string // namespaces of tools, for OpenAI's tools that have one
-	free     []string          // OpenAI's tools whose input is a text, not an object
+	spaces   map[string]string // namespaces of OpenAI's tools, by tool; tools without a namespace are missing
+	free     []string          // OpenAI's tools that expect a text instead of a JSON object
 	searched []string          // arguments of the model's earlier searches for tools
 	stream   bool
 	resumes  bool // the CLI wants the rest of an answer, because the stream broke
@@ -39,7 +39,7 @@ func (c conversation) steps() []script.Step {
 	return steps
 }
 
-// key returns a name for step i of this request that no step of another request has.
+// key returns a unique name for step i of the response to this request.
 func (c conversation) key(i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%d\x00%s", c.session, c.items, c.position, c.prompt))
 	return fmt.Sprintf("%s/%d", hex.EncodeToString(sum[:8]), i)
@@ -78,7 +78,7 @@ func (c *conversation) add(text string) {
 	c.prompt, c.position = text, 0
 }
 
-// wrapped reports whether a text with the role user comes from the CLI and not from the user.
+// wrapped reports whether the CLI, and not the user, wrote a text with the role user.
 func wrapped(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, tag := range [...]string{"<system-reminder>", "<environment_context>", "<user_instructions>",
@@ -92,7 +92,7 @@ func wrapped(text string) bool {
 	return text == ""
 }
 
-// offered returns the first of these tools that the CLI offers to the model, or "".
+// offered returns the first of the given names that is a tool of the CLI, or "".
 func (c conversation) offered(names ...string) string {
 	for _, want := range names {
 		for _, have := range c.tools {

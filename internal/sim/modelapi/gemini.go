@@ -102,7 +102,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 		return
 	}
 	out := &geminiWire{c: c, w: w, model: model, id: newID(""), counted: defaultUsage()}
-	if in.Config.MIME == "application/json" { // a question of the CLI itself, which is not part of the conversation
+	if in.Config.MIME == "application/json" { // a question of the CLI itself, outside of the conversation
 		rec.API = Other
 		s.record(rec)
 		end(out.decide())
@@ -115,7 +115,8 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 	end(s.play(r.Context(), c, out))
 }
 
-// readGemini reads and checks a request. Even if the request is invalid, it fills in rec as far as possible.
+// readGemini reads and checks a request. It also fills in the fields of rec that it can read, even if the request is
+// invalid.
 func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -152,8 +153,8 @@ func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (c
 	return c, nil
 }
 
-// walkContents checks the messages of a request. It finds the user's prompts, and how far the script of the last one
-// has run.
+// walkContents checks the messages of a request. It finds the user's prompts, and counts the steps of the newest prompt
+// that have already run.
 func walkContents(contents []geminiContent, c *conversation) (images []Image, err error) {
 	calls := 0
 	for i, content := range contents {
@@ -176,7 +177,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 			if p.Call != nil {
 				now++
 			}
-			if p.Response != nil && !answered[p.Response.ID] { // after a resume, Gemini sends some results twice
+			if p.Response != nil && !answered[p.Response.ID] { // a resumed Gemini sends some results of tools twice
 				responses++
 				answered[p.Response.ID] = p.Response.ID != ""
 			}

@@ -19,7 +19,7 @@ import (
 // maxBody is the maximum size of a request.
 const maxBody = 64 << 20
 
-// refusal is the error with which the server answers an invalid request.
+// refusal is the error response to an invalid request.
 type refusal struct {
 	status  int
 	kind    string // the vendor's name for the kind of error
@@ -77,8 +77,7 @@ func setErrorHeaders(w http.ResponseWriter, e script.APIError) {
 // of the connection would discard unread data.
 const cutLinger = 20 * time.Millisecond
 
-// end ends a request. After an error, it breaks the connection, so that the client sees that the response is
-// incomplete.
+// end ends a request. If err is not nil, it breaks the connection to show the client that the response is incomplete.
 func end(err error) {
 	if errors.Is(err, errCut) {
 		time.Sleep(cutLinger)
@@ -88,7 +87,6 @@ func end(err error) {
 	}
 }
 
-// events writes server-sent events.
 type events struct {
 	w     http.ResponseWriter
 	began bool

@@ -22,7 +22,7 @@ type responsesRequest struct {
 	Tools []offer `json:"tools"`
 }
 
-// offer is a tool that the CLI offers to the model, or a namespace of such tools.
+// offer is a tool of the CLI that the model can call, or a namespace with such tools.
 type offer struct {
 	Type  string  `json:"type"`
 	Name  string  `json:"name"`
@@ -76,7 +76,8 @@ func openAIError(kind, code, message string) map[string]any {
 	return map[string]any{"error": e}
 }
 
-// readResponses reads and checks a request. Even if the request is invalid, it fills in rec as far as possible.
+// readResponses reads and checks a request. It also fills in the fields of rec that it can read, even if the request is
+// invalid.
 func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -100,8 +101,8 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 	return c, nil
 }
 
-// admit checks the parts that every request to OpenAI's APIs must contain: a key, a model, and the field that contains
-// the messages. has is true if that field is set.
+// admit checks the parts that every request to OpenAI's APIs must contain: a key, a model, and messages. The parameter
+// field is the name of the field for messages; has is true if the request contains that field.
 func (s *Server) admit(r *http.Request, model, field string, has bool) error {
 	switch {
 	case !s.letIn(r):
@@ -144,7 +145,8 @@ func (c *conversation) offer(tools []offer) error {
 	return nil
 }
 
-// walkInput checks the input of a request. It finds the user's prompts, and how far the script of the last one has run.
+// walkInput checks the input of a request. It finds the user's prompts, and counts the steps of the newest prompt that
+// have already run.
 func walkInput(raw json.RawMessage, c *conversation) (images []Image, system string, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -225,7 +227,8 @@ func inputContent(raw json.RawMessage) (texts []string, images []Image, err erro
 	return texts, images, nil
 }
 
-// firstError returns the HTTP status if the script of a request begins with an error that must still happen.
+// firstError returns the HTTP status if the response must begin with an error: because of Fail, or because the script
+// begins with an error that has not happened often enough.
 func (s *Server) firstError(c conversation) (int, bool) {
 	if e := s.failing(); e != nil {
 		return e.Status, true

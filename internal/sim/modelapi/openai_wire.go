@@ -56,7 +56,6 @@ func (w *responseWire) start() error {
 	return w.send("response.created", map[string]any{"response": w.response("in_progress")})
 }
 
-// at returns the index of the open item in the output.
 func (w *responseWire) at() int { return len(w.output) - 1 }
 
 func (w *responseWire) itemID() string { return w.output[w.at()]["id"].(string) }
@@ -89,7 +88,7 @@ func (w *responseWire) text(chunk string) error {
 	return w.send("response.output_text.delta", w.part(map[string]any{"delta": chunk}))
 }
 
-// part adds the fields to v that identify the open part of a message.
+// part adds fields to the event v that identify the open part of a message.
 func (w *responseWire) part(v map[string]any) map[string]any {
 	v["item_id"], v["output_index"], v["content_index"] = w.itemID(), w.at(), 0
 	return v
@@ -197,7 +196,7 @@ func (w *responseWire) write(path, body string) error {
 	return w.text("script: the request offers no file tool")
 }
 
-// use calls a tool. If the input of the tool is a text, it is the field "input".
+// use calls a tool. If the tool expects a text, use sends the field "input" as that text.
 func (w *responseWire) use(tool string, input map[string]any) error {
 	if text, ok := input["input"].(string); ok && slices.Contains(w.c.free, tool) {
 		return w.custom(tool, text)
@@ -205,7 +204,7 @@ func (w *responseWire) use(tool string, input map[string]any) error {
 	return w.function(tool, input)
 }
 
-// search searches for tools that the CLI has not offered yet. The CLI then offers them in its next request.
+// search plays a call of the model's tool search. The CLI then offers the tools that it finds in its next request.
 func (w *responseWire) search(query string) error {
 	return w.add("tool_search_call", map[string]any{"id": newID("tsc_"), "type": "tool_search_call",
 		"status":  "completed",

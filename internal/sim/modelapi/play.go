@@ -17,7 +17,7 @@ type wire interface {
 	think(chunk string) error
 	shell(st script.Tool) error
 	write(path, body string) error
-	use(tool string, input map[string]any) error // calls a tool, for example one of an MCP server
+	use(tool string, input map[string]any) error // calls any other tool, such as a tool of an MCP server
 	usage(script.Usage)
 	fail(script.APIError) error
 	// finish ends the response. An empty reason means a normal end.
@@ -25,7 +25,7 @@ type wire interface {
 	began() bool // reports whether a part of the response was sent
 }
 
-// errCut is returned if the connection must break during a response.
+// errCut makes the server break the connection.
 var errCut = errors.New("connection cut")
 
 // play sends the response that the script defines for this request. It returns errCut if the connection must break.
@@ -34,7 +34,7 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 		return w.fail(*e)
 	}
 	steps := c.steps()
-	for _, st := range steps { // find the usage first, because some APIs send it before the text
+	for _, st := range steps { // some APIs send the usage before the text
 		if u, ok := st.(script.Usage); ok {
 			w.usage(u)
 		}
@@ -89,7 +89,7 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 	return w.finish(reason)
 }
 
-// call calls a tool of an MCP server. Its name at the CLI ends with the name in the script.
+// call calls a tool of an MCP server. The CLI adds a prefix to the name of the tool.
 func call(c conversation, st script.Call, w wire) error {
 	var input map[string]any
 	if err := json.Unmarshal([]byte(st.Args), &input); err != nil {
@@ -100,7 +100,7 @@ func call(c conversation, st script.Call, w wire) error {
 			return w.use(name, input)
 		}
 	}
-	if c.offered("ToolSearch") != "" { // Claude can run tools that it has not offered yet
+	if c.offered("ToolSearch") != "" { // Claude can run tools that the request does not list
 		return w.use(st.Tool, input)
 	}
 	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" &&
@@ -110,8 +110,8 @@ func call(c conversation, st script.Call, w wire) error {
 	return w.text("script: the request offers no tool " + st.Tool)
 }
 
-// drop breaks the connection after some text. If the response is not a stream, it sends all of it, because agents
-// recover from a broken stream with such a request.
+// drop breaks the connection after some text. If the response is not a stream, drop sends the whole text: agents repeat
+// a broken stream as a request without a stream, and this must succeed.
 func drop(c conversation, w wire) error {
 	if !w.began() || !c.stream {
 		if err := stream(context.Background(), script.Generated(3, 0), 0, w.text); err != nil {
@@ -124,8 +124,8 @@ func drop(c conversation, w wire) error {
 	return errCut
 }
 
-// retryText breaks the connection after its text, but only once. When the client tries again, it gets the steps after
-// this one or, without further steps, the same text.
+// retryText sends text and breaks the connection, but only once. The second request gets the remaining steps of the
+// script. If no step remains, it gets the same text again.
 func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step,
 	w wire) error {
 	if c.stream && !s.wearsOff(c.key(i), 1) {

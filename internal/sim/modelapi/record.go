@@ -49,7 +49,7 @@ func (s *Server) Prompts() []Request {
 	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.API == Other })
 }
 
-// Asked returns the bodies of all Prompts as one text.
+// Asked returns the bodies of all requests to a model as one text.
 func (s *Server) Asked() string {
 	var b strings.Builder
 	for _, r := range s.Prompts() {
@@ -83,8 +83,8 @@ func (s *Server) record(r Request) {
 	s.arrived = make(chan struct{})
 }
 
-// wearsOff counts how often a step was played. It returns true if the step was already played as often as its limit. A
-// limit of 0 means that it never wears off.
+// wearsOff counts how often a step was played. It returns true if the step has reached its limit times. A limit of 0
+// means no limit.
 func (s *Server) wearsOff(key string, times int) bool {
 	if times == 0 {
 		return false

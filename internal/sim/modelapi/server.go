@@ -14,8 +14,8 @@ import (
 
 // Options configures a Server.
 type Options struct {
-	// Key is the only API key that the server accepts. If it is empty, the server accepts any key, but there must be
-	// one.
+	// Key is the only API key that the server accepts. If Key is empty, the server accepts any key, but rejects
+	// requests without a key.
 	Key string
 }
 
@@ -30,7 +30,7 @@ type Server struct {
 	mu       sync.Mutex
 	requests []Request
 	arrived  chan struct{}  // closed and replaced when a request arrives
-	spent    map[string]int // how often a step was played, by conversation.key
+	spent    map[string]int // number of times that a step was played, by conversation.key
 	outage   *script.APIError
 	headers  map[string]string // headers for all responses
 }
@@ -102,7 +102,7 @@ func (s *Server) addHeaders(to http.Header) {
 // after it.
 func (s *Server) URL() string { return s.url }
 
-// Close ends all responses, even hanging ones. It waits for the server's goroutines until ctx is done.
+// Close ends all responses. It waits for the server's goroutines until ctx is done.
 func (s *Server) Close(ctx context.Context) error {
 	if s.http == nil {
 		return nil
@@ -133,7 +133,7 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// other answers HEAD /, with which CLIs check the server. For everything else it returns 404.
+// other answers HEAD /, which CLIs use to check the server. It answers everything else with 404.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
 	if r.Method == http.MethodHead && r.URL.Path == "/" {

@@ -14,18 +14,18 @@ type directive struct {
 	kind kind
 	args []string          // values that have no name
 	opts map[string]string // values that have a name
-	seen map[string]bool   // names that were read; all others are unknown
+	seen map[string]bool   // names that the kind has read; other names in opts are unknown
 	err  error
 }
 
 // kind describes all directives with the same name.
 type kind struct {
-	bare string // name of the value that may stand without a name
+	bare string // name of the value that a directive may contain without a name
 	make func(*directive) Step
 }
 
-// kindOf returns the kind with a name. Its function reads values with the methods of directive, which remember the
-// first error.
+// kindOf returns the kind of the directives with a name. Its function make reads the values with methods of directive,
+// which store the first error.
 func kindOf(name string) (kind, bool) {
 	switch name {
 	case "text":
@@ -74,7 +74,7 @@ func kindOf(name string) (kind, bool) {
 	return brokenKindOf(name)
 }
 
-// brokenKindOf returns the kinds of directives with which an agent misbehaves.
+// brokenKindOf returns the kind of a directive that makes an agent misbehave.
 func brokenKindOf(name string) (kind, bool) {
 	switch name {
 	case "hang":
@@ -177,7 +177,8 @@ func (d *directive) fail(format string, args ...any) {
 	}
 }
 
-// text returns the value with a name, or else the next value without a name, or else fallback.
+// text returns the value with the given name. If the directive does not contain it, text returns the next value without
+// a name. If no such value remains, text returns fallback.
 func (d *directive) text(name, fallback string) string {
 	d.seen[name] = true
 	if v, ok := d.opts[name]; ok {
@@ -236,7 +237,7 @@ func (d *directive) duration(name string, fallback time.Duration) time.Duration 
 
 const defaultChunk = 8
 
-// chunks reads the values with which text is streamed: the text in pieces, and the pause between them.
+// chunks reads the values for streamed text. It returns the text in pieces, and the pause between two pieces.
 func (d *directive) chunks() ([]string, time.Duration) {
 	delay := d.duration("delay", 0)
 	n, size := d.number("n", 0, 1e6), d.number("size", 0, 1e6)
@@ -255,7 +256,7 @@ func (d *directive) chunks() ([]string, time.Duration) {
 	return cut(text, max(chunk, 1)), delay
 }
 
-// words reads the values of a directive that streams numbered words: p7w0, p7w1 and so on, each with a space after it.
+// words returns a step that streams numbered words: p7w0, p7w1 and so on, each with a space after it.
 func (d *directive) words() Step {
 	const most = 1e6
 	token, from := d.must("token"), d.number("from", 0, most)

@@ -71,7 +71,7 @@ func (r *reader) value(d *directive) bool {
 	return ok && word != ""
 }
 
-// bareValue is like bare, but the result can contain equals signs.
+// bareValue is like bare, but continues after an equals sign.
 func (r *reader) bareValue() string {
 	start := r.at
 	for r.at < len(r.s) && strings.IndexByte(" \t\r\n", r.s[r.at]) < 0 && !r.end() {
@@ -80,8 +80,8 @@ func (r *reader) bareValue() string {
 	return r.s[start:r.at]
 }
 
-// quoted reads a value in quotes. \n, \t and \r are control characters. A backslash before another character stands for
-// that character.
+// quoted reads a value in quotes. The escapes \n, \t and \r are control characters. A backslash before any other
+// character is removed.
 func (r *reader) quoted() (string, bool) {
 	var b strings.Builder
 	for r.at++; r.at < len(r.s); r.at++ {

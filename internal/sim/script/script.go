@@ -9,7 +9,7 @@ import (
 // Script is a parsed prompt.
 type Script struct {
 	Steps []Step
-	Plain string // the prompt without its directives and without white space around it
+	Plain string // the prompt without its directives and surrounding white space
 	// Default is true if the prompt contains no directive. Then Steps are the default answer.
 	Default bool
 }
@@ -112,7 +112,7 @@ func defaultAnswer(plain string) []Step {
 	return []Step{Text{Chunks: words(answer), Delay: defaultDelay}}
 }
 
-// words splits text after white space. Joined together, the parts are the text again.
+// words splits text into words. Each word includes the white space after it.
 func words(text string) []string {
 	var (
 		parts []string

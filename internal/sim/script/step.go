@@ -21,8 +21,9 @@ type Think struct {
 type Tool struct {
 	Command string
 	Ask     bool
-	Dir     string // the directory in which the model wants to run the command; empty if it does not say
-	// As is the name under which the model calls the tool, even if there is no such tool. Empty means the right name.
+	Dir     string // working directory in the model's call; empty if the call names none
+	// As replaces the name of the tool in the model's call, even if no such tool exists. If As is empty, the model uses
+	// the right name.
 	As string
 }
 
@@ -65,7 +66,7 @@ type Sleep struct{ For time.Duration }
 // Hang is a pause of the agent that never ends.
 type Hang struct{}
 
-// Drop breaks the connection to the model in the middle of a text. The scripted agent then ends.
+// Drop breaks the connection to the model in the middle of a text. The scripted agent then exits.
 type Drop struct {
 	Times int // number of times; 0 means always
 }
@@ -110,7 +111,7 @@ type IgnoreTerm struct{}
 // HoldPipe starts a process that keeps standard output open for a time, even after the agent has ended.
 type HoldPipe struct{ For time.Duration }
 
-// Late sends Text some time after the message with which the turn ended.
+// Late sends Text some time after the message that ended the turn.
 type Late struct {
 	Text  string
 	After time.Duration

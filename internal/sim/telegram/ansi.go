@@ -36,7 +36,7 @@ func (m Message) ANSI() string {
 	return b.String()
 }
 
-// ansiText formats a text. It cuts the text at the beginning and end of each entity, so that each piece has one style.
+// ansiText formats a text. It splits the text at the edges of all entities, so that each piece has a single style.
 func ansiText(text string, entities []Entity) string {
 	units := utf16.Encode([]rune(text))
 	edges := []int{0, len(units)}

@@ -12,7 +12,7 @@ type View struct {
 	Chat     ChatID
 	Title    string
 	Messages []Message // the oldest first; without deleted messages
-	Action   Action    // activity of the bot, such as typing; zero once the bot has sent a message
+	Action   Action    // such as typing; a new message of the bot clears it
 	Drafts   []Draft
 }
 
@@ -59,7 +59,7 @@ func (v View) InTopic(id TopicID) View {
 	return v
 }
 
-// Last returns the newest message of the bot, or false.
+// Last returns the bot's newest message. It returns false if the bot has not sent any.
 func (v View) Last() (Message, bool) {
 	bot := v.FromBot()
 	if len(bot) == 0 {

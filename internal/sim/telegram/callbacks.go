@@ -15,7 +15,7 @@ type Answer struct {
 	URL   string
 }
 
-// Tap is a button that a user has pressed.
+// Tap is a press of a button by a user. The bot may not have answered it yet.
 type Tap struct {
 	ID     string
 	srv    *Server
@@ -38,8 +38,8 @@ var (
 	ErrClosed = errors.New("the simulated Telegram is closed")
 )
 
-// Press presses a button and waits for the bot's answer. name is the text or the callback data of the button. Press
-// waits for Options.CallbackTimeout, or until ctx is done.
+// Press presses a button and waits for the bot's answer. The parameter name is the text or the callback data of the
+// button. Press waits for Options.CallbackTimeout, or until ctx is done.
 func (p *Person) Press(ctx context.Context, on Message, name string) (Answer, error) {
 	tap, err := p.Tap(on, name)
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *Server) tap(p *Person, m *message, data string) *Tap {
 	return t
 }
 
-// wireOrInaccessible returns the message of a button as the bot gets it. Of a deleted message, it returns only the ID
-// and the date 0.
+// wireOrInaccessible returns the message of a button in the form that the bot gets. For a deleted message, the form
+// contains only the ID and the date 0.
 func (m *message) wireOrInaccessible() any {
 	if m.Deleted || m.Date.IsZero() {
 		return map[string]any{"chat": m.chat.wire(), "message_id": m.ID, "date": 0}

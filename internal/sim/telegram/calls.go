@@ -11,7 +11,7 @@ import (
 
 // Call is a call of a method of the Bot API.
 type Call struct {
-	Seq         int // number of the call, from 1, in the order in which calls end
+	Seq         int // number of the call, beginning with 1, in the order in which calls end
 	At          time.Time
 	Done        time.Time
 	Method      string // as in the Bot API; "file" for a download
@@ -19,7 +19,7 @@ type Call struct {
 	Files       map[string]int // sizes of uploaded files in bytes, by field
 	Chat        ChatID
 	Message     MessageID // the message that was sent or edited; zero for none
-	OK          bool      // the call took effect, even if a fault changed the response
+	OK          bool      // the call took effect; the client may not know this because of a fault
 	Code        int       // error code; zero if OK or without a response
 	Description string
 	RetryAfter  int // in seconds
@@ -55,7 +55,7 @@ func Writes(c Call) bool {
 	return false
 }
 
-// callLog records calls and calls the functions of OnCall.
+// callLog stores calls, and the functions that OnCall has registered.
 type callLog struct {
 	mu    sync.Mutex
 	keep  int
@@ -133,8 +133,9 @@ func passes(c Call, filters []CallFilter) bool {
 	return true
 }
 
-// OnCall registers a function that is called for each call when its result is known, before the client gets the
-// response. It runs in the goroutine of the call. It must not block and must not change the maps of the Call.
+// OnCall registers a function that the server calls when the result of a call is known, before the client gets the
+// response. The function runs in the goroutine of the call. It must not block, and must not change the maps of the
+// Call.
 func (s *Server) OnCall(hook func(Call)) {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()

@@ -149,7 +149,7 @@ func (c *Chat) touch() {
 	c.srv.changed.broadcast()
 }
 
-// access is a use of a chat for which the bot needs rights.
+// access is the kind of access to a chat that a call needs.
 type access int
 
 const (

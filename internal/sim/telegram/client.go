@@ -16,8 +16,8 @@ func (s *Server) Client() *http.Client { return &http.Client{Transport: wire{s}}
 
 type wire struct{ srv *Server }
 
-// RoundTrip runs the handler in a goroutine, for which Close waits. If the client gives up, the handler continues, as
-// in the real server.
+// RoundTrip runs the handler in a goroutine. Close waits for that goroutine. If the client disconnects, the handler
+// continues, as in the real server.
 func (t wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := io.NopCloser(http.NoBody)
 	if r.Body != nil {

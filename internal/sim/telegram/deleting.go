@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// deleteAge is the age up to which a bot can delete a message.
+// deleteAge is the maximum age of a message that a bot can delete.
 const deleteAge = 48 * time.Hour
 
 func (s *Server) deleteMessage(q *request) (any, *Error) {
@@ -77,7 +77,7 @@ func (s *Server) pinChatMessage(q *request) (any, *Error) {
 	}
 	m.Pinned = true
 	note := s.service(m.chat, nil, "pinned a message", map[string]any{"pinned_message": m})
-	s.push("message", note.wire()) // the real server also sends updates about the bot's own pins
+	s.push("message", note.wire()) // the real server also reports the bot's own pins to the bot
 	return true, nil
 }
 
@@ -94,7 +94,8 @@ func (s *Server) unpinChatMessage(q *request) (any, *Error) {
 	return true, nil
 }
 
-// pinTarget returns the message in a call. If the call names none, it returns the message that was pinned last.
+// pinTarget returns the message that a call names. If the call names no message, pinTarget returns the message that was
+// pinned last.
 func (s *Server) pinTarget(q *request) (*message, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// DraftLife is how long a chat shows a draft after its last call.
+// DraftLife is how long a chat shows a draft after the bot has last updated the draft.
 const DraftLife = 30 * time.Second
 
 // Draft is a preview of a message that the bot is still writing.
@@ -16,7 +16,7 @@ type Draft struct {
 	Entities []Entity
 	At       time.Time
 	CanStop  bool
-	Keep     bool // the draft stays visible after a user has stopped it
+	Keep     bool // the draft stays visible when a user stops it
 	Stopped  bool // a user has stopped the draft; more text is ignored
 }
 
@@ -64,8 +64,8 @@ func (c *Chat) draft(id int64, topic TopicID) *Draft {
 	return nil
 }
 
-// StopDraft presses the Stop button of a draft. It returns false if the chat does not show a draft with this ID and
-// that button. If the bot has subscribed to stopped_message_generation updates, it gets one.
+// StopDraft presses the Stop button of a draft. It returns false if the chat shows no such draft, or if the draft has
+// no Stop button. The bot gets a stopped_message_generation update if it has subscribed to these updates.
 func (p *Person) StopDraft(c *Chat, id int64) bool {
 	s := p.srv
 	s.mu.Lock()
@@ -88,7 +88,7 @@ func (p *Person) StopDraft(c *Chat, id int64) bool {
 	return true
 }
 
-// endDrafts removes the drafts of a topic, because the bot has sent the message.
+// endDrafts removes the drafts of a topic when the bot sends a message there.
 func (c *Chat) endDrafts(topic TopicID) {
 	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic })
 }

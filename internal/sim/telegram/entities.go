@@ -19,8 +19,8 @@ type Entity struct {
 
 func (e Entity) end() int { return e.Offset + e.Length }
 
-// family defines how entities can overlap. A splittable entity can contain others, and is split where that is
-// necessary. Continuous entities must not overlap each other. A quoting entity can contain continuous ones.
+// family defines how entities may overlap. A splittable entity may contain other entities, and is split at their edges.
+// Continuous entities must not overlap each other. A quoting entity may contain continuous entities.
 type family int
 
 const (
@@ -45,7 +45,7 @@ func familyOf(kind string) family {
 	return unknownFamily
 }
 
-// priority orders entities that cover the same text. The entity with the smaller number is outside.
+// priority orders entities that cover the same text. The entity with the smallest priority is the outermost.
 func priority(e Entity) int {
 	switch e.Type {
 	case "blockquote", "expandable_blockquote":

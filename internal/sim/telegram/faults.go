@@ -14,8 +14,8 @@ import (
 // FaultKind is how a call fails.
 type FaultKind string
 
-// FaultKind values. If the name contains After, the call takes effect and fails then. For example, the message is in
-// the chat, but the client cannot know that.
+// FaultKind values. If the name contains After, the call takes effect before it fails: for example, the chat shows the
+// message, but the client does not know that.
 const (
 	NoFault         FaultKind = ""               // the call succeeds, perhaps after a delay
 	DropBefore      FaultKind = "drop before"    // the connection breaks before the call takes effect
@@ -34,15 +34,16 @@ const Always = -1
 // Fault makes calls fail, or makes them slow.
 type Fault struct {
 	Method string // method as in the Bot API; "file" for downloads; "" for all methods
-	// When is a further condition, or nil. It gets a Call with method, parameters, chat and time.
+	// When is a further condition for the calls that fail, or nil. It gets a Call that contains only method,
+	// parameters, chat and time.
 	When       func(Call) bool
-	Times      int           // number of calls that it affects; 0 means 1
-	Skip       int           // number of matching calls that succeed before the first affected one
+	Times      int           // number of affected calls; 0 means 1
+	Skip       int           // number of matching calls that succeed before the fault begins
 	Delay      time.Duration // pause before the call takes effect
-	Late       time.Duration // pause after the call took effect, before the response
+	Late       time.Duration // pause between the effect of the call and the response
 	Kind       FaultKind
 	RetryAfter int       // in seconds, for TooMany; at least 1
-	Until      time.Time // if set, all calls before this time fail, and TooMany returns the time that remains
+	Until      time.Time // if set, all calls before this time fail; for TooMany, retry_after is the remaining time
 
 	removed chan struct{} // closed by Remove
 }
@@ -89,8 +90,8 @@ type faultList struct {
 	all []*Injected
 }
 
-// take returns the fault for a call and counts it. Without a fault, it returns the zero value.
-func (l *faultList) take(c Call) Fault {
+// count returns the fault for a call, and counts the call. If no fault matches, it returns the zero value.
+func (l *faultList) count(c Call) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, i := range l.all {
@@ -102,25 +103,26 @@ func (l *faultList) take(c Call) Fault {
 			f.Skip--
 			continue
 		}
-		if !f.strikes(c.At, i.hits) {
+		if !f.affects(c.At, i.hits) {
 			continue
 		}
 		i.hits++
-		return f.at(c.At)
+		return f.withRetryAfter(c.At)
 	}
 	return Fault{}
 }
 
-// strikes reports whether the fault affects a call. hits is the number of calls that it has affected before.
-func (f *Fault) strikes(now time.Time, hits int) bool {
+// affects reports whether the fault affects the next matching call. The parameter hits is the number of calls that the
+// fault has already affected.
+func (f *Fault) affects(now time.Time, hits int) bool {
 	if !f.Until.IsZero() {
 		return now.Before(f.Until)
 	}
 	return f.Times == Always || hits < f.Times
 }
 
-// at returns the fault for a call at this time, with the right RetryAfter.
-func (f Fault) at(now time.Time) Fault {
+// withRetryAfter returns the fault with the value of RetryAfter for the time now.
+func (f Fault) withRetryAfter(now time.Time) Fault {
 	if !f.Until.IsZero() {
 		f.RetryAfter = int(math.Ceil(f.Until.Sub(now).Seconds()))
 	}
@@ -142,8 +144,8 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 	return f.Kind == DropBefore
 }
 
-// wait waits for d, or until the fault is removed, the client disconnects, or the server ends. The call takes effect
-// even if the client disconnects.
+// wait waits for the duration d. It returns earlier if the fault is removed, the client disconnects, or the server
+// ends. A call takes effect even if its client disconnects.
 func (f Fault) wait(d time.Duration, client, server context.Context) {
 	if d <= 0 {
 		return
@@ -165,8 +167,8 @@ type page struct {
 	retryAfter int
 }
 
-// instead returns the page that replaces a call which takes no effect, or false.
-func (f Fault) instead() (page, bool) {
+// errorPage returns the error page for a call that takes no effect. It returns false if the fault has no error page.
+func (f Fault) errorPage() (page, bool) {
 	switch f.Kind {
 	case BadGateway, ServerError:
 		return f.html(), true
@@ -196,8 +198,9 @@ func (p page) write(w http.ResponseWriter) {
 	_, _ = w.Write([]byte(p.body)) // an error means that the client has disconnected
 }
 
-// after writes another response for a call that took effect. It returns false if the real response must be written.
-func (f Fault) after(w http.ResponseWriter, body []byte) (spoilt bool) {
+// spoilResponse writes a faulty response for a call that took effect. It returns false if the fault does not change the
+// response.
+func (f Fault) spoilResponse(w http.ResponseWriter, body []byte) (spoilt bool) {
 	switch f.Kind {
 	case DropAfter:
 		panic(http.ErrAbortHandler)

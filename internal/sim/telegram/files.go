@@ -120,13 +120,13 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 	call := Call{At: s.now(), Method: "file"}
 	token, name, _ := strings.Cut(rest, "/")
 	call.Params = map[string]string{"path": name}
-	fault := s.faults.take(call)
+	fault := s.faults.count(call)
 	call.Fault = fault.Kind
 	if fault.before(r.Context(), s.base) {
 		s.finish(call, nil, nil)
 		panic(http.ErrAbortHandler)
 	}
-	if answer, ok := fault.instead(); ok {
+	if answer, ok := fault.errorPage(); ok {
 		call.Code = answer.status
 		s.finish(call, nil, nil)
 		answer.write(w)
@@ -143,7 +143,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 	if fault.Kind == DropAfter {
 		breakOff(w, data[:len(data)/2])
 	}
-	if !fault.after(w, data) {
+	if !fault.spoilResponse(w, data) {
 		_, _ = w.Write(data) // an error means that the client has disconnected
 	}
 }

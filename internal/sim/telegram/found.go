@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Entities that Telegram finds in texts. Group 1 of a match is the entity.
+// Patterns for entities that Telegram finds in texts. Group 1 is the entity.
 var (
 	commandPattern = regexp.MustCompile(`(?:^|[\s(])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)(?:$|[^A-Za-z0-9_/@])`)
 	mentionPattern = regexp.MustCompile(`(?:^|[^A-Za-z0-9_@/])(@[A-Za-z0-9_]{3,32})`)
@@ -23,8 +23,8 @@ func findEntities(text string) []Entity {
 	return dropTouching(list)
 }
 
-// findAll adds all matches of a pattern. It searches again right after each entity, because the character that ends one
-// entity can begin the next.
+// findAll adds an entity for each match of a pattern. It continues right after each entity, because the character that
+// ends an entity can also begin the next entity.
 func findAll(list []Entity, kind string, pattern *regexp.Regexp, text string) []Entity {
 	for at := 0; at <= len(text); {
 		hit := pattern.FindStringSubmatchIndex(text[at:])

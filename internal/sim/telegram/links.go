@@ -33,7 +33,8 @@ func checkLink(raw string) (string, bool) {
 	return u.String(), true
 }
 
-// validHost reports whether a link to a host is valid. If the link has no scheme, the host must contain a dot.
+// validHost reports whether a link may contain a host. If the parameter spelledOut is false, the link has no scheme,
+// and the host must contain a dot.
 func validHost(host string, spelledOut bool) bool {
 	if strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") || strings.Contains(host, "..") {
 		return false

@@ -28,7 +28,7 @@ func (k mediaKind) folder() string { return string(k) + "s" }
 // maxPhoto is the maximum size of a photo that a bot uploads, in bytes.
 const maxPhoto = 10 << 20
 
-// Limits for photos: the sum of the sides in pixels, and their ratio.
+// Limits for photos: the sum of width and height in pixels, and the ratio of the sides.
 const (
 	maxSides = 10_000
 	maxRatio = 20
@@ -209,8 +209,8 @@ func (s *Server) sendMedia(q *request, kind mediaKind) (any, *Error) {
 	return s.storeFromBot(o.chat, o.base).wire(), nil
 }
 
-// inputFile returns the file in a call. The call can contain the file itself, the name of another field that contains
-// it, or the ID of a file on the server.
+// inputFile returns the file in a call. The value in the call is the file itself, the name of the field that contains
+// the file, or the ID of a file on the server.
 func (s *Server) inputFile(q *request, kind mediaKind, value, field string) (*Media, *Error) {
 	up, ok := q.files[field]
 	if name, attached := strings.CutPrefix(value, "attach://"); attached {
@@ -263,14 +263,14 @@ func albumSize(q *request) int {
 	return max(1, len(list))
 }
 
-// ForbidFiles makes all calls fail with which the bot sends files to the chat.
+// ForbidFiles makes the chat reject all files that the bot sends.
 func (c *Chat) ForbidFiles() {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
 	c.noFiles = true
 }
 
-// takesFiles returns an error if the bot must not send files of this kind. The caller holds mu.
+// takesFiles returns an error if the bot may not send files of the given kind. The caller holds mu.
 func (c *Chat) takesFiles(kind mediaKind) *Error {
 	if !c.noFiles {
 		return nil

@@ -58,7 +58,7 @@ type message struct {
 	via     string         // username of the inline bot that created the message
 	extra   map[string]any // further fields of a service message
 	rich    *rich          // nil if it is not a rich message
-	joined  bool           // the message was sent together with the one before it; see InOneGo
+	joined  bool           // the IDs of this message and the previous message are consecutive; see InOneGo
 	// lastCaption is the caption of the last file, if this message begins an album.
 	lastCaption string
 }
@@ -109,7 +109,6 @@ func (m *message) revise(s *Server, f formatted, keyboard [][]Button) {
 
 func (m *message) formatted() formatted { return formatted{m.Text, m.Entities, m.rich} }
 
-// show sets the visible content of the message.
 func (m *message) show(f formatted) {
 	m.Text, m.Entities, m.rich, m.Rich = f.text, f.entities, f.rich, nil
 	if f.rich != nil {
@@ -159,7 +158,7 @@ type entityJSON struct {
 	User *wireUser `json:"user,omitempty"`
 }
 
-// wire returns the message as the bot gets it, together with the message to which it replies.
+// wire returns the message in the form that the bot gets, together with the message to which it replies.
 func (m *message) wire() *wireMessage {
 	w := m.wireAlone()
 	if reply := m.chat.find(m.ReplyTo); reply != nil {

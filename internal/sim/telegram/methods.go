@@ -10,7 +10,7 @@ import (
 // method is a method of the Bot API. Its handler holds the lock of the server, unless the method waits.
 type method struct {
 	name  string
-	cost  func(*request) int // how many calls it counts for the rate limits; nil means none
+	cost  func(*request) int // how much a call uses up of the rate limits; nil means nothing
 	run   func(*request) (any, *Error)
 	waits func(context.Context, *request) (any, *Error)
 }
@@ -87,13 +87,13 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		call.Method = m.name
 	}
 	call.fill(req)
-	fault := s.faults.take(call)
+	fault := s.faults.count(call)
 	if fault.before(r.Context(), s.base) {
 		call.Fault = fault.Kind
 		s.finish(call, nil, nil)
 		panic(http.ErrAbortHandler)
 	}
-	if answer, ok := fault.instead(); ok {
+	if answer, ok := fault.errorPage(); ok {
 		call.Fault, call.Code = fault.Kind, answer.status
 		call.RetryAfter = answer.retryAfter
 		s.finish(call, nil, nil)
@@ -108,7 +108,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 	body := encodeAnswer(result, failure)
 	s.finish(call, result, failure)
 	fault.wait(fault.Late, r.Context(), s.base)
-	if !fault.after(w, body) {
+	if !fault.spoilResponse(w, body) {
 		writeAnswer(w, body, failure)
 	}
 }

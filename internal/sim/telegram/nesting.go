@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// fixNesting makes a list of entities valid, like the real server. It removes continuous entities that overlap an
-// earlier one or the edge of a blockquote. It merges splittable entities, splits them at the edges of other entities,
-// and removes them from code. The result is sorted; an outer entity comes before the entities inside it.
+// fixNesting makes a list of entities valid, like the real server. It removes a continuous entity that overlaps an
+// earlier one or crosses the edge of a blockquote. It merges splittable entities, splits them at the edges of other
+// entities, and removes them from code. The result is sorted, and an outer entity comes before the entities inside it.
 func fixNesting(list []Entity) []Entity {
 	sortEntities(list)
 	var formats, solid, quotes []Entity
@@ -53,7 +53,7 @@ func dropCrossing(list, quotes []Entity) []Entity {
 	})
 }
 
-// span is a range of text with one format that has begun. end 0 means none.
+// span is the range of text that an open format covers. The zero value means that the format is not open.
 type span struct{ begin, end int }
 
 // splitter splits formats at the edges of other entities.

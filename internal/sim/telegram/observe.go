@@ -38,8 +38,8 @@ func (c *Chat) Info() ChatInfo {
 	return info
 }
 
-// Changed returns a channel that is closed when any chat changes or the server is closed. Call it before View, to miss
-// no change in between.
+// Changed returns a channel that is closed when any chat changes or the server is closed. Call Changed before View.
+// Otherwise you miss changes that happen between the two calls.
 func (s *Server) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,15 +39,16 @@ type Options struct {
 	// three seconds.
 	ThrottlePolls bool
 
-	// Without lists methods that do not exist, to simulate an older server.
+	// The list Without contains methods that the server does not have, to simulate an older server.
 	Without []string
 
 	// Now returns the time for dates, limits and expiry. If it is nil, the server uses time.Now. Waiting always uses
 	// timers of package time.
 	Now func() time.Time
 
-	// KeepMessages limits the messages of each chat in memory, KeepVersions the versions of each message, and KeepCalls
-	// the calls. KeepFileBytes limits the total size of all files. Zero means no limit.
+	// KeepMessages limits the number of messages in each chat. KeepVersions limits the number of versions of each
+	// message. KeepCalls limits the number of recorded calls. KeepFileBytes limits the total size of all files. Zero
+	// means no limit.
 	KeepMessages, KeepVersions, KeepCalls int
 	KeepFileBytes                         int64
 }

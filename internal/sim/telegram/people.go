@@ -38,7 +38,8 @@ func (p *Person) ID() UserID { return p.id }
 // Name returns the user's first name.
 func (p *Person) Name() string { return p.name }
 
-// SetLanguage sets the language of the user's app, such as "de". With "", the app does not report its language.
+// SetLanguage sets the language of the user's app, for example "de". If code is empty, the app does not report a
+// language.
 func (p *Person) SetLanguage(code string) {
 	p.srv.mu.Lock()
 	defer p.srv.mu.Unlock()
@@ -109,7 +110,7 @@ func Forwarding(from *Person) SendOption {
 	return func(m *message) { m.forward = &Sender{ID: from.id, Name: from.name} }
 }
 
-// ViaBot marks the message as created with an inline bot.
+// ViaBot marks the message as created by an inline bot with this name.
 func ViaBot(username string) SendOption { return func(m *message) { m.via = username } }
 
 // InOneGo makes the IDs of the message and of the previous message consecutive. In Telegram, this happens to a
@@ -205,7 +206,7 @@ func (p *Person) postLocked(c *Chat, m message, opts []SendOption) *message {
 	return stored
 }
 
-// seenByBot reports whether the bot gets a message. With privacy mode, it does not get all messages in groups.
+// seenByBot reports whether the bot gets a message. With privacy mode, the bot does not get all messages of a group.
 func (s *Server) seenByBot(m *message) bool {
 	c := m.chat
 	if c.kind != PrivateChat && (c.bot == Left || c.bot == Kicked) {

@@ -17,7 +17,7 @@ type Limits struct {
 	Chat   Rate // for each private chat
 	Group  Rate // for each group, supergroup and forum
 	Global Rate // for all chats together
-	// Penalty makes the wait longer if a call comes during the wait. It is added for each such call.
+	// Penalty is added to the wait for each call that the bot makes during the wait.
 	Penalty time.Duration
 }
 
@@ -38,7 +38,7 @@ func StrictLimits() Limits {
 	return Limits{Chat: strict, Group: strict, Global: Rate{Every: time.Second / 30, Burst: 30}, Penalty: time.Second}
 }
 
-// SetLimits replaces the limits. All calls before it are forgotten.
+// SetLimits replaces the limits. Earlier calls do not count for the new limits.
 func (s *Server) SetLimits(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ type bucket struct {
 	strikes int
 }
 
-// wait returns how long n calls must wait. If the bot is already waiting, the wait becomes longer.
+// wait returns how long the bot must wait before it can make n calls. Each call during a wait makes the wait longer.
 func (b *bucket) wait(now time.Time, n int, penalty time.Duration) time.Duration {
 	if b.rate.Every <= 0 {
 		return 0
@@ -104,7 +104,7 @@ func (b *bucket) wait(now time.Time, n int, penalty time.Duration) time.Duration
 	if need <= 0 {
 		return 0
 	}
-	// retry_after is in whole seconds, so the wait must end at a whole second.
+	// The wait ends at a whole second, because retry_after has no fraction.
 	b.shut = now.Add(time.Duration(math.Ceil(need.Seconds())) * time.Second)
 	return b.shut.Sub(now)
 }

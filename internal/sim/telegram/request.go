@@ -22,7 +22,6 @@ type request struct {
 // maxBody is the maximum size of a request: the largest file, and a megabyte for everything else.
 const maxBody = MaxUpload + 1<<20
 
-// upload is a file in a request.
 type upload struct {
 	name, mime string
 	data       []byte

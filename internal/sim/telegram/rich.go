@@ -15,7 +15,7 @@ const (
 	MaxRichColumns = 20 // columns in a table
 )
 
-// Block is a block of a rich message. Text is its text or, for details, the summary.
+// Block is a block of a rich message. For details, Text is the summary.
 type Block struct {
 	// Kind is the name in the Bot API: paragraph, heading, pre, footer, divider, list, blockquote, table, details or
 	// thinking.
@@ -30,7 +30,7 @@ type Block struct {
 	Open     bool       `json:"open,omitempty"` // whether details are open
 }
 
-// ListItem is an item of a list. Its Label is "1." or "•". An item with a checkbox has no label.
+// ListItem is an item of a list. Its Label is "1.", for example, or "•". An item with a checkbox has no label.
 type ListItem struct {
 	Label   string  `json:"label,omitempty"`
 	Box     bool    `json:"box,omitempty"`

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 )
 
-// outgoing contains the parameters that all methods have which send a message.
+// outgoing contains the parameters that are common to all methods that send a message.
 type outgoing struct {
 	chat *Chat
 	base message
@@ -33,8 +33,8 @@ func (s *Server) outgoing(q *request) (outgoing, *Error) {
 	return o, err
 }
 
-// replyTarget returns the message to which a call replies. Older clients use reply_to_message_id for it instead of
-// reply_parameters.
+// replyTarget returns the message to which a call replies. The ID is in reply_parameters or, from older clients, in
+// reply_to_message_id.
 func (c *Chat) replyTarget(q *request) (MessageID, *Error) {
 	params := struct {
 		ID    MessageID `json:"message_id"`

@@ -95,7 +95,7 @@ func (s *Server) URL() string {
 // Token returns the bot token that the server accepts.
 func (s *Server) Token() string { return s.opts.Token }
 
-// Close breaks all connections and ends all waiting. It returns when all handlers have returned.
+// Close breaks all connections, and makes all waiting methods return. It returns when all handlers have returned.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -157,7 +157,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveMethod(w, r, name)
 }
 
-// signal wakes goroutines that wait for a change. The zero value is ready to use. A lock of the caller must guard it.
+// signal wakes goroutines that wait for a change. The zero value is ready to use. The caller must guard a signal with a
+// lock.
 type signal struct{ ch chan struct{} }
 
 // wait returns a channel that the next broadcast closes.

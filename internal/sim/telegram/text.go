@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Units returns the length of text in UTF-16 code units, in which Telegram counts.
+// Units returns the length of text in UTF-16 code units. Telegram measures all lengths in this unit.
 func Units(text string) int {
 	n := 0
 	for _, r := range text {
@@ -96,8 +96,7 @@ func isEmpty(e Entity) bool { return e.Length <= 0 }
 
 func isSpace(unit uint16) bool { return unit == ' ' || unit == '\n' }
 
-// clean replaces or removes characters that Telegram does not store, and moves the entities accordingly. moved[i] is
-// the new position of code unit i. For the second half of a surrogate pair it is -1.
+// clean replaces or removes characters that Telegram does not store, and moves the entities accordingly.
 func clean(text string, entities []Entity) ([]uint16, []Entity, *Error) {
 	var out []uint16
 	moved := make([]int, 0, len(text)+1)

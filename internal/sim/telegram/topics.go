@@ -19,7 +19,7 @@ type Topic struct {
 	Name   string
 	Icon   string // ID of a custom emoji, or ""
 	Closed bool
-	byBot  bool // the bot created the topic, so it needs no rights to change it
+	byBot  bool // the bot created the topic, and may change it without further rights
 }
 
 // Topic makes the user create a topic. A service message announces it.
@@ -32,7 +32,7 @@ func (p *Person) Topic(c *Chat, name string) Topic {
 
 func (s *Server) makeTopic(c *Chat, by *Person, name string) *Topic {
 	if c.kind == Supergroup && c.lastID < 1 {
-		c.lastID = 1 // 1 is the ID of General
+		c.lastID = 1 // the topic General has ID 1
 	}
 	id := c.peekID()
 	t := &Topic{ID: TopicID(id), Name: name, byBot: by == nil}
@@ -128,7 +128,6 @@ func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 // topicNameLimit is the maximum length of a topic's name in characters. Telegram cuts a longer name.
 const topicNameLimit = 128
 
-// topicName returns the name of a topic from a call.
 func topicName(q *request) (string, *Error) {
 	name := []rune(strings.TrimSpace(q.params["name"]))
 	if len(name) == 0 {
@@ -183,7 +182,7 @@ func (s *Server) forumTarget(q *request) (*Chat, *Error) {
 	return c, nil
 }
 
-// managesTopics reports whether the bot can manage topics that others created. The caller holds mu.
+// managesTopics reports whether the bot can change topics that it did not create. The caller holds mu.
 func (c *Chat) managesTopics() bool {
 	return c.kind == PrivateChat || c.bot == Administrator && !c.noTopics
 }
@@ -195,7 +194,8 @@ func (c *Chat) ForbidTopics() {
 	c.noTopics = true
 }
 
-// managed returns the topic that a call changes. If the bot must not change it, the error has the text forbidden.
+// managed returns the topic that a call changes. If the bot may not change the topic, managed returns an error with the
+// text in the parameter forbidden.
 func (s *Server) managed(q *request, forbidden string) (*Chat, *Topic, *Error) {
 	c, err := s.forumTarget(q)
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *Server) editForumTopic(q *request) (any, *Error) {
 		return nil, err
 	}
 	now, changes := *t, map[string]any{}
-	if q.params["name"] != "" { // an empty name means that the name does not change
+	if q.params["name"] != "" { // an empty name leaves the name unchanged
 		if now.Name, err = topicName(q); err != nil {
 			return nil, err
 		}
@@ -268,7 +268,6 @@ func (s *Server) getForumTopicIconStickers(*request) (any, *Error) {
 	return all, nil
 }
 
-// notToggled is the error if the bot cannot close or open a topic.
 const notToggled = "not enough rights to close or open the topic"
 
 func (s *Server) closeForumTopic(q *request) (any, *Error) {

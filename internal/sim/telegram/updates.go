@@ -26,7 +26,7 @@ type update struct {
 	again   bool // send it once more after the bot has acknowledged it
 }
 
-// updateQueue contains the updates that the bot has not acknowledged yet.
+// updateQueue contains the updates that the bot has not acknowledged, and the state of getUpdates.
 type updateQueue struct {
 	next      UpdateID
 	waiting   []update
@@ -36,13 +36,12 @@ type updateQueue struct {
 	lastStart time.Time
 	lastOff   int64
 	arrived   signal
-	upTo      UpdateID // the bot gets no updates after this one; 0 means no limit
+	upTo      UpdateID // the bot gets no updates with higher IDs; 0 means no limit
 	repeat    int      // number of new updates that are sent twice
 	reverse   int      // number of responses in which the order of updates is reversed
 }
 
-// poll is a call of getUpdates that waits. Another call or a webhook ends it by closing kicked. reason is set before
-// that.
+// poll is a waiting call of getUpdates. To end the wait, another call or a webhook sets reason and then closes kicked.
 type poll struct {
 	kicked chan struct{}
 	reason string
@@ -81,8 +80,8 @@ func (s *Server) pushRaw(body string, life time.Duration) UpdateID {
 	return id
 }
 
-// wants reports whether the bot wants this kind of update. By default, it gets all kinds except a few that it must
-// request.
+// wants reports whether the bot has subscribed to a kind of update. By default, the bot gets most kinds, but must
+// request a few of them.
 func (u *updateQueue) wants(kind string) bool {
 	if u.allowed != nil {
 		return slices.Contains(u.allowed, kind)
@@ -94,8 +93,8 @@ func (u *updateQueue) wants(kind string) bool {
 	return true
 }
 
-// InjectUpdate adds an update of any kind, with payload as its JSON. The bot gets it even if it does not want this
-// kind.
+// InjectUpdate adds an update of any kind. The parameter payload is its JSON. The bot gets the update even if it has
+// not subscribed to this kind.
 func (s *Server) InjectUpdate(kind, payload string) UpdateID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +137,8 @@ func (s *Server) AwaitPoll(ctx context.Context) error {
 	return s.await(ctx, "a poll", func() bool { return s.queue.poll != nil })
 }
 
-// Hold makes the server send no updates to the bot. release sends a number of updates; if the bot polls in time, they
-// are in one response. release(0) sends all updates and ends the hold.
+// Hold makes the server hold back new updates. The function release sends the given number of them. They arrive in one
+// response if the bot polls at that time. release(0) sends all updates and ends the hold.
 func (s *Server) Hold() (release func(updates int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,16 +154,16 @@ func (s *Server) Hold() (release func(updates int)) {
 	}
 }
 
-// Repeat makes the server send each of the next updates twice, as if Telegram had lost the acknowledgement. -1 ends
-// this.
+// Repeat makes the server send each of the next updates twice, as if Telegram had lost the bot's acknowledgement. The
+// parameter updates is the number of updates; -1 ends the repetition.
 func (s *Server) Repeat(updates int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.repeat = updates
 }
 
-// Reverse makes the server reverse the order of updates in the next responses. Only responses with several updates
-// count. -1 ends this.
+// Reverse makes the server reverse the order of the updates in the next responses that contain several updates. The
+// parameter answers is the number of responses; -1 ends the reversal.
 func (s *Server) Reverse(answers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +219,8 @@ func (u *updateQueue) batch(limit int) rawResult {
 	return rawResult("[" + strings.Join(bodies, ",") + "]")
 }
 
-// getUpdates returns updates, or waits for one. It locks mu itself, because it must not hold mu while it waits.
+// getUpdates returns pending updates, or waits for an update. Unlike other methods, it locks mu itself, so that it can
+// unlock mu while it waits.
 func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,8 +243,8 @@ func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
 	return s.pollWait(ctx, me, limit, wait)
 }
 
-// pollTerms reads the parameters limit, timeout and allowed_updates. The server uses allowed_updates for later calls,
-// too.
+// pollTerms reads the parameters limit, timeout and allowed_updates. The server stores allowed_updates, because it also
+// applies to later calls.
 func (s *Server) pollTerms(q *request) (limit int, wait time.Duration) {
 	limit = int(q.integer("limit"))
 	if limit < 1 || limit > 100 {

@@ -14,12 +14,12 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Verb is the first argument with which a test binary runs as the server.
+// Verb is the first argument that starts a test binary as the server.
 const Verb = "sim-toolserver"
 
-// RunIfAsked checks whether the first argument is Verb. If so, it runs the server and exits. The argument after it is
-// serve, claims, garbage, exit, hang FILE or tools N. claims is like serve, with a tool that says about itself that it
-// changes nothing.
+// RunIfAsked checks whether the first argument is Verb. If so, it runs the server and exits. The second argument
+// selects the behaviour: serve, claims, garbage, exit, hang FILE or tools N. The server for claims is like the server
+// for serve, but its tool claims to change nothing.
 func RunIfAsked() {
 	if len(os.Args) < 3 || os.Args[1] != Verb {
 		return
@@ -92,8 +92,8 @@ func server(tool string, idle int, claims bool) *sdk.Server {
 	return s
 }
 
-// Handler returns the handler of a server with the tool greet_by_url. Requests must have this value in the header
-// Authorization.
+// Handler returns the handler of a server with the tool greet_by_url. The header Authorization of a request must equal
+// the parameter authorization.
 func Handler(authorization string) http.Handler {
 	s := server("greet_by_url", 0, false)
 	// Without a session, nothing remains if a client disconnects.

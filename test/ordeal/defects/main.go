@@ -1,12 +1,12 @@
-// Command defects tests the ordeal itself. It adds bugs to ductor, one after another, and plays scenarios in package
-// simulated until the judge finds the bug. It prints which seed and which rule has found the bug, and stores that for
-// docs/reliability.md. If no rule finds a bug, the ordeal has a gap.
+// Command defects tests the ordeal itself. It activates planted bugs of ductor, one after another, and plays scenarios
+// with package simulated until the judge finds the bug. It prints the seed and the rule that have found the bug, and
+// stores them for docs/reliability.md. If no rule finds a bug, the ordeal has a gap.
 //
 //	go run ./test/ordeal/defects [-seeds 500] [name…]
 //
-// Each bug is a patch. The patches are applied, in the order of their numbers, to copies of the files. An overlay of
-// the go command uses these copies, so the working tree does not change. All patches are in the same program. Each of
-// them asks package planted whether its bug is active.
+// Each bug is a patch. The command applies all patches, in the order of their numbers, to copies of ductor's files. An
+// overlay of the go command uses these copies, so the working tree does not change. The program contains all bugs at
+// the same time. Each bug calls package planted to find out whether it is active.
 package main
 
 import (
@@ -93,7 +93,7 @@ func run(names []string) error {
 
 type hunt struct {
 	dir   string
-	sound found // violations without a bug, by seed
+	sound found // rules that a seed violates without a planted bug, by seed
 }
 
 func (h *hunt) path(name string) string {
@@ -104,8 +104,8 @@ func (h *hunt) path(name string) string {
 	return path
 }
 
-// find plays seeds with a bug until the judge finds it. A rule has found the bug if the same seed does not violate the
-// rule without the bug.
+// find plays seeds with a bug until a rule finds the bug. That is, the seed must violate the rule with the bug, and
+// must not violate it without the bug.
 func (h *hunt) find(d *report.Defect) error {
 	d.Seeds = *seeds
 	for from := 1; from <= *seeds; {
@@ -128,8 +128,8 @@ func (h *hunt) find(d *report.Defect) error {
 	return nil
 }
 
-// confirmed plays a seed again, with and without the bug, because the result may differ slightly each time. It returns
-// those rules that are violated with the bug only.
+// confirmed plays a seed again, with and without the bug, because the result may differ slightly between two plays. It
+// returns the rules that only the bug violates.
 func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, error) {
 	sound, err := h.soundly(seed)
 	if err != nil {
@@ -143,10 +143,10 @@ func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, err
 	return slices.DeleteFunc(rules, func(r string) bool { return !slices.Contains(found[seed], r) }), err
 }
 
-// soundPlays is how often a seed is played without a bug, because the result may differ each time.
+// soundPlays is how often soundly plays a seed, because the result may differ slightly each time.
 const soundPlays = 3
 
-// soundly returns the rules that a seed violates without a bug.
+// soundly returns the rules that a seed violates without a planted bug.
 func (h *hunt) soundly(seed int) ([]string, error) {
 	if rules, known := h.sound[seed]; known {
 		return rules, nil
@@ -265,8 +265,8 @@ var (
 	violationLine = regexp.MustCompile(`^ +([a-z]+)(?: \(p\d+\))?: `)
 )
 
-// play plays n seeds with a bug, or without one if defect is empty. If until is true, it stops at the first seed that
-// violates a rule.
+// play plays n seeds. If the parameter defect is empty, no bug is active. If until is true, play stops at the first
+// seed that violates a rule.
 func (h *hunt) play(defect string, from, n int, until bool) (found, error) {
 	cmd := exec.Command(h.path("world.test"), "-test.run", "^TestSeeds$", "-test.timeout", "0", "-jobs",
 		strconv.Itoa(*jobs),

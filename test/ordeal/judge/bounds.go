@@ -12,8 +12,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// limits finds calls for a chat to which Telegram had just answered with retry_after. After a restart, ductor does not
-// know the limits from before.
+// limits finds calls that ductor made too early: Telegram had answered an earlier call for the same chat with
+// retry_after. A restart of ductor is an exception, because the new process does not know the answer.
 func limits(f *facts) (all []Violation) {
 	type silence struct{ from, until time.Time }
 	shut := map[telegram.ChatID]silence{}
@@ -44,8 +44,8 @@ func (f *facts) diedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
 }
 
-// budget finds prompts that an agent began although the daily budget was used up by turns that had ended. Costs count
-// from midnight.
+// budget finds prompts that an agent began although earlier turns had used up the daily budget. Costs count from
+// midnight.
 func budget(f *facts) (all []Violation) {
 	most, set := 0, false
 	for _, o := range f.Scenario.Options.Settings {
@@ -67,15 +67,16 @@ func budget(f *facts) (all []Violation) {
 	return all
 }
 
-// startTime limits the time from the start of an agent until it gets its prompt. ductor checks the budget before that
-// start.
+// startTime limits the time from the start of an agent until it gets its prompt. ductor checks the budget before it
+// starts the agent.
 const startTime = 5 * time.Second
 
 // learnTime is how long ductor may need to learn the cost of a turn after the agent ended it.
 const learnTime = time.Second
 
-// spentBefore adds the costs of prompts whose turns had ended at the i-th event. The turn of the event may have started
-// before another conversation's turn ended. ductor learns of an end during its downtime at its next start.
+// spentBefore adds the costs of the prompts whose turns ended before the i-th event. It leaves out turns that ended
+// while the turn of this event may already have been running. If a turn ended while ductor was down, ductor learns that
+// at its next start.
 func (f *facts) spentBefore(i int) (cents int) {
 	now, ready := f.Agents[i], f.readyForTurn(i)
 	for j, e := range f.Agents[:i] {
@@ -92,8 +93,8 @@ func (f *facts) spentBefore(i int) (cents int) {
 	return cents
 }
 
-// readyForTurn returns the earliest time at which the turn of the i-th event can have started: when a user sent its
-// prompt and its conversation had ended the previous turn.
+// readyForTurn returns the earliest time at which the turn of the i-th event can have started. At that time, the user
+// had sent the prompt, and the previous turn of the conversation had ended.
 func (f *facts) readyForTurn(i int) time.Time {
 	s := f.sent[f.Agents[i].Token]
 	ready := s.At
@@ -105,8 +106,8 @@ func (f *facts) readyForTurn(i int) time.Time {
 	return ready
 }
 
-// endOfTurn returns the end of the turn of a prompt that was done at the i-th event. The turn goes on if its agent
-// continues with a message that joined it.
+// endOfTurn returns the end of the turn whose prompt was done at the i-th event. The turn continues if a message joined
+// it.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {
@@ -123,15 +124,16 @@ func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	return end, ended
 }
 
-// joins reports whether a prompt may have been added to a running turn, because users do that in its conversation.
+// joins reports whether ductor may have added a prompt to a running turn. This is possible if a user steers turns in
+// the same conversation.
 func (f *facts) joins(token scenario.Token) bool {
 	in := f.sent[token].In
 	return slices.ContainsFunc(f.Presses, func(p Press) bool { return p.In == in && isOne(p.Label, scenario.Steer) }) ||
 		slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.In == in && s.Text == "/queue steer" })
 }
 
-// seen returns when ductor could see an event that happened at a time. If ductor was not running, this is its next
-// start.
+// seen returns the time at which ductor could learn of an event. If ductor was down at the time of the event, this is
+// its next start.
 func (f *facts) seen(at time.Time) time.Time {
 	for _, s := range f.Stops {
 		if !at.Before(s.At) && at.Before(s.Up) {

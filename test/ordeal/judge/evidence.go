@@ -19,7 +19,7 @@ type Evidence struct {
 	Sent      []Sent
 	Presses   []Press
 	Calls     []telegram.Call
-	Documents map[string]string // contents of the bot's documents, by the FileID of their Media
+	Documents map[string]string // contents of documents that the bot sent, by the FileID of their Media
 	Pending   int               // number of updates that the bot did not acknowledge
 	Faults    Faults
 
@@ -51,16 +51,16 @@ type Chat struct {
 	ID      telegram.ChatID
 	Topics  map[telegram.TopicID]scenario.Place // such as lab/red; the topic General has the name of the chat
 	History []telegram.Message                  // all messages with all versions, including deleted messages
-	// Hurt means that the bot was blocked or removed, or that the chat was deleted or got a new ID, and that this was
-	// not reverted. Then the chat may show less.
+	// Hurt means that the chat may show less than it should: the bot was blocked or removed, or the chat was deleted or
+	// got a new ID, and this was not reverted.
 	Hurt bool
 }
 
-// Webhook is the sender of calls to ductor's webhook. Evidence contains the calls that ductor accepted, as messages
-// without an ID.
+// Webhook stands for the callers of ductor's webhook. Evidence.Sent contains each call that ductor accepted, as a
+// message of this person without an ID.
 const Webhook scenario.Person = "webhook"
 
-// Sent is a message of a user. If a prompt consists of several messages, it is the first of them.
+// Sent is a message of a user. If several messages form one prompt, Sent is the first of them.
 type Sent struct {
 	Step  int
 	By    scenario.Person
@@ -102,7 +102,7 @@ type AgentEvent struct {
 // What is the kind of an AgentEvent.
 type What string
 
-// Values of type What. All worlds record Effect. Some worlds do not record the others.
+// Values of type What. All worlds record Effect. Some worlds do not record the other events.
 const (
 	Got     What = "got"     // the agent got the prompt
 	Effect  What = "effect"  // the effect Name happened
@@ -118,10 +118,10 @@ type Stop struct {
 	Up  time.Time // when the next process started
 }
 
-// Faults are the moments at which faults of the scenario took effect.
+// Faults contains the times at which faults of the scenario took effect.
 type Faults struct {
 	Disk []DiskFailure // in order; nil if the world does not observe its disk
-	Cuts []time.Time   // connections to Telegram broke, maybe during calls that did not arrive
+	Cuts []time.Time   // times at which connections to Telegram broke; a call may have been lost
 }
 
 // DiskFailure is a call that the disk failed or delayed because of a fault of the scenario.

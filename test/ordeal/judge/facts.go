@@ -21,7 +21,7 @@ type facts struct {
 	effects map[scenario.Token][]AgentEvent
 	events  map[scenario.Token][]AgentEvent
 	jobs    map[scenario.Token]scenario.Schedule
-	// words and documents cache the results of wordsOf and of words.
+	// The map words caches the results of wordsOf. The list documents caches the words of each document.
 	words     map[messageKey]map[scenario.Token][]int
 	documents []map[scenario.Token][]int
 }
@@ -103,7 +103,8 @@ func (c Chat) place(m telegram.Message) scenario.Place {
 	return c.Name
 }
 
-// hurt reports whether the chat may show less because of an event in the chat or topic.
+// hurt reports whether an event in the chat or topic may have removed messages, or may have kept the bot from sending
+// them.
 func (f *facts) hurt(in scenario.Place) bool {
 	if c, ok := f.chat(in); ok && c.Hurt {
 		return true
@@ -127,8 +128,8 @@ func (c Chat) said() (all []telegram.Message) {
 	return all
 }
 
-// about reports whether a message of the bot is about a prompt: it replies to the prompt, or contains words or effects
-// of the prompt.
+// about reports whether a message of the bot belongs to a prompt. Such a message replies to the prompt, or contains
+// words of the answer or names of effects.
 func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	if s := f.sent[token]; s.ID != 0 && m.ReplyTo == s.ID && m.Chat == s.Chat {
 		return true
@@ -136,8 +137,8 @@ func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	return mentions(m.Text, token)
 }
 
-// mentions reports whether a text contains the token, or a word or effect with the token. The token may be part of a
-// directive, because titles are the beginning of a prompt.
+// mentions reports whether a text contains a token, a word of the token's answer, or the name of one of its effects. A
+// directive may surround the token, because titles show the beginning of a prompt.
 func mentions(text string, token scenario.Token) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], string(token))
@@ -191,11 +192,11 @@ func isOne(label string, buttons ...scenario.Button) bool {
 
 var placeholder = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
 
-// patterns caches the texts of package lang in each language, split at their placeholders.
+// patterns caches the texts of package lang in all languages. Each text is split at its placeholders.
 var patterns sync.Map // of lang.Key: [][]string
 
-// says reports whether text contains any of these texts of package lang. The language and the values in the text do not
-// matter.
+// says reports whether a text contains any of the texts of package lang with the given keys, in any language and with
+// any values.
 func says(text string, keys ...lang.Key) bool {
 	return slices.ContainsFunc(keys, func(key lang.Key) bool {
 		found, known := patterns.Load(key)
@@ -222,7 +223,7 @@ func contains(text string, parts []string) bool {
 	return true
 }
 
-// again returns the buttons with which users run a prompt again.
+// again returns the buttons that run a prompt again.
 func again() []scenario.Button {
 	return []scenario.Button{
 		scenario.RunAgain, scenario.StartOver, scenario.StartFresh, "bot.start-over-both", "bot.hand-off", "bot.run-at",
@@ -231,8 +232,8 @@ func again() []scenario.Button {
 	}
 }
 
-// runs returns how often a prompt may run. It may run once, once more for each button that runs it again, and as often
-// as its job is due.
+// runs returns how often a prompt may run: once, once more for each press of a button that runs it again, once more for
+// each loss of its start, and as often as its job is due.
 func (f *facts) runs(token scenario.Token) int {
 	n := 1 + f.pressesOf(token, again()...)
 	if job, ok := f.jobs[token]; ok && job.Every > 0 {
@@ -246,8 +247,8 @@ func (f *facts) runs(token scenario.Token) int {
 	return n
 }
 
-// pressesOf returns how many different buttons users have pressed on messages about a prompt. It counts only users who
-// may press them.
+// pressesOf returns how many of the given buttons were pressed on messages about a prompt. It counts each button of a
+// message once, and only presses by users who may decide.
 func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int {
 	type pressed struct {
 		message messageKey
@@ -270,8 +271,8 @@ func (f *facts) allPresses(token scenario.Token, buttons ...scenario.Button) (al
 	return all
 }
 
-// pressed reports whether a button was pressed on a message about a prompt. A message that is about no prompt counts
-// for all prompts of its chat.
+// pressed reports whether a press was on a message about a prompt. A message that names no prompt counts for all
+// prompts of its chat.
 func (f *facts) pressed(p Press, token scenario.Token) bool {
 	for _, c := range f.Chats {
 		if c.ID != p.Chat {
@@ -304,7 +305,7 @@ func (f *facts) elapsed() time.Duration {
 	return d
 }
 
-// aborts returns the messages that abort everything in a conversation, from users who may do that.
+// aborts returns the messages that abort a conversation. It ignores users who may not do that.
 func (f *facts) aborts(in scenario.Place) (all []Sent) {
 	for _, s := range f.Sent {
 		word := strings.ToLower(strings.TrimSpace(s.Text))

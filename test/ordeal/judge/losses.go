@@ -12,19 +12,19 @@ import (
 // lazyWindow is how long an unflushed write may wait for the disk, with a margin.
 const lazyWindow = 3 * time.Second
 
-// sharedWindow is how long a write may wait for others to share their transaction, with a margin. An error of the disk
-// undoes the transaction.
+// sharedWindow is how long a write may wait until the transaction that it shares with other writes is complete, with a
+// margin. An error of the disk undoes the whole transaction.
 const sharedWindow = 100 * time.Millisecond
 
-// letGo is how long a ductor whose disk failed may let go of its work before it ends, with a margin. It can store
-// nothing during that time.
+// letGo is the maximum time from an error of the disk until ductor ends, with a margin. ductor cannot store anything in
+// that time.
 const letGo = 18 * time.Second
 
-// slowWindow replaces lazyWindow if the disk was slow or failed before the power did.
+// slowWindow replaces lazyWindow if the disk was slow or had failed before a power failure.
 const slowWindow = 2 * time.Minute
 
-// lostSince returns the time from which on ductor's writes before a stop may be lost. It returns false if the stop lost
-// none.
+// lostSince returns the time since which the writes of ductor may be lost because of a stop. It returns false if no
+// write is lost.
 func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
 	if s.How == scenario.Power {
 		return s.At.Add(-f.powerWindow(s)), true
@@ -33,13 +33,13 @@ func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
 	switch {
 	case !ok:
 		return time.Time{}, false
-	case failed.Fault == scenario.DiskFsync: // the disk forgets earlier writes
+	case failed.Fault == scenario.DiskFsync: // a failed flush also loses earlier writes
 		return failed.At.Add(-lazyWindow), true
 	}
 	return failed.At.Add(-sharedWindow), true
 }
 
-// failedBefore returns the first error of the disk after which ductor was ending when it stopped.
+// failedBefore returns the first error of the disk that may have caused the given stop.
 func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
 	for _, d := range f.Faults.Disk {
 		ends := d.Fault == scenario.DiskFsync || d.Fault == scenario.DiskEIO
@@ -50,14 +50,15 @@ func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
 	return DiskFailure{}, false
 }
 
-// wasLost reports whether a stop undid what ductor stored at a time before it, or up to late afterwards.
+// wasLost reports whether a stop undid the record of an event that happened at the time at. ductor may have written the
+// record until the time late after the event.
 func (f *facts) wasLost(s Stop, at time.Time, late time.Duration) bool {
 	since, lost := f.lostSince(s)
 	return lost && !at.Add(late).Before(since) && !at.After(s.At)
 }
 
-// fullDisk returns the longest time for which the disk was full. In this time ductor could not store the IDs of its
-// messages.
+// fullDisk returns the longest time for which the disk was full. ductor could not store the IDs of its messages during
+// that time.
 func (f *facts) fullDisk() (most time.Duration) {
 	for _, step := range f.Scenario.Steps {
 		if d, ok := step.(scenario.Disk); ok && d.Fault == scenario.DiskFull {
@@ -67,8 +68,8 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow returns the period before a power failure in which a turn may have started that runs again afterwards.
-// docs/invariants.md allows one second. A slow or failing disk extends it.
+// powerWindow returns how long before a power failure a turn may have started without a lasting record, so that it runs
+// again. docs/invariants.md allows one second. The period is longer if the disk is slow or fails.
 func (f *facts) powerWindow(s Stop) time.Duration {
 	if f.diskFailedIn(s.At.Add(-slowWindow), s.At) {
 		return slowWindow
@@ -91,13 +92,13 @@ func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) b
 	})
 }
 
-// tookBack reports whether a power failure or a failed disk before this time undid an event just before it, so that the
-// prompt waited again.
+// tookBack reports whether a stop of ductor before the given time undid the record of an event. The prompt then waited
+// again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(before) && f.wasLost(s, e.At, 0) })
 }
 
-// lostBegin reports whether a stop undid the begin of the last run of a prompt before it.
+// lostBegin reports whether a stop undid the record that the prompt's latest run had begun.
 func (f *facts) lostBegin(token scenario.Token, s Stop) bool {
 	var began time.Time
 	for _, e := range f.events[token] {

@@ -10,8 +10,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// rest finds messages that show running or waiting work, although all work is done. A conversation that waits for a
-// user's decision may have such messages.
+// rest finds messages that still show running or waiting work after all work is done. Such messages are allowed in a
+// conversation that waits for a user's decision.
 func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		waits := f.waits(c)
@@ -27,8 +27,8 @@ func rest(f *facts) (all []Violation) {
 	return all
 }
 
-// unheardOf reports whether ductor may not know about a message: the call that sent it got no good response, or ductor
-// ended during the call. ductor cannot edit a message without knowing its ID.
+// unheardOf reports whether ductor may not know the ID of a message. This happens if the call that sent the message got
+// no valid response, or if ductor ended during the call. Without the ID, ductor cannot edit the message.
 func (f *facts) unheardOf(m telegram.Message) bool {
 	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
 		if c.Chat != m.Chat || c.Message != m.ID || !strings.HasPrefix(strings.ToLower(c.Method), "send") {
@@ -44,7 +44,7 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 	})
 }
 
-// diedWithFullDisk reports whether ductor ended before there was room for the id of a message.
+// diedWithFullDisk reports whether ductor ended before it could store the ID of a message on a full disk.
 func (f *facts) diedWithFullDisk(c telegram.Call) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		return !s.At.Before(c.At) && !s.At.After(c.Done.Add(f.fullDisk())) &&

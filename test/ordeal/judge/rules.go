@@ -71,7 +71,7 @@ func once(f *facts) (all []Violation) {
 	return all
 }
 
-// ran finds prompts that had no effect and got neither an answer nor a reply.
+// ran finds prompts that had no effect, although the user got neither an answer nor another reply.
 func ran(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
@@ -87,8 +87,8 @@ func ran(f *facts) (all []Violation) {
 	return all
 }
 
-// missed reports whether a job left no trace although its time came. ductor confirmed the job, and no user stopped or
-// changed it.
+// missed reports whether a confirmed job left no trace although it was due. It returns false if a user stopped or
+// changed the job.
 func (f *facts) missed(s Sent) bool {
 	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
 		return false
@@ -110,8 +110,8 @@ func (f *facts) missed(s Sent) bool {
 // jobPatience is how long ductor may need to start a job that is due.
 const jobPatience = 3 * time.Minute
 
-// added returns the press that added a job. It returns false if no press did, if a stop may have undone it, or if a
-// later press in the conversation may have changed the job.
+// added returns the press of the button that added a job. It returns false if no such press exists, if a stop of ductor
+// may have undone it, or if a later press in the same conversation may have changed the job.
 func (f *facts) added(s Sent) (added Press, ok bool) {
 	for _, p := range f.Presses {
 		switch {
@@ -126,7 +126,7 @@ func (f *facts) added(s Sent) (added Press, ok bool) {
 	return added, ok && !slices.ContainsFunc(f.Stops, func(stop Stop) bool { return f.wasLost(stop, added.At, 0) })
 }
 
-// vanished reports whether a prompt that no user stopped left no trace.
+// vanished reports whether a prompt left no trace, although no user stopped it.
 func (f *facts) vanished(s Sent) bool {
 	if f.hurt(s.In) || len(f.events[s.Token]) > 0 || f.stopped(s.Token) {
 		return false
@@ -142,8 +142,9 @@ func isReason(m telegram.Message, token scenario.Token) bool {
 	return strings.HasPrefix(m.Text, "⛔") && mentions(m.Text, token)
 }
 
-// refused reports whether the chat says, at the time of a message or later, that a message was rejected or failed.
-// Messages about the disk do not count, because they promise that no message is lost.
+// refused reports whether the chat shows that a message was rejected or failed. It checks only messages of the bot that
+// are not older than the user's message. Warnings about the disk do not count, because ductor keeps the user's message
+// in this case.
 func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") &&
@@ -171,7 +172,7 @@ func (f *facts) asked(c Chat, s Sent) bool {
 	})
 }
 
-// inOrder finds prompts whose effects began in another order than they were sent, although no user changed the order.
+// inOrder finds prompts that did not run in the order in which users sent them, although no user changed the order.
 func inOrder(f *facts) (all []Violation) {
 	last := map[scenario.Place]Sent{}
 	for _, token := range f.tokens {
@@ -189,7 +190,8 @@ func inOrder(f *facts) (all []Violation) {
 	return all
 }
 
-// plain reports whether nothing may have changed the place of a prompt in the queue.
+// plain reports whether a prompt runs in the order of the queue, because nothing in the scenario can change its
+// position.
 func (f *facts) plain(token scenario.Token) bool {
 	if _, job := f.jobs[token]; job || f.sent[token].Old != "" {
 		return false
@@ -234,8 +236,8 @@ func here(f *facts) (all []Violation) {
 	return all
 }
 
-// edited checks messages that a user edited while they waited. Only the new version may run. This does not apply if the
-// message waits because a user wants to run it again: then the old version has already run.
+// edited finds messages whose old version ran although a user had edited them while they waited. A message that waits
+// because a user wants to run it again is an exception: its old version has already run.
 func edited(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
@@ -344,7 +346,7 @@ func files(f *facts) (all []Violation) {
 	return all
 }
 
-// written returns the file that an effect has written. It returns false if the effect writes none.
+// written returns the path of the file whose writing is the effect. It returns false for any other effect.
 func (f *facts) written(e AgentEvent) (path string, ok bool) {
 	_, number, _ := strings.Cut(e.Name, ".")
 	i, err := strconv.Atoi(number)
@@ -382,7 +384,7 @@ func secrets(f *facts) (all []Violation) {
 	}
 	for _, c := range f.Chats {
 		for _, m := range c.History {
-			for _, v := range m.Versions { // half of the secret counts, too
+			for _, v := range m.Versions { // half of the secret is already a violation
 				if m.From.Bot && strings.Contains(v.Text, f.Secret[:len(f.Secret)/2]) {
 					all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s showed it", m.ID, c.Name)})
 					break

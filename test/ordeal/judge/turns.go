@@ -13,8 +13,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// words returns the numbers of all words of answers in a text, in order and by token. It ignores directives, because
-// they quote a prompt. It ignores a word before an ellipsis, because it may be cut.
+// words returns the numbers of all words of answers in a text, by the token of the prompt and in the order of the text.
+// It ignores directives, which quote a prompt, and a word before an ellipsis, which may be incomplete.
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
 	text = directivePattern.ReplaceAllString(text, " ")
@@ -67,7 +67,7 @@ func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	return numbers
 }
 
-// whole removes the last number if it is only the beginning of the number that must come next: the agent ended in the
+// whole removes the last number if it is only a part of the next number in the sequence. The agent then ended in the
 // middle of that word.
 func whole(numbers []int) []int {
 	last := len(numbers) - 1
@@ -78,8 +78,8 @@ func whole(numbers []int) []int {
 	return numbers
 }
 
-// sentAgain returns how often messages of an answer may be sent again, because ductor lost its record of them in a
-// power failure or by a failed flush.
+// sentAgain returns how often messages of an answer may be sent again. ductor sends a message again if a power failure
+// or a failed flush has lost the record of the message.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, s := range f.Stops {
@@ -93,8 +93,8 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// shownAgain returns how often Show again may have repeated an answer. A press repeats it if ductor may not know the
-// effect of a call since the last press that repeated it.
+// shownAgain returns how often presses of the button Show again may have repeated an answer. A press repeats the answer
+// only if ductor may not know the effect of a call since the last repetition.
 func (f *facts) shownAgain(token scenario.Token) (n int) {
 	var last time.Time
 	for _, p := range f.allPresses(token, scenario.ShowAgain) {
@@ -105,8 +105,8 @@ func (f *facts) shownAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// mayMiss reports whether a message in the chat of a press may be missing because of a call since then, or because
-// ductor ended during a call.
+// mayMiss reports whether a message in the chat of a press may be missing. This happens if the result of a call since
+// then is uncertain, or if ductor ended during a call.
 func (f *facts) mayMiss(p Press, since time.Time) bool {
 	cut := func(at time.Time) bool { return !at.Before(since) && !at.After(p.At) }
 	if f.Scenario.Latest() >= 10*time.Second || f.diedBetween(since, p.At) || slices.ContainsFunc(f.Faults.Cuts, cut) {
@@ -118,13 +118,13 @@ func (f *facts) mayMiss(p Press, since time.Time) bool {
 	})
 }
 
-// isUnsure reports whether ductor may not know the effect of a call, or could not carry it out.
+// isUnsure reports whether a call may have had no effect, or an effect that ductor does not know.
 func isUnsure(c telegram.Call) bool {
 	return c.RetryAfter == 0 && (c.Fault != telegram.NoFault || !c.OK)
 }
 
-// repeated finds words that are repeated or in the wrong order. Each further run, and each Show again, may show all
-// words once more.
+// repeated finds words that are repeated or in the wrong order. All words may appear once more for each further run and
+// each press of Show again.
 func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) {
 	copies := f.shownAgain(token) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
 	begun, last := 1, -1
@@ -141,7 +141,7 @@ func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) 
 	return Violation{}, false
 }
 
-// timesGot returns how often agents got a prompt. If several attempts were made, the chat may show the text of each.
+// timesGot returns how often agents got a prompt. The chat may show the text of each of these attempts.
 func (f *facts) timesGot(token scenario.Token) (n int) {
 	for _, e := range f.events[token] {
 		if e.What == Got {
@@ -151,8 +151,8 @@ func (f *facts) timesGot(token scenario.Token) (n int) {
 	return n
 }
 
-// saidWords returns how many words an agent has certainly written: all words if the turn succeeded, otherwise those
-// before its last effect.
+// saidWords returns how many words the agent has certainly written: all words if the turn succeeded, otherwise the
+// words before the last effect.
 func (f *facts) saidWords(token scenario.Token) int {
 	p, last := f.prompts[token], -1
 	for _, e := range f.events[token] {
@@ -176,10 +176,10 @@ func (f *facts) saidWords(token scenario.Token) int {
 	return n
 }
 
-// owed returns the words of an answer that the chat must show. These are the words that the agent has certainly
-// written. For codex exec, text before a tool does not count, because it prints whole messages. Copilot writes its text
-// again if the model has failed. An agent that ignores SIGTERM may go on after ductor ended its turn because the model
-// failed.
+// owed returns the numbers of the words that the chat must show, because the agent has certainly written them. It has
+// three exceptions. Words before a tool do not count for codex exec, which prints whole messages. Copilot writes its
+// text again after a failure of the model. An agent that ignores SIGTERM may continue to write after ductor has ended
+// the turn because of such a failure.
 func (f *facts) owed(token scenario.Token) (numbers []int) {
 	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
 	said, next, behindTool, stubborn := f.saidWords(token), 0, 0, false
@@ -239,7 +239,8 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	})
 }
 
-// lostEnd reports whether the power or the disk failed while a prompt ran, or so soon after it that its end may be lost.
+// lostEnd reports whether the record of the end of a prompt may be lost, because the power or the disk failed while the
+// prompt ran or soon after.
 func (f *facts) lostEnd(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		since, lost := f.lostSince(s)
@@ -251,14 +252,14 @@ func (f *facts) doneBefore(token scenario.Token, at time.Time) bool {
 	return slices.ContainsFunc(f.events[token], func(e AgentEvent) bool { return e.What == Done && e.At.Before(at) })
 }
 
-// inDocument reports whether a file that the bot sent contains word n of an answer.
+// inDocument reports whether a document of the bot contains word n of an answer.
 func (f *facts) inDocument(token scenario.Token, n int) bool {
 	return slices.ContainsFunc(f.documents, func(words map[scenario.Token][]int) bool {
 		return slices.Contains(words[token], n)
 	})
 }
 
-// approved finds effects that need permission, but that no user has allowed.
+// approved finds effects that need permission and that no user has allowed.
 func approved(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		for _, e := range f.effects[token] {
@@ -318,8 +319,8 @@ func decidedOnce(f *facts) (all []Violation) {
 	return all
 }
 
-// aborted finds effects that happened after an abort, when the chat had already reported the end of everything. The
-// prompt must be older than the abort.
+// aborted finds effects that happened after the chat had reported that an abort was complete. The prompt must be older
+// than the abort. It also finds turns that ended as aborted although no user stopped them.
 func aborted(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		if c, ok := f.chat(f.sent[token].In); ok && f.endsAborted(c, token) && !f.stopped(token) {
@@ -386,8 +387,8 @@ func (f *facts) edited(token scenario.Token) bool {
 // abortWithin limits how long processes of a turn may live after the chat shows "Stopping…".
 const abortWithin = 15 * time.Second
 
-// saidStopped returns when an abort must be complete. This is when the chat reports it, or abortWithin after the chat
-// has shown "Stopping…".
+// saidStopped returns the time at which an abort must be complete. This is the time at which the chat reports the end,
+// or the time abortWithin after the chat has shown "Stopping…".
 func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {

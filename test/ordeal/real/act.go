@@ -56,8 +56,8 @@ func (o *ordeal) act(step scenario.Step) {
 // scriptOf returns a prompt as a script for the scripted agent.
 func (o *ordeal) scriptOf(p scenario.Prompt) string { return p.Script(o.effect) }
 
-// effect returns the shell command that causes an effect, by writing it to a log. If the condition Deaf is set, some
-// commands also leave a process that ignores all signals.
+// effect returns the shell command for an effect, which writes the name of the effect to a log. If the condition Deaf
+// is set, some commands also leave a process that ignores all signals.
 func (o *ordeal) effect(name string) string {
 	command := logCommand(o.agentLog(), name)
 	h := fnv.New32()
@@ -68,7 +68,7 @@ func (o *ordeal) effect(name string) string {
 	return command
 }
 
-// mention returns the mention of the bot with which a message in a group must begin, or "".
+// mention returns the mention of the bot if a message to this place must begin with it. Otherwise it returns "".
 func (o *ordeal) mention(in scenario.Place) string {
 	if chat, _, _, ok := o.places.at("", in); ok && chat.Person() == nil {
 		return "@ductor_bot "
@@ -135,7 +135,6 @@ func (o *ordeal) saw(s judge.Sent) {
 	}
 }
 
-// sentOf returns the message that contains a prompt.
 func (o *ordeal) sentOf(token scenario.Token) (judge.Sent, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -147,7 +146,7 @@ func (o *ordeal) sentOf(token scenario.Token) (judge.Sent, bool) {
 	return judge.Sent{}, false
 }
 
-// newest returns the bot's newest message about a prompt with which wanted returns true.
+// newest returns the bot's newest message about a prompt that the function wanted accepts.
 func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	s, ok := o.sentOf(token)
 	if !ok {
@@ -170,8 +169,8 @@ func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool
 	return telegram.Message{}, false
 }
 
-// labelOf returns the text of a button on a message, or "". If old is true, it also looks at buttons that the message
-// has lost.
+// labelOf returns the text of a button on a message, or "". If the parameter old is true, labelOf also finds buttons of
+// earlier versions of the message.
 func labelOf(m telegram.Message, button scenario.Button, old bool) string {
 	shown := [][][]telegram.Button{m.Keyboard}
 	if old {
@@ -191,7 +190,7 @@ func labelOf(m telegram.Message, button scenario.Button, old bool) string {
 	return ""
 }
 
-// pressAny presses one of the buttons in a chat.
+// pressAny presses the button of a chat that the step selects.
 func (o *ordeal) pressAny(step scenario.PressAny) {
 	chat, _, _, ok := o.places.at(step.By, step.In)
 	if !ok {

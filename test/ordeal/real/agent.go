@@ -18,12 +18,12 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// agentNames contains the names of the scripted agents. The configuration defines the last one in [agents.acp].
+// agentNames contains the names of the scripted agents. The configuration defines the last of them in [agents.acp].
 var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copilot, acpAgent}
 
 const acpAgent = "gem"
 
-// agentLog is the log to which agents, and the commands that they run, write their actions.
+// agentLog is the name of the log of actions. Agents write to it, and so do the commands that they run.
 const agentLog = "agents.log"
 
 // beAgent runs the scripted agent and exits, if this process was started under the name of an agent. It writes to the
@@ -65,13 +65,13 @@ func logTokens(path string, what judge.What, prompt string) {
 
 var tokenPattern = regexp.MustCompile(`^p\d+$`)
 
-// tokenOf returns the token of an effect, for example p1 for p1.2.
+// tokenOf returns the token in the name of an effect, for example p1 for p1.2.
 func tokenOf(effect string) string {
 	token, _, _ := strings.Cut(effect, ".")
 	return token
 }
 
-// logLine writes a line to a log to which other processes write at the same time.
+// logLine appends a line to a log. Other processes may write to the same log at the same time.
 func logLine(path string, what judge.What, name string) {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -82,13 +82,14 @@ func logLine(path string, what judge.What, name string) {
 	fmt.Fprintf(f, "%s %s %d %d %s\n", what, name, time.Now().UnixNano(), os.Getpid(), filepath.Base(os.Args[0]))
 }
 
-// logCommand returns a shell command that writes an effect to the log.
+// logCommand returns a shell command that writes the name of an effect to the log.
 func logCommand(path, effect string) string {
 	return fmt.Sprintf("echo %s %s $(date +%%s%%N) $PPID >> %s", judge.Effect, effect, path)
 }
 
-// did reads the log. A line that a shell command has written does not contain the name of the agent.
-func (o *ordeal) did() (all []judge.AgentEvent) {
+// agentEvents returns the events in the log of the agents. Lines of shell commands do not contain the name of the
+// agent.
+func (o *ordeal) agentEvents() (all []judge.AgentEvent) {
 	raw, _ := os.ReadFile(o.agentLog())
 	for line := range strings.Lines(string(raw)) {
 		var what, name, pid, agent string

@@ -31,8 +31,8 @@ const (
 // ErrNoBox is returned if the kernel does not let this user create namespaces.
 var ErrNoBox = errors.New("no namespaces can be made here")
 
-// RunIfChild checks whether this process was started as a part of a box or as a scripted agent. If so, it runs as that
-// and exits. Call it first in TestMain.
+// RunIfChild checks whether this process must be a part of a box or a scripted agent. If so, it runs that program and
+// exits. Call it first in TestMain.
 func RunIfChild() {
 	beAgent()
 	var err error
@@ -57,7 +57,7 @@ func RunIfChild() {
 	os.Exit(0)
 }
 
-// Execute runs a job in a new box and returns its report. All files of the job are in job.Dir.
+// Execute runs a job in a new box and returns its report. The box writes files only to job.Dir.
 func Execute(job Job) (Report, error) {
 	raw, err := json.Marshal(job)
 	if err != nil {
@@ -81,7 +81,7 @@ func Execute(job Job) (Report, error) {
 	}
 	defer removeMemoryGroup(filepath.Base(job.Dir))
 	began := time.Now()
-	runtime.LockOSThread() // the kernel kills the box when the thread ends that has started it
+	runtime.LockOSThread() // the kernel kills the box when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return Report{}, fmt.Errorf("%w: %w", ErrNoBox, err)

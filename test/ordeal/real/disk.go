@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskKind is the file system in which ductor stores its state.
+// diskKind is the kind of file system that contains ductor's state.
 type diskKind string
 
 const (
@@ -92,7 +92,7 @@ func (d *disk) fill() error {
 
 func (d *disk) ballastFile() string { return filepath.Join(d.at, "ballast") }
 
-// clear makes the disk have free space again.
+// clear frees the space that fill has used up.
 func (d *disk) clear() error {
 	if d.ballast == nil {
 		return nil
@@ -144,8 +144,8 @@ func (d *disk) shutdown() error {
 	return nil
 }
 
-// again mounts the disk again after a shutdown. No process may use it.
-func (d *disk) again() error {
+// remount mounts the disk again after a shutdown. No process may use the disk at that time.
+func (d *disk) remount() error {
 	if d.kind != diskExt4 {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (d *disk) mount() error {
 	return nil
 }
 
-// unmount unmounts the disk. It waits until this process has closed all files on it.
+// unmount unmounts the disk. It retries while files on the disk are still open.
 func (d *disk) unmount() error {
 	var failure error
 	late := eventually("the unmount of the disk", func() bool {

@@ -16,7 +16,7 @@ import (
 type Job struct {
 	Seed       uint64
 	Dir        string   // directory for all files
-	Builds     []string // directories with a ductor and its runner; a second one is for upgrades
+	Builds     []string // directories that contain a ductor and its runner; upgrades need a second directory
 	Conditions conditions
 	Script     string // a scenario as text; empty means that the seed generates it
 	Soak       time.Duration

@@ -31,7 +31,7 @@ func (o *ordeal) gather() {
 		}
 	}
 	e.Pending, e.Faults.Cuts = o.srv.PendingUpdates(), o.line.breaks()
-	e.Agents = o.did()
+	e.Agents = o.agentEvents()
 	e.Documents = map[string]string{}
 	for _, name := range o.places.order {
 		chat := o.places.chats[name]
@@ -64,7 +64,8 @@ func (o *ordeal) gather() {
 }
 
 // diedAfter reports whether ductor ended so soon after a response that the next process may not know the response.
-// Either ductor had not read it yet, which takes time on a busy machine, or its data was not flushed to the disk.
+// ductor may not have read the response yet, which takes time on a busy machine. Or the disk may have lost the data of
+// the response, which was not flushed.
 func (o *ordeal) diedAfter(answered time.Time) bool {
 	const reading, flushing = 3 * time.Second, 30 * time.Second
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
@@ -73,8 +74,8 @@ func (o *ordeal) diedAfter(answered time.Time) bool {
 	})
 }
 
-// diedBefore reports whether ductor ended while it made a call. Then the call arrived after that, but before the first
-// call of the next process.
+// diedBefore reports whether ductor ended while it made a call, so that the call arrived after ductor had ended, but
+// before the next process made its first call.
 func (o *ordeal) diedBefore(c telegram.Call) bool {
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
 		began := func(next telegram.Call) bool {
@@ -129,15 +130,15 @@ func (o *ordeal) checkDatabase() (found []string) {
 	return found
 }
 
-// stays lists the files that may stay in ductor's state directory after it has ended normally: the database, backups,
-// keys, recent files of users, and files for locks and sockets.
-var stays = []string{
+// allowedFiles lists files that may remain in ductor's state directory after a normal end: the database, backups, keys,
+// recent files of users, and files for locks and sockets.
+var allowedFiles = []string{
 	"ductor.db", "crash*.log", "ductor.lock", "attach.sock", "mcp.key", "mcp.sock", "mcp-tokens.json", "socket.secret",
 	"terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
 	"started/*.json", "uploads/*/*", "prompts/append-*", "backups/ductor-*.db",
 }
 
-// leftFiles returns temporary files, journals, and files that a process still locks.
+// leftFiles returns temporary files, journals, and lock files that are still locked.
 func (o *ordeal) leftFiles() (left []string) {
 	for _, dir := range []string{o.state(), o.path("tmp")} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -146,7 +147,7 @@ func (o *ordeal) leftFiles() (left []string) {
 				return err
 			}
 			below, _ := filepath.Rel(dir, path)
-			known := dir == o.state() && slices.ContainsFunc(stays, func(pattern string) bool {
+			known := dir == o.state() && slices.ContainsFunc(allowedFiles, func(pattern string) bool {
 				ok, _ := filepath.Match(pattern, below)
 				return ok
 			})
@@ -177,7 +178,7 @@ func held(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// texts returns files that contain a secret although they must not. It replaces their contents by the secrets.
+// texts returns files that contain a secret by mistake. Their contents are replaced by the secret.
 func (o *ordeal) texts() map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -190,7 +191,7 @@ func (o *ordeal) texts() map[string]string {
 			return err
 		}
 		for name, value := range o.secrets {
-			if bytes.Contains(raw, []byte(value)) { // the judge only knows one secret
+			if bytes.Contains(raw, []byte(value)) { // the judge only knows one of the secrets
 				found[fmt.Sprintf("%s (%s)", path[len(o.dir):], name)] = o.evidence.Secret
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// fault causes a fault. A temporary fault ends after its time, or in heal.
+// fault causes the fault of a step. A temporary fault ends after the time in the step, or when heal ends all faults.
 func (o *ordeal) fault(step scenario.Step) error {
 	switch step := step.(type) {
 	case scenario.Stop:
@@ -46,7 +46,7 @@ func (o *ordeal) fault(step scenario.Step) error {
 	return nil
 }
 
-// sleep waits. It returns earlier if all faults must end.
+// sleep waits for the duration d. It returns earlier when all faults must end.
 func (o *ordeal) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -56,7 +56,7 @@ func (o *ordeal) sleep(d time.Duration) {
 
 // end ends ductor, and starts it again after a time.
 func (o *ordeal) end(step scenario.Stop) error {
-	o.ending.Lock() // only one step can end ductor at a time
+	o.ending.Lock() // two steps must not end ductor at the same time
 	defer o.ending.Unlock()
 	stop := judge.Stop{How: step.How}
 	var err error
@@ -81,14 +81,13 @@ func (o *ordeal) end(step scenario.Stop) error {
 	return errors.Join(err, o.awaitPoll())
 }
 
-// power kills all processes at once, and returns when it did. If the disk supports that, data that was not flushed is
-// lost.
+// power kills all processes at once, and returns when it killed them. On ext4, all data that was not flushed is lost.
 func (o *ordeal) power() (at time.Time, err error) {
 	lost := o.disk.shutdown()
 	for {
 		all := processes()
 		signalAll(all, syscall.SIGKILL)
-		if at.IsZero() { // the time of the first kill, because all kills take a while on a busy machine
+		if at.IsZero() { // record the first signal, because killing everything takes a while on a busy machine
 			at = time.Now()
 		}
 		o.kill()
@@ -101,10 +100,10 @@ func (o *ordeal) power() (at time.Time, err error) {
 	if lost != nil {
 		return at, lost
 	}
-	return at, o.disk.again()
+	return at, o.disk.remount()
 }
 
-// awaitPoint waits until an event has happened n times, but not forever.
+// awaitPoint waits until an event has happened n times, but at most a few seconds.
 func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	const most, look = 8 * time.Second, time.Millisecond
 	moment := func() int64 { return int64(len(o.srv.Calls(telegram.Writes))) }
@@ -128,7 +127,7 @@ func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	}
 }
 
-// changeOf returns a number that is another one after a file has changed.
+// changeOf returns a number that changes when the file changes.
 func changeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -176,10 +175,10 @@ func (o *ordeal) diskFault(step scenario.Disk) error {
 // killSome kills the processes that a step names.
 func (o *ordeal) killSome(step scenario.Kill) {
 	all := processes()
-	some := of(all, roleOfAgent)
+	some := withRole(all, roleOfAgent)
 	switch step.What {
 	case scenario.Runner:
-		some = of(all, roleOfRunner)
+		some = withRole(all, roleOfRunner)
 	case scenario.Agent:
 		some = o.agentOf(step.Of, some)
 	}
@@ -187,9 +186,9 @@ func (o *ordeal) killSome(step scenario.Kill) {
 	signalAll(some, syscall.SIGKILL)
 }
 
-// agentOf returns the agent that has caused the last effect of a prompt, or else any agent.
+// agentOf returns the agent that ran the prompt with this token. If no agent has, agentOf returns any of the agents.
 func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
-	for _, e := range o.did() {
+	for _, e := range o.agentEvents() {
 		for _, p := range agents {
 			if e.Token == token && e.Run == fmt.Sprint(p.pid) {
 				return []process{p}

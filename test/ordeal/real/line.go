@@ -35,7 +35,7 @@ type line struct {
 	changed chan struct{} // closed and replaced when the weather changes
 	open    map[net.Conn]bool
 	random  *rand.Rand
-	cuts    []time.Time // when the line ended connections
+	cuts    []time.Time // times at which the proxy broke connections
 }
 
 func newLine(to string, seed uint64) (*line, error) {
@@ -53,7 +53,7 @@ func newLine(to string, seed uint64) (*line, error) {
 
 func (l *line) url() string { return fmt.Sprintf("http://%s", l.listener.Addr()) }
 
-// set changes the weather for all connections.
+// set changes the weather for all connections, including open ones.
 func (l *line) set(w weather) {
 	l.mu.Lock()
 	l.weather = w
@@ -108,7 +108,7 @@ func (l *line) serve() {
 	}
 }
 
-// track adds a connection to the open ones. done removes it.
+// track registers an open connection. The function done removes the connection again.
 func (l *line) track(c net.Conn) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *line) relay(client net.Conn) {
 	both.Wait()
 }
 
-// pass copies data until one side closes its connection or the weather ends it.
+// pass copies data until one side closes its connection or the weather breaks the connection.
 func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	piece := make([]byte, 4<<10)
 	for {
@@ -152,7 +152,8 @@ func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
 	}
 }
 
-// through sends data as the weather allows. It returns false if the connection must end.
+// through sends a piece of data. The weather may delay the piece. through returns false if the weather breaks the
+// connection.
 func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	const pause = 150 * time.Millisecond
 	for {
@@ -180,7 +181,7 @@ func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	}
 }
 
-// chance decides whether to end a connection now, with a probability of 1/one.
+// chance decides at random whether to break a connection now. The probability is 1/one.
 func (l *line) chance(one int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,17 +192,18 @@ func (l *line) chance(one int) bool {
 	return true
 }
 
-// transit limits how long a call or its response is on its way.
+// transit is the maximum time for a call or a response to arrive.
 const transit = time.Second
 
-// breaks returns the times at which connections ended prematurely.
+// breaks returns the times at which the proxy broke connections.
 func (l *line) breaks() []time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.cuts)
 }
 
-// mayHaveLost reports whether the response to a call may be lost: a connection ended before it was sent, or soon after.
+// mayHaveLost reports whether a response may be lost because a connection broke soon after the server answered. The
+// parameter late is the delay of the response.
 func (l *line) mayHaveLost(answered time.Time, late time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,8 @@ func newMemoryGroup(name string, megabytes int) *memoryGroup {
 		if os.Mkdir(dir, 0o700) != nil {
 			continue
 		}
-		// With version 1, the root of version 2 can be an ordinary directory, in which any file can be created.
+		// Check that dir is a control group. If only version 1 is mounted, the root of version 2 can be an ordinary
+		// directory, where WriteFile would create a file without an effect.
 		_, err := os.Stat(filepath.Join(dir, "cgroup.procs"))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, limit), []byte(strconv.Itoa(megabytes<<20)), 0o600)

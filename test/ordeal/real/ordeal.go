@@ -29,7 +29,7 @@ type ordeal struct {
 	evidence judge.Evidence
 	prompts  int // number of prompts that users have sent
 	step     int
-	again    map[messageKey]bool // messages on which a user has pressed a button at the end of the scenario
+	again    map[messageKey]bool // messages on which settle has already pressed a button
 }
 
 func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
@@ -48,7 +48,7 @@ func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
 	return o
 }
 
-// trouble records that something has failed which the rules do not check.
+// trouble records a failure that the rules of the judge do not check.
 func (o *ordeal) trouble(err error) {
 	if err == nil {
 		return
@@ -131,7 +131,7 @@ func (o *ordeal) perform(step scenario.Step) {
 	switch step := step.(type) {
 	case scenario.Wait:
 		time.Sleep(step.For)
-	case scenario.Settle: // an error is normal: a fault may delay work for long
+	case scenario.Settle: // a fault may delay work for long, so this may fail
 		if err := o.settle(2*mostWait, false); err != nil {
 			o.note("%v", err)
 		}

@@ -21,7 +21,6 @@ const (
 	roleOfTool    role = "tool" // a child process of an agent
 )
 
-// process is a process in a box.
 type process struct {
 	pid     int
 	state   byte // as in /proc/PID/stat: 'Z' for a zombie
@@ -77,8 +76,7 @@ func roleOf(program, command string) role {
 	return roleOfTool
 }
 
-// of returns the processes that have a role.
-func of(all []process, is role) (picked []process) {
+func withRole(all []process, is role) (picked []process) {
 	for _, p := range all {
 		if p.role == is {
 			picked = append(picked, p)

@@ -15,8 +15,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// settle waits until ductor has nothing to do. If toTheEnd is true, users decide all requests, and press a button to
-// see an answer again if a part may be missing.
+// settle waits until ductor has nothing to do. If toTheEnd is true, users also decide all open requests. If a part of
+// an answer may be missing, they press the button that shows the answer again.
 func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 	if toTheEnd {
 		if err := o.awaitPoll(); err != nil {
@@ -29,13 +29,13 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		if toTheEnd && o.answerAll() {
 			continue
 		}
-		if owed = o.owed(toTheEnd); owed == "" {
+		if owed = o.remainingWork(toTheEnd); owed == "" {
 			return nil
 		}
 		if owed != before {
 			o.note("owed: %s", owed)
 			before = owed
-			if toTheEnd { // ductor makes progress, so wait longer
+			if toTheEnd { // wait longer, because ductor makes progress
 				deadline = time.Now().Add(most)
 			}
 		}
@@ -49,7 +49,7 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		o.dump()
 		err := errors.Join(fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed),
 			o.end(scenario.Stop{How: scenario.Crash}))
-		return errors.Join(err, o.settle(patience, false)) // after that, a new ductor can end normally
+		return errors.Join(err, o.settle(patience, false)) // the new ductor can end normally
 	}
 	return fmt.Errorf("not at rest: %s", owed)
 }
@@ -59,10 +59,12 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// answerAll makes users answer all requests and questions by pressing buttons. It returns false if nothing was open.
+// answerAll makes users answer all requests and questions by pressing buttons. It returns false if no message asked for
+// an answer.
 func (o *ordeal) answerAll() (pressed bool) {
 	for name, chat := range o.places.chats {
-		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, the user of the turn must decide
+		// In a group, only the user of the turn may decide a request. Try both users, because the turn may be of either.
+		users := []scenario.Person{scenario.Owner, scenario.Ann}
 		if chat.Person() != nil {
 			users = []scenario.Person{scenario.Person(name)}
 		}
@@ -89,8 +91,8 @@ func (o *ordeal) answerAll() (pressed bool) {
 // quiet is how long Telegram must get no calls except polls. It is longer than the pause between two edits.
 const quiet = 1500 * time.Millisecond
 
-// owed describes ductor's remaining work, or returns "".
-func (o *ordeal) owed(toTheEnd bool) string {
+// remainingWork describes the work that ductor still has to do, or returns "".
+func (o *ordeal) remainingWork(toTheEnd bool) string {
 	if n := o.srv.PendingUpdates(); n > 0 {
 		return fmt.Sprintf("%d updates are not acknowledged", n)
 	}
@@ -124,8 +126,8 @@ func outboxWaiting() (n int, err error) {
 	return 0, errors.Join(errors.New("no count of the outbox"), lines.Err())
 }
 
-// unfinished describes work in the database that is not finished. A turn that waits for a decision counts only if
-// toTheEnd is true.
+// unfinished describes unfinished work in the database. If toTheEnd is false, it ignores turns that wait for a
+// decision.
 func (o *ordeal) unfinished(toTheEnd bool) (what string, err error) {
 	db, err := sql.Open("sqlite3", "file:"+o.database()+"?mode=ro")
 	if err != nil {

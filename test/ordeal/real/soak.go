@@ -32,8 +32,8 @@ func soakOptions() scenario.Options {
 // samplesOfSoak is the number of samples in a soak of any length.
 const samplesOfSoak = 60
 
-// soak lets users work for a long time without faults, and measures ductor's resources. After the first tenth of the
-// time, they must not grow. At the end, the judge checks the evidence as for a scenario.
+// soak lets users work for a long time without faults, and measures ductor's resources. The resources must not grow
+// after the first tenth of the time. At the end, the judge checks the evidence of the whole soak.
 func (o *ordeal) soak(length time.Duration) {
 	idle := o.goroutines()
 	o.trouble(o.awaitPoll())
@@ -50,7 +50,7 @@ func (o *ordeal) soak(length time.Duration) {
 		}
 	}
 	o.trouble(o.settle(3*patience, true))
-	agents := len(of(processes(), roleOfAgent))
+	agents := len(withRole(processes(), roleOfAgent))
 	o.gather()
 	o.evidence.Left = append(o.evidence.Left, growth(o.report.Samples)...)
 	if left := o.goroutines(); left > idle+goroutinesOfAgent*agents {
@@ -80,7 +80,7 @@ func (o *ordeal) goroutines() int {
 func (o *ordeal) work(random *rand.Rand, n int) {
 	by := []scenario.Person{scenario.Owner, scenario.Owner, scenario.Ann}[random.IntN(3)]
 	in := scenario.Place("")
-	if random.IntN(8) == 0 { // in a group, Telegram accepts only twenty messages a minute
+	if random.IntN(8) == 0 { // use the group rarely, because Telegram accepts only twenty messages a minute there
 		in = []scenario.Place{"lab", "lab/red", "lab/blue", "lab/green"}[random.IntN(4)]
 	}
 	p := scenario.Prompt{Token: scenario.Token(fmt.Sprintf("p%d", n)), Acts: workOf(random)}
@@ -121,8 +121,8 @@ func workOf(random *rand.Rand) (acts []scenario.Act) {
 func (o *ordeal) sampleNow(at time.Duration) sample {
 	all := processes()
 	s := sample{At: at, Turns: o.prompts, Ductor: measure(o.daemon.cmd.Process.Pid),
-		Processes: len(of(all, roleOfAgent)) + len(of(all, roleOfTool))}
-	for _, p := range of(all, roleOfRunner) {
+		Processes: len(withRole(all, roleOfAgent)) + len(withRole(all, roleOfTool))}
+	for _, p := range withRole(all, roleOfRunner) {
 		s.Runner = measure(p.pid)
 	}
 	s.Database, s.WAL = sizeOf(o.database()), sizeOf(o.database()+"-wal")

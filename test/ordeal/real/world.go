@@ -26,7 +26,7 @@ const patience = 3 * time.Minute
 // monitor is the address of ductor's health endpoint. Each box has its own loopback interface.
 const monitor = "127.0.0.1:8788"
 
-// secretOfAgents names the environment variable with the secret that agents print in a Leak.
+// secretOfAgents names the environment variable that contains the secret. The step Leak makes agents print it.
 const secretOfAgents = "ANTHROPIC_API_KEY"
 
 // world is a ductor with everything around it: Telegram, the network, agents, a disk and a project.
@@ -37,12 +37,12 @@ type world struct {
 	disk    *disk
 	daemon  *daemon
 	builds  []string // directories that each contain a ductor and a ductor-runner
-	build   int      // index of the installed build
+	build   int      // index in builds of the installed build
 	secrets map[string]string
 	random  *rand.Rand
-	unload  func() // ends the processes that keep CPUs busy
+	unload  func() // ends the processes of the condition Load
 	memory  *memoryGroup
-	died    func(at time.Time) // called if ductor has ended unexpectedly
+	died    func(at time.Time) // called when ductor has ended unexpectedly
 }
 
 // newWorld creates a world: the files, the simulated Telegram and the proxy before it. It does not start ductor.
@@ -120,7 +120,7 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	if !slices.ContainsFunc(options.Settings, func(o scenario.Setting) bool {
 		return o.Key == "permissions.ask_timeout"
 	}) {
-		// Use a short timeout, because a chat that is closed or blocked shows no buttons.
+		// Use a short timeout, because users cannot see the buttons in a closed or blocked chat.
 		add("permissions", "ask_timeout = %q", "20s")
 	}
 	for _, o := range options.Settings {
@@ -164,7 +164,7 @@ func (w *world) install(build int) error {
 		if err := os.Rename(next, w.path("opt/"+name)); err != nil {
 			return err
 		}
-		_ = os.Remove(next) // rename does nothing if both names are the same file
+		_ = os.Remove(next) // os.Rename does nothing if both names are hard links to the same file
 	}
 	w.build = build
 	return nil
@@ -179,7 +179,7 @@ func (w *world) installAgents() error {
 	if _, err := agent.InstallFrom(program, w.path("bin")); err != nil {
 		return err
 	}
-	// The agent in [agents.acp] is the scripted Gemini under another name.
+	// The agent "gem" is the scripted Gemini under another name.
 	text := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", w.path("bin/"+agent.Gemini))
 	return os.WriteFile(w.path("bin/"+acpAgent), []byte(text), 0o700)
 }
@@ -312,7 +312,7 @@ func (w *world) note(format string, args ...any) {
 	slog.Info(strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
-// close ends the world. What still runs or is mounted ends with the box.
+// close ends the world. Other processes and mounts end together with the box.
 func (w *world) close() {
 	w.unload()
 	w.kill()

@@ -1,10 +1,10 @@
 // Command replay writes an overlay for `go test -overlay` that makes tests with testing/synctest deterministic. Go's
 // runtime makes some random choices: the case of a select if several are ready, the order of a map, and the order of
-// timers with the same time. With the overlay, code in a bubble of synctest uses random numbers of the bubble instead.
-// Elapsed time and goroutines outside of the bubble no longer influence the order of goroutines. The overlay works only
-// with GOMAXPROCS=1.
+// timers with the same time. With the overlay, code in a synctest bubble uses a separate sequence of random numbers,
+// which is the same in each run. The order of goroutines in a bubble no longer depends on elapsed time or on goroutines
+// outside of the bubble. The overlay works only with GOMAXPROCS=1.
 //
-// The command changes a copy of the source of the installed Go. It fails if that source is not as expected.
+// The command changes a copy of the source of the installed Go. It fails if it does not find the code to be changed.
 package main
 
 import (
@@ -20,8 +20,9 @@ import (
 // change replaces a text in a file of Go's library.
 type change struct{ file, before, after string }
 
-// inBubble returns code for the beginning of a function of Go's runtime. The code runs do if the goroutine belongs to a
-// bubble, which is called b. While timers fire, the scheduler's own goroutine belongs to the bubble.
+// inBubble returns code that runs the statement do if the current goroutine belongs to a bubble. The variable b is the
+// bubble. The code belongs at the beginning of a function of Go's runtime. While timers fire, the scheduler's own
+// goroutine belongs to the bubble.
 func inBubble(do string) string {
 	return `	b := getg().bubble
 	if gp := getg().m.curg; b == nil && gp != nil {
@@ -35,9 +36,9 @@ func inBubble(do string) string {
 
 func changes() []change { return slices.Concat(chances(), turns(), orders()) }
 
-// chances returns changes that replace random numbers. A bubble has a separate sequence of numbers for each purpose.
-// With a common sequence, numbers that the library uses only once in a process, or for caches of threads, would change
-// the results of selects. All maps have the same order in all processes.
+// chances returns changes that replace the random numbers of Go's runtime. Each purpose has a separate sequence of
+// numbers in each bubble. If all purposes shared a sequence, an extra number for one of them, such as a cache of
+// threads, would change the results of selects. All maps have the same order in all processes.
 func chances() []change {
 	return []change{
 		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n",

@@ -14,10 +14,10 @@ import (
 // Fix is a real bug in ductor that the ordeal has found.
 type Fix struct {
 	Date   string // such as 2026-11-29
-	What   string // the bug, as a user saw it
+	What   string // the bug, described as a user saw it
 	How    string // the world and the rule that have found it
 	Commit string // subject of the commit that fixed the bug; empty if it is not fixed
-	Case   string // the test for the bug; empty if only the seed tests it
+	Case   string // name of the test for the bug; empty if only a seed finds it
 }
 
 // Fixes reads the list of real bugs from a file.
@@ -148,7 +148,7 @@ func explained(b *strings.Builder, r Results) {
 	}
 }
 
-// table writes how often each kind of step was played in each world.
+// table writes a table of the steps that were played, with a column for each world.
 func table(b *strings.Builder, title string, worlds map[string]map[string]int, wanted func(string) bool) {
 	names := slices.Sorted(maps.Keys(worlds))
 	kinds := map[string]int{}

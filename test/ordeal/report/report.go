@@ -24,7 +24,7 @@ type Run struct {
 	Seeds      int
 	Replayed   int // number of seeds that were played twice with exactly the same events
 	Took       time.Duration
-	Lived      time.Duration  // sum of the durations of all seeds, by the clock of the world
+	Lived      time.Duration  // sum of the durations of all seeds, in simulated time for the simulated world
 	Steps      map[string]int // number of steps of each kind
 	Faults     map[string]int // number of faults of each kind
 	Messages   int            // number of prompts that users sent
@@ -59,7 +59,7 @@ func (r *Run) Add(e judge.Evidence, found []judge.Violation) {
 	}
 }
 
-// Merge adds the results of a part of the same run that was played separately.
+// Merge adds the results of a run with other seeds, as if both runs were one.
 func (r *Run) Merge(o Run) {
 	if r.Steps == nil {
 		r.Steps, r.Faults = map[string]int{}, map[string]int{}
@@ -120,7 +120,7 @@ func load(path string, into any) error {
 	return nil
 }
 
-// Defect is a planted bug, and whether a rule has found it.
+// Defect is a planted bug, with the result of the search for it.
 type Defect struct {
 	Name  string
 	Title string // describes the bug
@@ -156,7 +156,7 @@ func Load(dir string) (r Results, err error) {
 	return r, nil
 }
 
-// withAll adds planted bugs without results.
+// withAll adds planted bugs that have no result yet.
 func withAll(hunted []Defect, patches string) ([]Defect, error) {
 	paths, err := filepath.Glob(patches)
 	if err != nil {

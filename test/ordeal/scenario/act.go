@@ -24,24 +24,25 @@ type (
 	}
 	// Think writes reasoning with this number of words.
 	Think struct{ Words int }
-	// Run runs a shell command that causes the effect and then takes the time For.
+	// Run runs a shell command that causes the effect of this act (see Token.Effect) and then takes the time For.
 	Run struct{ For time.Duration }
-	// Ask runs a shell command that causes the effect. The command needs permission.
+	// Ask runs a shell command that causes the effect of this act. The command needs permission.
 	Ask struct{}
-	// Write writes a file. Its content is the name of the effect.
+	// Write writes a file. The content of the file is the name of the act's effect.
 	Write struct{ File string }
 	// Question asks the user a question, which the user answers in words. Only Codex supports it.
 	Question struct{ Text Quoted }
 	// Sleep does nothing for a time.
 	Sleep struct{ For time.Duration }
-	// Background causes the effect with a command in the background. Only Claude supports it.
+	// Background runs a shell command in the background. The command causes the effect of this act. Only Claude
+	// supports it.
 	Background struct{ For time.Duration }
 	// Fail makes requests to the model's API fail with an HTTP status. Times is the number of failures; 0 means that
 	// all requests fail.
 	Fail struct{ Status, Times int }
 	// Break makes the agent misbehave.
 	Break struct{ How Damage }
-	// Leak prints the secret of the world in small pieces, within about a second.
+	// Leak prints the secret (see SecretVariable) in small pieces, within about a second.
 	Leak struct{}
 	// Cost sets the cost of the turn in cents.
 	Cost struct{ Cents int }
@@ -52,8 +53,8 @@ type (
 // Damage is how an agent misbehaves.
 type Damage string
 
-// Damage values. Stubborn makes the agent ignore SIGTERM from then on. Holding starts a process that keeps the agent's
-// standard output open.
+// Damage values. Stubborn makes the agent ignore SIGTERM from then on. Holding makes the agent start a process that
+// holds the agent's standard output open.
 const (
 	Crashes  Damage = "crash"
 	Hangs    Damage = "hang"
@@ -105,8 +106,8 @@ func (p Prompt) Words() []string {
 	return all
 }
 
-// Effects returns the names of all effects of the prompt, in order. They happen if no fault prevents them and users
-// allow all requests.
+// Effects returns the names of the effects of all acts, in order. An effect happens unless a fault prevents it or a
+// user denies it.
 func (p Prompt) Effects() []string {
 	var all []string
 	for i, act := range p.Acts {
@@ -203,7 +204,6 @@ func directive(name, first string, options ...any) string {
 	return b + "]]"
 }
 
-// quoted quotes a text for package script.
 func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s) + `"`
 }

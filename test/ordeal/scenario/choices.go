@@ -39,7 +39,7 @@ func (g *generator) edit() {
 	}
 }
 
-// press adds a press of a button. Mostly, the user of the turn presses a button that the message can have.
+// press adds a step that presses a button. Usually the user of the turn presses a button that the message can have.
 func (g *generator) press() {
 	p, ok := g.recent()
 	if !ok {
@@ -61,7 +61,7 @@ func (g *generator) press() {
 	}
 }
 
-// fitting returns the buttons that messages about these acts can have.
+// fitting returns the buttons that messages about a turn with these acts can have.
 func fitting(acts []Act) (all []Button) {
 	for _, act := range acts {
 		switch act.(type) {
@@ -78,7 +78,7 @@ func fitting(acts []Act) (all []Button) {
 	return all
 }
 
-// queue adds prompts that must wait because a turn takes long, and then changes the queue.
+// queue starts a long turn, adds prompts that must wait for it, and then changes the order of the waiting prompts.
 func (g *generator) queue() {
 	by, in := g.user(), g.place()
 	g.begin(by, in, Run{}, Sleep{For: g.between(2*time.Second, 40*time.Second)})
@@ -190,7 +190,7 @@ func (g *generator) stop() {
 
 func (g *generator) telegram() {
 	t := Telegram{Fault: TelegramFault(pick(g, TelegramFault("").values()...))}
-	if g.chance(30) { // the hardest faults are those after which the result of a call is unknown
+	if g.chance(30) { // prefer faults that hide the result of a call, because they are the hardest
 		t.Fault = pick(g, DropAfter, Half, GatewayAfter)
 	}
 	switch t.Fault {

@@ -2,8 +2,8 @@ package scenario
 
 import "time"
 
-// Stop ends ductor and starts it again after the time Down. If Point is set, ductor ends when Point happens for the
-// N-th time from now.
+// Stop ends ductor, and starts it again after the time Down. If the field Point is set, ductor ends when that event has
+// happened N times from now.
 type Stop struct {
 	How   Ending
 	Point Point
@@ -24,7 +24,7 @@ const (
 
 func (Ending) values() []string { return []string{"crash", "power", "restart", "upgrade"} }
 
-// Point is a kind of event right after which ductor ends.
+// Point is a kind of event. ductor ends right after such an event.
 type Point string
 
 // Point values: a call to Telegram took effect, the database file or its log was written or flushed, or an agent
@@ -38,9 +38,9 @@ const (
 
 func (Point) values() []string { return []string{"call", "write", "flush", "output"} }
 
-// Telegram makes calls to Telegram fail: first Skip calls succeed, then Times calls fail. Zero Times means one call. An
-// empty Method means all methods. For is the value of retry_after, the delay of the response, or the duration of a ban
-// or an outage.
+// Telegram makes calls to Telegram fail. The first Skip calls succeed, and the next Times calls fail. If Times is zero,
+// one call fails. If Method is empty, calls of all methods fail. The field For is the value of retry_after, the delay
+// of the response, or the duration of a ban or an outage.
 type Telegram struct {
 	Fault  TelegramFault
 	For    time.Duration
@@ -77,7 +77,7 @@ func (TelegramFault) values() []string {
 		"drop-after", "half", "hang", "late", "away"}
 }
 
-// Updates changes how Telegram delivers the next N updates.
+// An Updates step changes how Telegram delivers the next N updates.
 type Updates struct {
 	How UpdateFault
 	N   int
@@ -90,7 +90,7 @@ type UpdateFault string
 const (
 	Duplicate UpdateFault = "duplicate" // Telegram sends acknowledged updates once more
 	Reorder   UpdateFault = "reorder"   // Telegram sends updates of one response in another order
-	Lag       UpdateFault = "lag"       // Telegram sends the updates N steps later, all at once
+	Lag       UpdateFault = "lag"       // Telegram delays the updates, and sends all of them N steps later
 )
 
 func (UpdateFault) values() []string { return []string{"duplicate", "reorder", "lag"} }
@@ -122,8 +122,8 @@ func (Event) values() []string {
 	return []string{"blocks", "unblocks", "migrates", "kicks", "readmits", "closes", "reopens", "deletes", "restricts"}
 }
 
-// Disk makes the disk of the database fail. It fails for the time For, or for Times operations after Skip successful
-// ones. Zero Times means one operation.
+// Disk makes the disk of the database fail: either for the time For, or for Times operations after Skip successful
+// ones. If Times is zero, one operation fails.
 type Disk struct {
 	Fault DiskFault
 	For   time.Duration
@@ -150,7 +150,7 @@ type Clock struct{ By time.Duration }
 // Suspend suspends the machine: no process runs, while the wall clock continues.
 type Suspend struct{ For time.Duration }
 
-// Kill kills processes with SIGKILL: the agent that runs the prompt Of, all agents, or the runner.
+// Kill kills processes with SIGKILL: all agents, the runner, or the agent that runs the prompt with the token Of.
 type Kill struct {
 	What Victim
 	Of   Token

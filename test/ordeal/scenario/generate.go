@@ -10,12 +10,12 @@ import (
 type Profile struct {
 	// Steps is the maximum number of steps. Zero means 40.
 	Steps int
-	// Agents lists the agents that are installed. The default is Claude.
+	// Agents contains the agents that are installed. The default is Claude.
 	Agents []string
-	// Without lists the kinds of steps that a world does not support, as Kind names them, for example "power" or "disk
-	// full".
+	// The list Without contains the kinds of steps that a world does not support. The names are results of the function
+	// Kind, for example "power" or "disk full".
 	Without []string
-	// Calm means that there are no faults.
+	// If Calm is true, the scenario has no faults.
 	Calm bool
 }
 
@@ -122,7 +122,7 @@ func (g *generator) add(step Step) {
 	g.scenario.Steps = append(g.scenario.Steps, step)
 }
 
-// choice is a step that can come next, with its weight.
+// choice is a possible next step. Its probability is proportional to weight.
 type choice struct {
 	weight int
 	do     func(*generator)
@@ -201,7 +201,7 @@ func (g *generator) prompt(by Person, in Place) Prompt {
 }
 
 func (g *generator) acts() (all []Act) {
-	if g.chance(60) { // let the effects happen soon
+	if g.chance(60) { // cause an effect early in the turn
 		all = append(all, Run{})
 	}
 	for n := len(all) + 1 + g.IntN(4); len(all) < n; {

@@ -13,9 +13,9 @@ import (
 // Quoted is a text that is written in quotes.
 type Quoted string
 
-// form defines how a value is written as text. It consists of words, {Field} for the value of a field, {Field=word} for
-// a word that means true, and [ … ] for a part that is left out if all its fields are zero. The same form is used to
-// print and to parse values.
+// form defines the text of a value, both for printing and for parsing. A pattern contains words and the following
+// parts: {Field} is the value of a field, {Field=word} is a word that means true, and [ … ] is a part that is omitted
+// if all its fields are zero.
 type form struct {
 	pattern string
 	of      any
@@ -81,7 +81,7 @@ type part struct {
 	inner []part
 }
 
-// The forms of lines and of acts. They never change.
+// grammar contains the forms of the lines of a scenario, and actGrammar the forms of the acts in a prompt.
 var (
 	grammar    = compile(append(headers(), steps()...))
 	actGrammar = compile(acts())
@@ -256,7 +256,7 @@ func parseParts(parts []part, v reflect.Value, words []string) ([]string, error)
 			if err != nil {
 				return rest, err
 			}
-			if allZero(p.inner, v) { // print never writes an empty part
+			if allZero(p.inner, v) { // reject an optional part whose fields are all zero, because print omits it
 				return words, fmt.Errorf("%q is nothing", strings.Join(words[:len(words)-len(rest)], " "))
 			}
 			words = rest

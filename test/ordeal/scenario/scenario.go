@@ -13,8 +13,8 @@ type Scenario struct {
 	Steps   []Step
 }
 
-// Options describe what exists before the first step: agents, languages, settings and chats. With the zero value, there
-// are only Claude and private chats.
+// Options contains agents, languages, settings and chats that exist before the first step. With the zero value, a
+// scenario has Claude and private chats only.
 type Options struct {
 	Agents    []string // scripted agents that are installed, the default one first; empty means Claude
 	Languages []Language
@@ -143,8 +143,8 @@ func PromptOf(step Step) (Prompt, bool) {
 	return Prompt{}, false
 }
 
-// Kind returns the name of a step for statistics. It is the type of the step, with the kind of a fault after it, such
-// as "telegram 429".
+// Kind returns the name of a step for statistics. The name is the type of the step and the kind of fault, for example
+// "telegram 429".
 func Kind(step Step) string {
 	switch step := step.(type) {
 	case Stop:

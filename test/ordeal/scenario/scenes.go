@@ -7,7 +7,8 @@ import (
 
 // This file generates sequences of steps that would rarely result from single random steps.
 
-// begin makes a user send a prompt with these acts and some others, and returns it.
+// begin makes a user send a prompt, and returns the prompt. The prompt begins with the given acts, followed by random
+// acts.
 func (g *generator) begin(by Person, in Place, acts ...Act) Prompt {
 	p := g.prompt(by, in)
 	p.Acts = append(slices.Clone(acts), p.Acts...)
@@ -68,7 +69,8 @@ func (g *generator) ask() {
 	}
 }
 
-// insist makes users press a button of a failed turn several times, also after a restart.
+// insist makes a turn fail, and makes users press a button of the failed turn several times. ductor may restart in
+// between.
 func (g *generator) insist() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	badly := []Act{Run{}, pick[Act](g, Break{Crashes}, Break{Drops}, Fail{Status: pick(g, 400, 500)},
@@ -83,7 +85,7 @@ func (g *generator) insist() {
 	}
 	button := pick(g, RunAgain, RunAgain, RunAgain, StartFresh, ShowAgain)
 	for range 1 + g.IntN(3) {
-		for i := range 1 + g.IntN(3) { // before ductor can change the button
+		for i := range 1 + g.IntN(3) { // press again before ductor can remove the button
 			press := Press{By: by, Old: i > 0 || g.chance(50), Button: button, Of: p.Token}
 			if g.chance(20) {
 				press.By = g.anyone()
@@ -97,7 +99,7 @@ func (g *generator) insist() {
 	}
 }
 
-// ending makes Telegram slow, or makes it fail, while short answers end. ductor may end at the same time.
+// ending makes Telegram slow or faulty while short turns end. ductor may end at the same time.
 func (g *generator) ending() {
 	by, in := pick(g, Owner, Owner, Ann), g.place()
 	late := pick(g, g.between(50*time.Millisecond, 400*time.Millisecond),
@@ -124,7 +126,8 @@ func (g *generator) ending() {
 	}
 }
 
-// halt makes a user abort at a bad moment. ductor may be killed then. More prompts follow soon.
+// halt makes a user abort a turn at a bad moment, and send more prompts soon after. ductor may be killed at the same
+// time.
 func (g *generator) halt() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	p := g.begin(by, in, pick[Act](g, Run{For: 10 * time.Second}, Ask{}, Sleep{For: 20 * time.Second},
@@ -156,7 +159,7 @@ func (g *generator) halt() {
 	}
 }
 
-// spend adds turns that cost money, so that a budget may be used up.
+// spend adds turns that cost money, to use up a budget.
 func (g *generator) spend() {
 	if !g.budget {
 		g.say()

@@ -2,9 +2,9 @@ package scenario
 
 import "slices"
 
-// Shrink returns a smaller scenario that still fails, and from which no single step or act can be removed. It removes
-// large parts of the steps first, then smaller ones, then acts, options and numbers (delta debugging). If s does not
-// fail, Shrink returns s. fails reports whether a scenario fails; if it is deterministic, so is Shrink.
+// Shrink returns a smaller scenario that still fails. No single step or act can be removed from the result. Shrink
+// removes large parts of the steps first, then smaller parts, then acts, options and numbers (delta debugging). The
+// function fails reports whether a scenario fails. If s does not fail, Shrink returns s.
 func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	if !fails(s) {
 		return s
@@ -21,7 +21,7 @@ func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	}
 }
 
-// without removes as many elements as possible, as long as fails returns true for the rest.
+// without removes as many elements as possible. The function fails must return true for the remaining elements.
 func without[T any](all []T, fails func([]T) bool) []T {
 	for size := max(1, len(all)/2); ; size /= 2 {
 		for at := 0; at < len(all); {
@@ -84,7 +84,7 @@ func simplify(s Scenario, fails func(Scenario) bool) Scenario {
 	return s
 }
 
-// with returns a copy of the scenario with another step i.
+// with returns a copy of the scenario in which step i is replaced.
 func (s Scenario) with(i int, step Step) Scenario {
 	s.Steps = slices.Clone(s.Steps)
 	s.Steps[i] = step

@@ -5,7 +5,8 @@ import "time"
 // Step is one line of a scenario. All types of steps are in this file and in fault.go.
 type Step interface{ isStep() }
 
-// Token identifies a prompt. Its effects and words contain it. An example is p17.
+// Token identifies a prompt, for example p17. The names of the prompt's effects and the words of its answer contain the
+// token.
 type Token string
 
 // Person is a user who acts.
@@ -66,23 +67,23 @@ const (
 
 func (Media) values() []string { return []string{"photo", "document"} }
 
-// Edit makes a user edit the message with the prompt Old, so that it contains another prompt.
+// Edit makes a user edit a message: it contains the prompt Old before the edit, and the other prompt after the edit.
 type Edit struct {
 	By  Person
 	Old Token
 	Prompt
 }
 
-// Reply makes a user reply to the bot's newest message about a prompt. The text is a reason or an answer, and no
-// prompt.
+// Reply makes a user reply to the bot's newest message about a prompt. The text is a reason or an answer to a question.
+// It is not a prompt.
 type Reply struct {
 	By   Person
 	To   Token
 	Text Quoted
 }
 
-// Press makes a user press a button. The button is on the bot's newest message about a prompt that has the button: the
-// card, a question, or a message about the queue. With Old, the message may have lost the button.
+// Press makes a user press a button on the bot's newest message about a prompt: on the card, a question, or a message
+// about the queue. If Old is true, an earlier version of the message may have shown the button.
 type Press struct {
 	By     Person
 	Old    bool
@@ -90,8 +91,9 @@ type Press struct {
 	Of     Token
 }
 
-// PressAny makes a user press the N-th button of a chat, modulo the number of buttons. It counts all buttons of all
-// messages of the bot, beginning with the oldest message. With Old, it also counts buttons that messages have lost.
+// PressAny makes a user press the N-th button of a chat, modulo the number of buttons. It counts the buttons of all
+// messages of the bot, and begins with the oldest message. If Old is true, buttons of earlier versions of the messages
+// count, too.
 type PressAny struct {
 	By  Person
 	Old bool
@@ -99,7 +101,7 @@ type PressAny struct {
 	In  Place
 }
 
-// Type makes a user send a text that is no prompt, such as a command.
+// Type makes a user send a text that is not a prompt, such as a command.
 type Type struct {
 	By   Person
 	Text Quoted
@@ -122,8 +124,8 @@ type Deliver struct{ Prompt }
 // Redeliver calls ductor's webhook again, with the same token.
 type Redeliver struct{ Token Token }
 
-// Terminal is something that an agent in a user's terminal does. Through ductor's hook, it asks whether it may cause
-// the effect of the token, or reports that its turn has ended.
+// Terminal makes an agent in a user's terminal call ductor's hook. The agent asks whether it may cause the effect of
+// the token, or reports that its turn has ended.
 type Terminal struct {
 	Does  TerminalAct
 	Token Token

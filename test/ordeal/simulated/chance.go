@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// lastID is a variable of package uuid: the time in the newest version 7 UUID. Such UUIDs always increase, but the
-// clock of each bubble starts again at the same time.
+// lastID is a variable of package uuid: the time in the newest version 7 UUID. The package never returns a UUID with an
+// earlier time, but the clock of each bubble starts at the same time. So each world must reset lastID.
 //
 //go:linkname lastID github.com/google/uuid.lastV7time
 var lastID int64

@@ -29,7 +29,7 @@ type storage struct {
 	mu      sync.Mutex
 	faults  []*diskFault
 	failed  []judge.DiskFailure
-	left    []func() error // closes files that ductor left open on a failed disk
+	left    []func() error // close files that a dead ductor left open
 	changed time.Time      // time of the last change of the database
 }
 
@@ -58,7 +58,7 @@ func newStorage(w *World, seed uint64) *storage {
 // One world in freshEvery begins without a database. The others begin with an empty database, which saves time.
 const freshEvery = 10
 
-// empty returns the content of an empty database.
+// empty returns the database file of a new ductor.
 var empty = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "ordeal-empty-")
 	if err != nil {
@@ -101,7 +101,6 @@ func (d *storage) options() store.Options {
 	}}}
 }
 
-// release closes the files that ductor left open.
 func (d *storage) release() {
 	d.mu.Lock()
 	left := d.left
@@ -136,7 +135,7 @@ func (d *storage) heal() {
 	d.faults = nil
 }
 
-// fault returns the combined effect of all faults on a call.
+// fault returns the fault for a call. It combines all active faults.
 func (d *storage) fault(c disk.Call) disk.Fault {
 	if how := d.world.current().diskStep(c.Op); how != disk.NoCrash {
 		return disk.Fault{Crash: how}
@@ -147,7 +146,7 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 		d.changed = time.Now()
 	}
 	for _, f := range d.faults {
-		if found := f.strike(c); found != (disk.Fault{}) {
+		if found := f.effectOn(c); found != (disk.Fault{}) {
 			d.failed = append(d.failed, judge.DiskFailure{Fault: f.Fault, At: time.Now()})
 			return found
 		}
@@ -155,8 +154,8 @@ func (d *storage) fault(c disk.Call) disk.Fault {
 	return disk.Fault{}
 }
 
-// strike returns the effect of this fault on a call.
-func (f *diskFault) strike(c disk.Call) (found disk.Fault) {
+// effectOn returns the effect of a single fault on a call.
+func (f *diskFault) effectOn(c disk.Call) (found disk.Fault) {
 	flushes := c.Op == disk.Sync || c.Op == disk.SyncDir
 	switch f.Fault {
 	case scenario.DiskFull:
@@ -187,14 +186,14 @@ func (f *diskFault) strike(c disk.Call) (found disk.Fault) {
 	return found
 }
 
-// isDatabase reports whether a file in the state directory is on the simulated disk.
+// isDatabase reports whether a file of the state directory belongs to the database, which is on the simulated disk.
 func isDatabase(name string) bool {
 	end, ok := strings.CutPrefix(name, app.DatabaseFile)
 	return ok && (end == "" || end == "-wal" || end == "-shm" || end == "-journal")
 }
 
-// setTimes sets the modification times of the database and its directory to times of the bubble's clock. ductor uses
-// these times to find out which messages are older than the writes that it lost last.
+// setTimes sets the modification times of the database and its directory to the bubble's clock. ductor uses these times
+// to find the messages from before the writes that were lost last.
 func (d *storage) setTimes() error {
 	d.mu.Lock()
 	at := d.changed

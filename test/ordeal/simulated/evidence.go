@@ -17,8 +17,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// look collects the evidence that is available while ductor runs.
-func (p *player) look() {
+// collect collects the evidence while ductor still runs.
+func (p *player) collect() {
 	e := &p.evidence
 	e.Ended = time.Now()
 	e.Documents = map[string]string{}

@@ -22,7 +22,7 @@ type launcher struct {
 	hooks   *hookListener
 
 	mu      sync.Mutex
-	held    map[cli.RunID]*process // runs that this ductor has started or attached to, and not forgotten
+	held    map[cli.RunID]*process // runs that this ductor started or attached to, unless it forgot them
 	record  cli.Recorder
 	closing bool
 }
@@ -199,19 +199,19 @@ func (l *launcher) Close() error {
 	return nil
 }
 
-// process is a run as one ductor process sees it.
+// process connects one ductor process to a run.
 type process struct {
 	launcher *launcher
 	run      *run
 	once     sync.Once
 	gone     chan struct{} // closed by Detach and when ductor dies
-	at       int64         // position at which Stdout reads next
+	at       int64         // position in the output at which the next read begins
 
-	recording chan struct{} // a mutex that Begin holds; with a sync.Mutex, the clock of the bubble would not advance
-	// mu of the launcher guards the following fields.
+	recording chan struct{} // a mutex; while a goroutine waits for a sync.Mutex, the bubble's clock stands still
+	// The launcher's mutex guards the following fields.
 	marks   []cli.Mark
 	settled []cli.TurnID
-	over    int64 // position in the output at which the last turn ended
+	over    int64 // position in the output of the end of the last turn
 	stopped bool
 }
 
@@ -241,8 +241,8 @@ func (p *process) Read(b []byte) (int, error) {
 
 type stdin struct{ *process }
 
-// effect must be called before ductor does something to the process. It returns an error if ductor has detached or is
-// dead.
+// effect counts an effect of ductor on the process. Call effect before the effect happens. It returns an error if
+// ductor has detached or is dead.
 func (s stdin) effect(what string) error {
 	select {
 	case <-s.gone:
@@ -308,8 +308,8 @@ func (p *process) open() bool {
 	})
 }
 
-// neededFrom returns the position from which the next ductor process may need the output. The caller holds mu of the
-// launcher.
+// neededFrom returns the position in the output from which the next ductor process may read. The caller holds the
+// launcher's mutex.
 func (p *process) neededFrom() int64 {
 	if len(p.marks) == 0 {
 		return 0

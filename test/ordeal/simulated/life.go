@@ -15,14 +15,15 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// errDead is the error of everything that a ductor process tries to do after its death.
+// errDead is the error of each call that a ductor process makes after its death.
 var errDead = errors.New("ductor is dead")
 
-// atStep is the Point that means any step with an effect outside of ductor.
+// atStep is the Point that stands for any step with an effect outside of ductor.
 const atStep scenario.Point = "step"
 
-// life is one ductor process, from its start until it ends or dies. It counts all steps that have an effect outside of
-// ductor, so that ductor can be made to die at any of them. After that, nothing that the process does has an effect.
+// life is one ductor process, from its start until it ends or dies. It counts the steps that have an effect outside of
+// ductor, so that a test can make ductor die at any of these steps. After the death, nothing that the process does has
+// an effect.
 type life struct {
 	world    *World
 	number   int
@@ -42,7 +43,6 @@ type life struct {
 	plan   plan // how and when the process will end
 }
 
-// phase is whether a process is living, ending or dead.
 type phase int
 
 const (
@@ -51,7 +51,8 @@ const (
 	dead
 )
 
-// step counts a step of ductor, and makes ductor die there if that is planned. It returns an error if ductor is dead.
+// step counts a step of ductor. If ductor is planned to die at this step, step makes it die. If ductor is dead, step
+// returns an error.
 func (l *life) step(at scenario.Point, what string) error {
 	if l == nil {
 		return nil
@@ -71,7 +72,7 @@ func (l *life) step(at scenario.Point, what string) error {
 	return nil
 }
 
-// effect counts a step with an outside effect.
+// effect counts a step that has an effect outside of ductor.
 func (l *life) effect(what string) error { return l.step(atStep, what) }
 
 func (l *life) dead() bool {
@@ -86,7 +87,7 @@ func (l *life) ending() scenario.Stop {
 	return l.plan.Stop
 }
 
-// End ends ductor, now or later, as s says. It does nothing if ductor is not running.
+// End ends ductor now or, if s names a Point, later. It does nothing if ductor is not running.
 func (w *World) End(s scenario.Stop) {
 	l := w.current()
 	l.mu.Lock()
@@ -101,7 +102,7 @@ func (w *World) End(s scenario.Stop) {
 	}
 }
 
-// stop ends the process as planned. The caller holds mu.
+// stop ends the process in the way that its plan defines. The caller holds mu.
 func (l *life) stop(when string) {
 	l.world.log.note("stop", "life %d: %s %s", l.number, l.plan.How, when)
 	l.phase = asked
@@ -114,7 +115,7 @@ func (l *life) stop(when string) {
 	close(l.stopping)
 }
 
-// die makes the process dead in the middle of its work. Its disk already fails.
+// die makes the process dead in the middle of its work. The disk must already have crashed.
 func (l *life) die() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +130,7 @@ func (l *life) die() {
 	close(l.stopping)
 }
 
-// diskStep counts a call to the disk. If the process must die in this call, it returns how.
+// diskStep counts a call to the disk. If the process must die in this call, diskStep returns the kind of crash.
 func (l *life) diskStep(op disk.Op) disk.Crash {
 	at := map[disk.Op]scenario.Point{disk.Write: scenario.AtWrite, disk.Sync: scenario.AtFlush}[op]
 	if l == nil || at == "" {
@@ -149,7 +150,6 @@ func (l *life) diskStep(op disk.Op) disk.Crash {
 	return how
 }
 
-// plan is how and when a process will end.
 type plan struct{ scenario.Stop }
 
 // crash returns the effect of the planned end on the disk.
@@ -178,7 +178,7 @@ func (l *life) failed(err error) {
 // restartPause is how long systemd waits before it restarts a failed ductor.
 const restartPause = 5 * time.Second
 
-// open builds and starts a ductor. It is the current one from the beginning.
+// open builds and starts a ductor. It makes this ductor the current one before the ductor runs.
 func (w *World) open() error {
 	w.lives++
 	l := &life{
@@ -215,7 +215,7 @@ func (w *World) open() error {
 	return nil
 }
 
-// leave ends ductor normally. Agents continue to run.
+// leave ends ductor normally. The agents continue to run.
 func (l *life) leave() {
 	l.cancel()
 	<-l.ran
@@ -223,7 +223,8 @@ func (l *life) leave() {
 	l.world.log.note("left", "life %d", l.number)
 }
 
-// awaitEnd waits until a dead ductor runs no more code. Then it reverts the writes of that code after the death.
+// awaitEnd waits until the process runs no more code. If the process died, awaitEnd then reverts all writes after its
+// death.
 func (l *life) awaitEnd() error {
 	if !l.dead() {
 		l.world.disk.release()
@@ -264,7 +265,7 @@ type ductorLog struct{ *life }
 
 func (d ductorLog) Write(p []byte) (int, error) {
 	if !d.dead() {
-		d.world.log.said("ductor", "%d: %s", d.number, p)
+		d.world.log.noteQuietly("ductor", "%d: %s", d.number, p)
 	}
 	return len(p), nil
 }

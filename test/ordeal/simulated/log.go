@@ -17,20 +17,20 @@ type log struct {
 
 	mu    sync.Mutex
 	lines []string
-	last  time.Time // when something happened last, or will happen next
+	last  time.Time // time of the latest event, including expected events in the future
 	typed time.Time // when ductor last showed that it is typing
 }
 
 func newLog(dir string) *log { return &log{began: time.Now(), dir: dir, last: time.Now()} }
 
-// note adds a line about something that has happened.
+// note adds a line about an event. The event counts as activity.
 func (l *log) note(kind, format string, args ...any) {
-	l.said(kind, format, args...)
-	l.awaits(time.Now())
+	l.noteQuietly(kind, format, args...)
+	l.expectAt(time.Now())
 }
 
-// said adds a line about an event that does not count as activity.
-func (l *log) said(kind, format string, args ...any) {
+// noteQuietly adds a line about an event that does not count as activity.
+func (l *log) noteQuietly(kind, format string, args ...any) {
 	text := strings.ReplaceAll(fmt.Sprintf(format, args...), l.dir, "")
 	line := fmt.Sprintf("%12.6f %-8s %s", time.Since(l.began).Seconds(), kind, text)
 	l.mu.Lock()
@@ -38,8 +38,8 @@ func (l *log) said(kind, format string, args ...any) {
 	l.lines = append(l.lines, line)
 }
 
-// awaits records that something may happen at a time.
-func (l *log) awaits(moment time.Time) {
+// expectAt records that an event is expected at a time.
+func (l *log) expectAt(moment time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if moment.After(l.last) {
@@ -47,15 +47,15 @@ func (l *log) awaits(moment time.Time) {
 	}
 }
 
-// works records that ductor has shown that an agent works.
-func (l *log) works() {
+func (l *log) recordTyping() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.typed = time.Now()
 }
 
-// quietFor returns for how long nothing has happened. The result is negative if something is expected to happen. If
-// waiting is true, an agent that waits for a user's decision counts as activity.
+// quietFor returns how long nothing has happened. The result is negative if an event is expected in the future. If the
+// parameter waiting is true, ductor's typing counts as activity, too, so an agent that waits for a decision is not
+// quiet.
 func (l *log) quietFor(waiting bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,7 +24,7 @@ type machine struct {
 	orphan    time.Duration
 	age       time.Duration
 	installed []string
-	forgets   func() bool // reports whether a power failure makes the machine lose a run
+	forgets   func() bool // reports whether the machine loses the record of a run in a power failure
 	printed   func()      // called when an agent has printed something
 
 	mu     sync.Mutex
@@ -79,12 +79,12 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		Shell: func(ctx context.Context, dir, command string) (string, int) {
 			ctx, end := context.WithCancel(ctx)
 			defer end()
-			defer context.AfterFunc(r.life, end)() // if the program ends, the runner ends its children
+			defer context.AfterFunc(r.life, end)() // like the runner, end the command when the agent ends
 			return m.shell(ctx, r, dir, command)
 		},
 	}
 	m.all.Go(func() {
-		if r.name == shellName { // ductor starts a shell to end children of agents; a bubble has none
+		if r.name == shellName { // ductor starts this shell to kill children of agents; a bubble has no such processes
 			r.end(cli.ExitStatus{})
 			return
 		}

@@ -25,7 +25,7 @@ func Without() []string {
 	}
 }
 
-// mostRest limits how long a world may need to finish all work. It is longer than any ban.
+// mostRest limits how long Settle may wait. It is longer than any ban.
 const mostRest = 12 * time.Hour
 
 // Play plays a scenario. It creates a world in an empty directory. It returns the evidence, the lines of the world's
@@ -49,23 +49,22 @@ func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []stri
 	}
 	p.heal()
 	p.trouble("rest", w.Settle(mostRest, true))
-	p.look()
+	p.collect()
 	p.trouble("stop", w.Stop())
 	p.answered.Wait()
 	p.lookBehind()
 	return p.evidence, w.Log(), w.log.hash()
 }
 
-// player plays the steps of a scenario.
 type player struct {
 	*World
 	number   int // number of the current step
 	evidence judge.Evidence
 	sent     map[scenario.Token]telegram.Message // message with each prompt
 	spoiled  *spoil.Telegram
-	release  map[int]func(int) // functions that deliver delayed updates, by the step at which they must be called
+	release  map[int]func(int) // deliver delayed updates, by the number of the step
 	answered sync.WaitGroup    // goroutines that wait for the answer to a button or a webhook
-	notes    []func()          // functions that add answers to the evidence; mu of the world guards it
+	notes    []func()          // add answers to the evidence; mu of the world guards it
 }
 
 func (p *player) trouble(what string, err error) {
@@ -122,7 +121,7 @@ func (p *player) perform(step scenario.Step) {
 
 func effect(name string) string { return "echo " + name + " >> effects.log" }
 
-// post sends a text. Users who may not use the bot can send texts, too.
+// post sends a text of any user, even of users who may not use the bot.
 func (p *player) post(by scenario.Person, in scenario.Place, token, old scenario.Token, text string,
 	opts ...telegram.SendOption) telegram.Message {
 	c, topic, at := p.town.find(in, by)
@@ -236,7 +235,7 @@ func inMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", d/time.Minute)
 }
 
-// kill kills agents. If it kills the runner, it stays unknown how they ended.
+// kill kills agents. If it kills the runner, too, ductor does not learn how the agents ended.
 func (p *player) kill(s scenario.Kill) {
 	for _, r := range p.machine.list() {
 		r.mu.Lock()
@@ -251,7 +250,7 @@ func (p *player) kill(s scenario.Kill) {
 	}
 }
 
-// about returns the bot's newest message about a prompt with which wanted returns true.
+// about returns the bot's newest message about a prompt that the function wanted accepts.
 func (p *player) about(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	prompt := p.sent[token]
 	for _, c := range p.town.chats {
@@ -282,7 +281,7 @@ func mentions(text string, token scenario.Token) bool {
 	}
 }
 
-// tap presses a button. It records the answer when that arrives.
+// tap presses a button. When the bot's answer arrives, tap records it.
 func (p *player) tap(by scenario.Person, on telegram.Message, b telegram.Button) {
 	if b.Data == "" {
 		return

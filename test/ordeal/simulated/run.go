@@ -37,7 +37,7 @@ type run struct {
 	by      cli.Terminator
 	ended   bool
 	exit    cli.ExitStatus
-	out     []byte // output from the position freed on
+	out     []byte // output after the position freed; earlier output is deleted
 	freed   int64
 	printed []stamp
 	changed signal
@@ -47,7 +47,7 @@ type run struct {
 	age     *time.Timer
 }
 
-// stamp is when the output at a position was printed.
+// stamp is the time at which the output from an offset on was printed.
 type stamp struct {
 	offset int64
 	at     time.Time
@@ -55,7 +55,7 @@ type stamp struct {
 
 func (r *run) String() string { return fmt.Sprintf("%s %d", r.name, r.pid) }
 
-// outputOf is the standard output of a program, which is a file.
+// outputOf is the standard output of a program. Like a file, it never blocks the program.
 type outputOf struct{ *run }
 
 func (o outputOf) Write(p []byte) (int, error) {
@@ -85,13 +85,13 @@ func (r *run) append(p []byte) bool {
 func (r *run) note(kind, format string, args ...any) {
 	note := r.machine.log.note
 	if r.purpose.Mode == "" {
-		note = r.machine.log.said
+		note = r.machine.log.noteQuietly
 	}
 	note(kind, "%s: %s", r, fmt.Sprintf(format, args...))
 }
 
-// heard records which prompts the agent starts. ductor may have joined several prompts. Each of them begins with its
-// token.
+// heard records which prompts the agent has got. ductor may have joined several prompts, and each of them begins with
+// its token.
 func (r *run) heard(prompt string) {
 	for _, token := range tokensOf(prompt) {
 		r.mu.Lock()
@@ -101,7 +101,8 @@ func (r *run) heard(prompt string) {
 	}
 }
 
-// answered records for which prompts the agent has written the whole answer.
+// answered records that the agent has written the whole answer to a prompt, or to several prompts that ductor has
+// joined.
 func (r *run) answered(prompt string) {
 	for _, token := range tokensOf(prompt) {
 		r.machine.event(r, token, judge.Done, "")
@@ -117,10 +118,9 @@ func tokensOf(prompt string) (all []scenario.Token) {
 	return all
 }
 
-// wrote records an effect that consists of a file.
+// wrote records an effect that consists of writing a file.
 func (r *run) wrote(_, text string) { r.effect(text) }
 
-// asked records whether a request for permission was allowed.
 func (r *run) asked(about string, allowed bool) {
 	what := judge.Denied
 	if allowed {
@@ -152,7 +152,7 @@ func (r *run) end(how cli.ExitStatus) {
 		if r.exit.By == "" {
 			r.exit.By = r.by
 		}
-		if r.by == cli.EndedUnseen { // the runner was killed, so it is unknown how the program ended
+		if r.by == cli.EndedUnseen { // the runner was killed, so the exit status is unknown
 			r.exit.Code, r.exit.Signal = cli.CodeUnknown, false
 		}
 		r.note("end", "%+v", r.exit)
@@ -243,7 +243,7 @@ func (r *run) limit() {
 	}
 }
 
-// left returns the description of the run that the next ductor gets.
+// left describes the run for the next ductor process.
 func (r *run) left() cli.LeftRun {
 	read, closed := r.in.state()
 	r.mu.Lock()
@@ -293,7 +293,7 @@ func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	}
 }
 
-// when returns when the output at a position was printed.
+// when returns the time at which the output at an offset was printed.
 func (r *run) when(offset int64) (at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

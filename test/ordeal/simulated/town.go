@@ -36,7 +36,6 @@ func idOf(p scenario.Person) telegram.UserID {
 	return 0
 }
 
-// groupID returns the ID of group i in the options of the scenario.
 func groupID(kind scenario.ChatKind, i int) telegram.ChatID {
 	if kind == scenario.Group {
 		return telegram.ChatID(-501 - i)

@@ -35,14 +35,14 @@ type World struct {
 	town    town
 
 	lives   int
-	stops   []judge.Stop // used only by the goroutine that starts ductor, until that goroutine has ended
-	failure error        // error of a start; used only by the same goroutine
+	stops   []judge.Stop // only the goroutine that starts ductor uses it, and Stop after that goroutine has ended
+	failure error        // first error of that goroutine
 	ended   chan struct{}
 	living  sync.WaitGroup
 
 	mu   sync.Mutex
 	life *life
-	gone time.Time // end of the time in which Telegram is unreachable
+	gone time.Time // end of Telegram's outage
 }
 
 // secret is in the environment of ductor and of its agents. It must not appear anywhere else.
@@ -69,15 +69,14 @@ func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	return w
 }
 
-// leave makes Telegram unreachable until a time.
+// leave makes Telegram unreachable until the given time.
 func (w *World) leave(until time.Time) {
-	w.log.awaits(until)
+	w.log.expectAt(until)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone = until
 }
 
-// away reports whether Telegram is unreachable now.
 func (w *World) away() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,16 +86,16 @@ func (w *World) away() bool {
 // called records a call to Telegram. Polling and typing do not count as activity.
 func (w *World) called(c telegram.Call) {
 	if c.RetryAfter > 0 {
-		w.log.awaits(c.At.Add(time.Duration(c.RetryAfter) * time.Second))
+		w.log.expectAt(c.At.Add(time.Duration(c.RetryAfter) * time.Second))
 	}
 	switch c.Method {
 	case "getUpdates":
 		if c.Params["offset"] != "0" {
-			w.log.said("poll", "offset %s: %d", c.Params["offset"], c.Code)
+			w.log.noteQuietly("poll", "offset %s: %d", c.Params["offset"], c.Code)
 		}
 	case "sendChatAction":
-		w.log.said("typing", "in %v", c.Chat)
-		w.log.works()
+		w.log.noteQuietly("typing", "in %v", c.Chat)
+		w.log.recordTyping()
 	default:
 		w.log.note("call", "%s %v %v: %v %d %s", c.Method, c.Params, c.Fault, c.OK, c.Message, c.Description)
 	}
@@ -205,7 +204,8 @@ func (w *World) current() *life {
 	return w.life
 }
 
-// startNext ends the current ductor as planned, waits until it has ended, and starts the next one.
+// startNext waits until the current ductor has ended, and then starts the next one. It repeats this until Stop is
+// called.
 func (w *World) startNext() {
 	for {
 		l := w.current()
@@ -231,7 +231,7 @@ func (w *World) replace(l *life) error {
 	if err := l.awaitEnd(); err != nil {
 		return err
 	}
-	w.log.awaits(time.Now().Add(end.Down))
+	w.log.expectAt(time.Now().Add(end.Down))
 	time.Sleep(end.Down)
 	if err := w.openAgain(); err != nil {
 		return err
@@ -249,7 +249,7 @@ func (w *World) openAgain() (err error) {
 		}
 		l := w.current()
 		w.log.note("failed", "start of life %d: %v", l.number, err)
-		time.Sleep(restartPause) // ductor may die again in this time
+		time.Sleep(restartPause) // ductor may die during this pause
 		switch {
 		case l.dead():
 			w.stops = append(w.stops, judge.Stop{How: l.ending().How, At: time.Now(), Up: time.Now()})
@@ -274,11 +274,11 @@ func isOfDisk(err error) bool {
 // mostStarts limits how often openAgain tries.
 const mostStarts = 1000
 
-// quiet is how long nothing must have happened before Settle returns.
+// quiet is how long nothing must happen before Settle returns.
 const quiet = 90 * time.Second
 
-// Settle waits until nothing happens any more. It returns an error if that takes longer than most. If waiting is true,
-// it also waits until all requests of agents are decided.
+// Settle waits until nothing happens any more. If that takes longer than most, it returns an error. If waiting is true,
+// it also waits until no request of an agent is open.
 func (w *World) Settle(most time.Duration, waiting bool) error {
 	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting &&
 		w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {

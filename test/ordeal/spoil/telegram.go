@@ -17,7 +17,7 @@ type Telegram struct {
 	injected []*telegram.Injected
 }
 
-// Calls makes calls fail. It does nothing for scenario.Away: the world itself must interrupt the connection.
+// Calls makes calls fail. It does not support scenario.Away, because only the world can break the connection.
 func (t *Telegram) Calls(s scenario.Telegram) {
 	f := telegram.Fault{Method: s.Method, Skip: s.Skip, Times: s.Times, RetryAfter: max(1, int(s.For.Seconds()))}
 	switch s.Fault {
@@ -57,8 +57,8 @@ func (t *Telegram) inject(f telegram.Fault) {
 	t.injected = append(t.injected, t.Server.Inject(f))
 }
 
-// Updates changes how updates are delivered. If it delays them, it returns a function that delivers them, otherwise
-// nil.
+// The method Updates changes how Telegram delivers updates. If it delays updates, it returns the function that delivers
+// them. Otherwise it returns nil.
 func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	switch s.How {
 	case scenario.Duplicate:
@@ -71,7 +71,7 @@ func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	return nil
 }
 
-// Heal ends all faults, except that delayed updates stay delayed.
+// Heal ends all faults. Updates that are already delayed stay delayed.
 func (t *Telegram) Heal() {
 	t.mu.Lock()
 	for _, f := range t.injected {
