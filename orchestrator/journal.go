@@ -70,8 +70,11 @@ type CardStore interface {
 // MessageStore stores the bot's outgoing messages and their states.
 type MessageStore interface {
 	// SaveMessage stores a message and replaces the message with the same key. The message survives if the process is
-	// killed. A power failure may lose it only if it has the state Sending and no Content.
+	// killed. A power failure may lose it only if it has no Content. A message that is neither being sent nor has Content
+	// survives only after CommitMessages, or a few milliseconds later.
 	SaveMessage(ctx context.Context, m Message) error
+	// CommitMessages makes all saved messages survive if the process is killed.
+	CommitMessages(ctx context.Context) error
 	// FindMessage returns the message with a key. For an unknown key, the State of the result is empty.
 	FindMessage(ctx context.Context, key string) (Message, error)
 	// MessageAt returns the message with a Telegram message ID. For an unknown ID, the State of the result is empty.

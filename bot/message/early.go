@@ -69,7 +69,7 @@ func (m *Message) Kept(stored bool) {
 // release makes Run treat an early message like any other when its row has nothing left to send.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
-	over := m.row.Content == nil && m.storage == kept
+	over := m.row.Content == nil && (m.storage == kept || m.storage == saved)
 	m.mu.Unlock()
 	if over {
 		s.drop(m.spec.Key)
