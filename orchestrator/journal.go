@@ -70,9 +70,12 @@ type CardStore interface {
 
 // MessageStore stores the bot's outgoing messages and their states.
 type MessageStore interface {
-	// SaveMessage stores a message and replaces the message with the same key. The message survives if the process is
-	// killed. It survives a power failure, unless its state is Sending and its Content is nil.
+	// SaveMessage stores a message and replaces the message with the same key. If the process is killed, a message that
+	// is being sent or has Content survives; any other survives after CommitMessages, or a few milliseconds later. A power
+	// failure may lose a message without Content.
 	SaveMessage(ctx context.Context, m Message) error
+	// CommitMessages makes all saved messages survive if the process is killed.
+	CommitMessages(ctx context.Context) error
 	// FindMessage returns the message with a key. For an unknown key, the State of the result is empty.
 	FindMessage(ctx context.Context, key string) (Message, error)
 	// MessageAt returns the message with a Telegram message ID. For an unknown ID, the State of the result is empty.

@@ -101,6 +101,9 @@ func (s *Journal) MessagesOf(_ context.Context, turn cli.TurnID) ([]orchestrator
 	return s.those(func(m orchestrator.Message) bool { return m.Turn == turn }), nil
 }
 
+// CommitMessages does nothing, because the journal loses nothing.
+func (*Journal) CommitMessages(context.Context) error { return nil }
+
 // OwedMessages returns the messages whose content is not sent yet.
 func (s *Journal) OwedMessages(context.Context) ([]orchestrator.Message, error) {
 	out := s.those(func(m orchestrator.Message) bool { return m.Content != nil })

@@ -35,14 +35,14 @@ type Screen struct {
 	messages *message.Messages
 	lang     *lang.Choices
 
-	asking  sync.Mutex // held while a chat is asked, so that it is asked only once
 	mu      sync.Mutex
 	service Service
+	asking  map[int64]bool // chats that are being asked, so that each is asked only once
 }
 
 // New returns a Screen.
 func New(messages *message.Messages, p *lang.Choices) *Screen {
-	return &Screen{messages: messages, lang: p}
+	return &Screen{messages: messages, lang: p, asking: make(map[int64]bool)}
 }
 
 // Attach sets the service that stores the display modes.
@@ -64,8 +64,10 @@ func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.Conversation
 	if service == nil {
 		return nil // a later answer causes another call
 	}
-	s.asking.Lock()
-	defer s.asking.Unlock()
+	if !s.startAsking(in.Chat) {
+		return nil
+	}
+	defer s.stopAsking(in.Chat)
 	mode, err := service.Display(ctx, in)
 	if err != nil || mode != orchestrator.DisplayAsk {
 		return err
@@ -75,6 +77,24 @@ func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.Conversation
 		return fmt.Errorf("ask what a chat sees: %w", err)
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayAsked)
+}
+
+// startAsking returns false if another answer already asks the chat. It does not wait for that answer: storing the
+// question can take long on a slow disk, and the turn that calls startAsking would not end meanwhile.
+func (s *Screen) startAsking(chat int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asking[chat] {
+		return false
+	}
+	s.asking[chat] = true
+	return true
+}
+
+func (s *Screen) stopAsking(chat int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.asking, chat)
 }
 
 func (*Screen) question(p lang.Printer) message.Content {

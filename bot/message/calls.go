@@ -184,7 +184,25 @@ func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 	return true
 }
 
+// commit makes the row of the message survive if the process is killed. Without the message's ID, the next process could
+// not edit the message, and would repeat text that an edit has already shown. If that fails, the edit does not wait.
+func (m *Message) commit(ctx context.Context) {
+	m.mu.Lock()
+	needed := m.storage == saved
+	if needed {
+		m.storage = kept
+	}
+	m.mu.Unlock()
+	if !needed {
+		return
+	}
+	if err := m.all.store.CommitMessages(ctx); err != nil {
+		m.log.Warn("commit the ID of a message", "err", err)
+	}
+}
+
 func (m *Message) edit(ctx context.Context, want Content) error {
+	m.commit(ctx)
 	err := m.callEdit(ctx, want)
 	m.noteReachable(err)
 	keep := context.WithoutCancel(ctx)

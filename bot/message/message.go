@@ -52,6 +52,7 @@ type storage int
 const (
 	unread    storage = iota // the row was not read yet
 	kept                     // the row is up to date
+	saved                    // like kept, but the row may be lost if the process is killed; see commit
 	behind                   // the row is out of date
 	early                    // no row exists yet; see Messages.Early
 	putting                  // the caller of Keep is storing the row; do not send meanwhile
@@ -303,7 +304,7 @@ func (m *Message) settle(want Content) bool {
 	owed := m.row.Content != nil && want.Lifecycle != Growing
 	if owed {
 		m.row.Content = nil
-		if m.storage == kept {
+		if m.storage == kept || m.storage == saved {
 			m.storage = behind
 		}
 	}
@@ -321,7 +322,7 @@ func (m *Message) save(ctx context.Context, state orchestrator.SendState, id int
 	switch m.storage {
 	case putting:
 		m.storage = overtaken
-	case unread, kept, behind:
+	case unread, kept, saved, behind:
 		m.storage = behind
 	}
 	row, here := m.row, m.storage != behind
@@ -334,6 +335,6 @@ func (m *Message) save(ctx context.Context, state orchestrator.SendState, id int
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.storage = kept
+	m.storage = saved
 	return nil
 }

@@ -28,6 +28,10 @@ func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
 	return wrap("save message "+m.Key, write(ctx, func(t tx) error { return t.saveMessage(m, now) }))
 }
 
+func (db *DB) CommitMessages(ctx context.Context) error {
+	return wrap("commit messages", db.file.CommitShared(ctx))
+}
+
 func messageFields(m *orchestrator.Message) []any {
 	return []any{&m.Key, &m.Turn, &m.Conversation.Chat, &m.Conversation.Topic, &m.State, &m.ID, &m.Mark, &m.Content}
 }

@@ -17,12 +17,16 @@ func item(name string) func(*Tx) error {
 	}
 }
 
-// Reads see shared writes immediately. The next write, a Flush or a timer commits them. They survive failures of other
+// Reads see shared writes immediately. The next write, CommitShared, a Flush or a timer commits
+// them. They survive failures of other
 // writes.
 func TestSharedWrites(t *testing.T) {
 	refused := errors.New("refused")
 	for name, then := range map[string]func(*DB) error{
 		"a write": func(db *DB) error { return db.WriteLazily(t.Context(), item("then")) },
+		"a commit": func(db *DB) error {
+			return errors.Join(db.CommitShared(t.Context()), db.CommitShared(t.Context()))
+		},
 		"a flush": func(db *DB) error { return db.Flush() },
 		"time":    func(*DB) error { time.Sleep(5 * shareTime); return nil },
 		"the end": func(db *DB) error { return db.Close() },

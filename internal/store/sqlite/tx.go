@@ -26,6 +26,14 @@ func (db *DB) WriteShared(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeShared(ctx, f))
 }
 
+// CommitShared commits the writes of WriteShared at once. They then survive the death of the process.
+func (db *DB) CommitShared(ctx context.Context) error {
+	if db.writer == nil || !db.writer.shared.open.Load() {
+		return nil
+	}
+	return explain(db.writer.withToken(ctx, db.writer.commitShared))
+}
+
 // WriteSharedFlushed is like WriteShared, but also starts a flush after the commit.
 func (db *DB) WriteSharedFlushed(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.writeShared(ctx, func(t *Tx) error {
