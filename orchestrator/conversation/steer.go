@@ -162,9 +162,6 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	now := *r
-	now.cleared = c.cleared
-	c.running.Store(&now)
 	r.cancel(cli.ErrReplaced)
 	if err := c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{}); err != nil {
 		return fmt.Errorf("record abort: %w", err)
@@ -178,11 +175,11 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, r
 	if c.running.Load().cleared != c.cleared {
 		return
 	}
-	front := 0
+	next := 0
 	if replaced {
-		front = 1
+		next = 1
 	}
-	for i, id := range unread {
+	for _, id := range unread {
 		ok, err := c.e.opts.Store.UnsteerTurn(ctx, id)
 		if err == nil && !ok {
 			continue
@@ -195,7 +192,8 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, r
 			c.e.log.Error("requeue a message", "turn", id, "err", err)
 			continue
 		}
-		at := min(front+i, len(c.queue))
+		at := min(next, len(c.queue))
+		next++
 		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: at > 0})
 		if at > 0 { // the first one starts now
 			c.e.opts.Chat.Queued(t, at)

@@ -268,3 +268,43 @@ func TestAPromptCannotBeHandedToATurnThatHasNotBegun(t *testing.T) {
 		t.Errorf("what was asked: %s", diff)
 	}
 }
+
+// A message that was steered into a turn runs afterwards if the agent did not read it, also if the turn was repeated,
+// and also after an earlier abort.
+func TestAMessageThatTheAgentDidNotReadRuns(t *testing.T) {
+	for name, kind := range map[string]cli.FailureKind{
+		"the agent ends": cli.Crashed, "the turn is repeated": cli.TimedOut,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, end, steered := open(t), make(chan struct{}), make(chan cli.TurnID, 1)
+			h.submit(t, here, "earlier")
+			h.await(t, "done earlier")
+			if _, err := h.Abort(t.Context(), here); err != nil {
+				t.Fatal(err)
+			}
+			h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+			h.agent.replies(func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+				if lastLine(req.Prompt) != "running" {
+					return echo(ctx, who, req, emit)
+				}
+				select {
+				case <-end: // the second attempt
+					return echo(ctx, who, req, emit)
+				case id := <-steered:
+					close(end)
+					result := cli.Result{Err: &cli.Failure{Kind: kind, Agent: who}}
+					result.Unread = []cli.TurnID{id}
+					return result
+				}
+			})
+			h.submit(t, here, "running")
+			h.awaitAsked(t, 2)
+			waiting := h.submit(t, here, "a").Turn
+			if err := h.Steer(t.Context(), waiting, by(1, here)); err != nil {
+				t.Fatal(err)
+			}
+			steered <- waiting
+			h.await(t, "done a")
+		})
+	}
+}

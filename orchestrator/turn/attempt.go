@@ -29,8 +29,10 @@ type attempt struct {
 func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
+	var unread []cli.TurnID
 	for {
 		result = a.run()
+		unread = append(unread, result.Unread...)
 		promptSent = promptSent || a.promptSent.Load()
 		who, ok := t.followUp(&result, &followed, a.req.Effort)
 		if !ok {
@@ -44,6 +46,7 @@ func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 		t.start.Session = session
 		a = &attempt{Turn: t, req: req}
 	}
+	result.Unread = unread // also of attempts that were repeated
 	result.Fallback = result.Fallback || followed.repeated
 	if !result.Aborted && !result.Detached && t.runner.opts.Life.Err() == nil {
 		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, t.turn.Entry.Account, result.Err)
