@@ -189,15 +189,18 @@ func (t *liveTurn) finish(end turn.End) {
 	mustStop := t.p.steers.Close() || t.p.phase == abandoned // Claude may continue to work
 	close(t.gone)
 	result := t.result(end)
-	if end == turn.EndExit {
+	exited := end == turn.EndExit
+	if mustStop && !detached {
+		err := t.run.stream.Close(context.WithoutCancel(t.ctx))
+		if err != nil {
+			s.provider.opts.Logger.Error("claude did not end", "err", err)
+		}
+		exited = exited || err == nil
+	}
+	if exited {
 		t.p.steers.ProcessEnded()
 	}
 	result.Unread = t.p.steers.Unread()
-	if mustStop && !detached {
-		if err := t.run.stream.Close(context.WithoutCancel(t.ctx)); err != nil {
-			s.provider.opts.Logger.Error("claude did not end", "err", err)
-		}
-	}
 	t.p.approvals.Close(detached)
 	t.p.flow.em.Finish(result)
 	if end == turn.EndTurn && !mustStop && t.req.Turn != "" {
