@@ -45,7 +45,10 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 		}
 		// A row that a reference names may have been overwritten with other content, which an integrity check cannot find.
 		dangling, err := ManyIn(t, Value[string], `SELECT "table" FROM pragma_foreign_key_check(NULL, 'main')`)
-		whole = whole && err == nil && len(dangling) == 0
+		if err != nil {
+			return err
+		}
+		whole = whole && len(dangling) == 0
 		return ctx.Err()
 	})
 	return whole, explain(err)
