@@ -48,7 +48,7 @@ const (
 type Failure struct {
 	Kind    FailureKind
 	Agent   Agent
-	Account Account   // NotLoggedIn: the account that is not logged in
+	Account Account   // the account that is not logged in, if Kind is NotLoggedIn
 	Sandbox Sandbox   // where the agent should have run; empty for this host, or if ductor does not know it
 	Reason  string    // one sentence, often the agent's own, shortened; may be empty
 	ResetAt time.Time // LimitReached and FailsOften: when the agent can be used again; zero if unknown

@@ -20,7 +20,7 @@ type Weight string
 const (
 	PlainField Weight = ""      // the user sees it
 	WiderField Weight = "wider" // asks for more rights than usual, such as network access; the user sees it first
-	EditField  Weight = "edit"  // describes how a file is changed; the user sees it
+	EditField  Weight = "edit"  // describes a change of a file, which the user sees as a diff
 	LabelField Weight = "label" // identifies the request, or has its usual value; the user does not see it
 )
 

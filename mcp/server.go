@@ -74,7 +74,7 @@ type Server struct {
 
 // turnUsage counts the calls of a turn. For an outside client, it counts the calls in a period; see outsideWindow.
 type turnUsage struct {
-	period                 string // ID of the turn, or start time of the period
+	period                 string // ID of the turn; without a turn, when the current limit period began
 	calls, consults, works int
 	sent                   int // bytes of messages
 }

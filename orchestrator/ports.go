@@ -63,9 +63,9 @@ type Store interface {
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns makes these changes in one transaction:
 	//   - It marks the running turn as being aborted. If this process dies, the next process ends the turn. This also
-	//     works before StartTurn. The parameter running may be empty. A power failure may undo the mark.
-	//   - It changes the turns in queued to cancelled.
-	//   - It marks the updates of the abort as handled.
+	//     works before StartTurn. The parameter running is empty if no turn runs. A power failure may undo the mark.
+	//   - It changes the state of each turn in the list queued to cancelled.
+	//   - It marks the updates with which the user asked for the abort as handled.
 	//
 	// It skips turns that are no longer running or queued.
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled Handled) error
@@ -199,8 +199,8 @@ type Card interface {
 	// Amend shows the outcome again, now with the file changes of the turn. The caller must have called Finish
 	// successfully. After an error the caller may retry.
 	Amend(ctx context.Context, o Outcome) error
-	// Leave closes the card if ductor ends and the turn continues without it. The next process can call Reopen. Leave
-	// tries to show the events received so far with one call to Telegram. It returns when that call has ended or ctx is
-	// done.
+	// Leave is called if ductor ends while the turn continues. It makes one last call to Telegram, to show the events
+	// received so far, and returns when that call has ended or ctx is done. After the restart of ductor, Reopen
+	// continues with the card.
 	Leave(ctx context.Context)
 }

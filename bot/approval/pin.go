@@ -27,7 +27,7 @@ func (s *Screen) pin(e *entry) {
 	s.mu.Unlock()
 	switch {
 	case !wanted:
-	case open: // a delayed request would delay the shutdown; a timer does not
+	case open: // wait with a timer here: a request that waits in the outbox would delay ductor's shutdown
 		time.AfterFunc(pinAfter, func() { s.postPin(e, id, true) })
 	default:
 		s.postPin(e, id, false)

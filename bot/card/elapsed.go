@@ -5,7 +5,7 @@ import "time"
 // The line of a running tool shows how long the tool has been running. Each update costs an edit, so updates become
 // less frequent over time.
 const (
-	elapsedFirst = 30 * time.Second // first update, because shorter times are not interesting
+	elapsedFirst = 30 * time.Second // a tool's running time is shown only after this time
 	elapsedLeast = 10 * time.Second // shortest time that the line shows
 )
 

@@ -74,8 +74,8 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	return nil
 }
 
-// run waits for the answer and sends it. /abort cancels the context asking. If ductor stops, run leaves the message
-// unchanged, and the next process changes it.
+// run waits for the answer and sends it. The command /abort cancels the context in the parameter asking. If ductor stops,
+// run leaves the message unchanged. After the restart, ductor changes it.
 func (r *asked) run(ctx, asking context.Context, end func()) {
 	defer context.AfterFunc(ctx, end)()
 	answers, err := r.ask(asking)

@@ -49,7 +49,7 @@ type Screen struct{ Options }
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// waiting is stored in the database for a text until the user decides about it.
+// waiting describes a transcript about which the user has not decided. It is stored in the database.
 type waiting struct {
 	Person  orchestrator.PersonID `json:"person"`
 	Of      orchestrator.RightsOf `json:"of"`

@@ -168,7 +168,7 @@ type wireOrigin struct {
 	Type   string    `json:"type"`
 	User   *wireUser `json:"sender_user"`
 	Hidden string    `json:"sender_user_name"`
-	Chat   *wireChat `json:"chat"`        // channel
+	Chat   *wireChat `json:"chat"`        // the channel that was forwarded from
 	Group  *wireChat `json:"sender_chat"` // group whose anonymous admin wrote the message
 }
 

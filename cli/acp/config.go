@@ -176,7 +176,7 @@ func (s *session) configure(all configOptions) {
 	for p, c := range s.offers.choices() {
 		option := all.forPurpose(p)
 		switch {
-		case option != nil && c.option == "": // codex-acp sends its models in both forms; use the option
+		case option != nil && c.option == "": // codex-acp offers its models in two ways; use the option
 			*c = choice{option.ID, option.Values, string(option.Current), string(option.Current)}
 		case option != nil:
 			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}

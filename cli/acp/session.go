@@ -37,7 +37,7 @@ type session struct {
 	process   *agentProcess
 	id        cli.AgentSessionID
 	settings  string
-	shown     []string             // project settings for which the user was asked; see checkShown
+	shown     []string             // project settings that the user was asked to allow; see checkShown
 	workspace *workspace.Workspace // serves files and commands to the agent
 	adopted   note                 // state of the turn to resume after a restart of ductor
 

@@ -187,8 +187,8 @@ const (
 	toolExitPlan = "ExitPlanMode"
 )
 
-// denial returns a message for the model, and a reason for users. They explain why ductor denied a request to use a
-// tool if no user can answer.
+// denial returns a message for the model, and a reason for users. Both explain why ductor denied the use of a tool: no
+// user can answer the agent's request.
 func denial(tool string) (message, reason string) {
 	switch tool {
 	case toolQuestion:

@@ -225,8 +225,8 @@ func (s *live) Detach() {
 // hasBackgroundWork reports whether Claude works in the background.
 func (r *liveRun) hasBackgroundWork() bool { return len(r.mem.tasks.list()) > 0 || r.idle.busy() }
 
-// markBackground records that ductor has handled all output of a process between two turns. It does nothing if the
-// process does not work in the background.
+// markBackground is called after ductor has handled all output that a process wrote between two turns. It stores the
+// position in the output, if the process works in the background.
 func (s *live) markBackground(run *liveRun) {
 	if !run.stream.Alive() || !run.hasBackgroundWork() || run.idle.busy() {
 		return

@@ -76,7 +76,7 @@ func (h *server) exit() *cli.Failure {
 	return f
 }
 
-// broken converts the error of a call to a failure. If the process has ended, this is the reason why it ended.
+// broken converts the error of a call to a failure. If the process has ended, the failure explains why it ended.
 func (h *server) broken(err error) *cli.Failure {
 	gone := errors.Is(err, rpc.ErrEnded)
 	select {

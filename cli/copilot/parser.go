@@ -54,7 +54,7 @@ func (p *parser) name() { p.out.Session(p.session.AgentSessionID, p.session.Mode
 type eventType struct {
 	take   func(p *parser, f fields)
 	always bool // handled even before the turn has started
-	nested bool // handled even for a sub-agent, whose tools become children of another tool
+	nested bool // also handle the event if it is from a sub-agent; its tools become children of another tool
 }
 
 // eventTypes contains the event types that the parser handles. Copilot has 130 types and adds more. The parser does not

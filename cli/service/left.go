@@ -17,7 +17,7 @@ type leftTurn struct {
 	from    cli.Launcher
 	run     cli.LeftRun
 	account cli.Account // empty if unknown
-	at      *pooled     // its entry in the pool
+	at      *pooled     // the session's entry in the pool
 }
 
 // has reports whether t was running in this run.

@@ -61,8 +61,9 @@ type Options struct {
 	Launchers []cli.Launcher // launchers of this host
 	Homes     Homes          // gives each session its own home on this host; nil: all use the user's home
 	RunEnvs   []RunEnv       // other environments; a request for one of them never runs elsewhere
-	// OpenRunEnv creates the environment that belongs to one conversation, when it is first used. It returns false if
-	// there should be no such environment. It does not block. nil means that only the environments in RunEnvs exist.
+	// OpenRunEnv creates the environment that belongs to one conversation, when a turn first uses it. It returns
+	// false if there should be no such environment. It does not block. If OpenRunEnv is nil, only the environments in
+	// RunEnvs exist.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
 	// Background stores whether a run has background work: it has none if start.Note is empty. nil stores nothing.

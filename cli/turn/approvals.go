@@ -45,8 +45,8 @@ func NewApprovals[A any](out *Emitter, answered []cli.ApprovalID) *Approvals[A] 
 	return &Approvals[A]{out: out, answered: slices.Clone(answered), told: map[cli.ApprovalID]bool{}}
 }
 
-// Hold shows users no requests until Release. It is for the start of an adopted turn: old requests in its output may
-// have been answered already.
+// Hold shows users no requests until Release. It is called after a restart of ductor, when ductor continues a turn: old
+// requests in the turn's output may have been answered already.
 func (a *Approvals[A]) Hold() {
 	if a != nil {
 		a.phase = held

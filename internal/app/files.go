@@ -42,8 +42,8 @@ func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
 	return b.Launcher, nil
 }
 
-// secretsOf returns secrets that no message about a directory may contain: those of ductor, and those in files of the
-// project.
+// secretsOf returns secrets that must not appear in messages about the files below dir: ductor's own, and those in
+// files of the project.
 func (a *App) secretsOf(dir string) *secrets.Set {
 	return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
 }

@@ -94,7 +94,7 @@ func formatIDs(p lang.Printer, ids []int64) string {
 	return strings.Trim(fmt.Sprint(ids), "[]")
 }
 
-// GrantsPath returns the path of the file that stores the grants of a configuration file.
+// GrantsPath returns the path of the file that stores the grants for the configuration at the path file.
 func GrantsPath(file string) string {
 	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
 }

@@ -126,8 +126,8 @@ func (a Agents) With(e acp.Entry) Agents {
 	return a
 }
 
-// presetAgent sets the defaults of an agent whose name is in the ACP catalogue. It does nothing if the agent's table
-// contains the path of another program.
+// presetAgent sets the defaults of an agent whose name is in the ACP catalogue. It does nothing if the path in the
+// agent's table names a program that is not the one in the catalogue.
 func presetAgent(name string, table any, s *acp.Settings) {
 	values, _ := table.(map[string]any)
 	path, named := values["path"].(string)

@@ -172,7 +172,8 @@ func (p *problems) within(key string, value reflect.Value, least, most string) {
 	}
 }
 
-// number and duration parse the bounds in tags. They ignore errors, because a test parses all tags.
+// number and duration parse the minimum or maximum in a field's tag. They ignore errors, because a test checks that all
+// tags can be parsed.
 func number(bound string) float64 {
 	n, _ := strconv.ParseFloat(bound, 64)
 	return n

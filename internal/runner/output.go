@@ -28,8 +28,8 @@ type source interface {
 	// read waits until output is available at an offset, and reads it; see reader.read.
 	read(p []byte, at int64) (int, error)
 	noteActivity()
-	// reportsOffset reports whether the client must send the runner the offset up to which it has read. This is not
-	// necessary if the runner sends the output.
+	// reportsOffset reports whether the client must tell the runner how far it has read the output. A runner that sends
+	// the output itself knows that.
 	reportsOffset() bool
 	close()
 }

@@ -86,7 +86,7 @@ func (s *server) remove(a *agent) {
 	s.wake()
 }
 
-// find returns a run. If the run is starting, find waits for the end of the start.
+// find returns a run. If the run is being started, find waits until it has started.
 func (s *server) find(id string) (*agent, error) {
 	s.mu.Lock()
 	if started := s.starting[id]; started != nil {

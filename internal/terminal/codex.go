@@ -10,8 +10,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// notifyKey is the key of config.toml to which ductor adds its hook, because Codex has no list of hooks. The value is a
-// single command line. Codex runs it at the end of each turn.
+// notifyKey is the key of Codex's config.toml whose command line Codex runs at the end of each turn. ductor sets it to
+// its hook. There can be only one such command, since Codex has no list of hooks.
 const notifyKey = "notify"
 
 var errNotTOML = errors.New("it is not valid TOML")

@@ -1,5 +1,6 @@
-// Package projects lets users manage projects. They can find the configured projects and the repositories below the
-// roots, make a project or a worktree of a branch the directory of a conversation, and remove worktrees.
+// Package projects lets users manage projects. It lists the configured projects and the repositories below the roots.
+// It lets a conversation work in the directory of a project, or in a git worktree of one of its branches. It also
+// removes worktrees.
 //
 // Git runs in the environment of the project. The package runs no turns and sends no messages.
 package projects

@@ -16,7 +16,7 @@ import (
 // Limits for the stored steps of one turn. All except mostSteps are in bytes.
 const (
 	mostSteps  = 900
-	mostOutput = 256 << 10 // for one step; ductor stores the end of a longer output
+	mostOutput = 256 << 10 // stored of the input of one tool call, in bytes; ductor stores the end of a longer output
 	mostInput  = 32 << 10  // for one step
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10

@@ -133,8 +133,8 @@ func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	return t.Again
 }
 
-// hasAnswered reports whether the agent has answered in the session, or has seen it in a terminal. If the agent can no
-// longer find its session, it has also lost the part from the terminal.
+// hasAnswered reports whether the agent has answered in the session, here or in a terminal. If the agent can no longer
+// find its own session, the answers from a terminal do not count.
 func (a *attempt) hasAnswered() bool {
 	turns, err := a.runner.opts.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
 	if err != nil {

@@ -168,7 +168,8 @@ func (w *walk) into(dir string, parts []string) {
 	}
 }
 
-// read reads a file. It returns false if the file is no longer regular, or if its first bytes do not contain has.
+// read reads a file. It returns false if the file is no longer regular, or if its beginning does not contain
+// the text in the parameter has.
 func read(root *os.Root, f found, has string) (File, bool) {
 	file, err := root.OpenFile(f.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

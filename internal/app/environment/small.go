@@ -208,8 +208,8 @@ func goEnv() []string {
 	return env
 }
 
-// sourceDir returns the directory with the source of this program. It returns "" if it no longer exists, or if the
-// program was compiled with -trimpath.
+// sourceDir returns the directory with the source of this program. It returns "" if that directory no longer
+// exists, or if the program was compiled with -trimpath.
 func sourceDir() string {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(file), "../../..")

@@ -60,7 +60,7 @@ type Decision struct {
 	State    ApprovalState `json:"state"`
 	Terminal bool          `json:"terminal,omitempty"` // decided in a terminal
 	Chat     bool          `json:"chat,omitempty"`     // decided in the chat
-	Ruled    string        `json:"ruled,omitempty"`    // the rule that decided, or that the decision created
+	Ruled    string        `json:"ruled,omitempty"`    // rule that decided, or that the user created
 	Reason   string        `json:"reason,omitempty"`
 	Answers  [][]string    `json:"answers,omitempty"` // without answers to secret questions
 	Decided  time.Time     `json:"decided,omitzero"`

@@ -62,7 +62,7 @@ func (s *acpServer) beforeHello() bool {
 	return false
 }
 
-// abilities returns the capabilities for sessions that the agent announces.
+// abilities returns what the agent announces that it can do with sessions.
 func (s *acpServer) abilities() json.RawMessage {
 	var kv []any
 	for _, word := range []string{"list", "delete", "resume", "close"} {

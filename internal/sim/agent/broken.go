@@ -62,7 +62,7 @@ func (p *process) ignoreTerm() {
 	signal.Ignore(syscall.SIGTERM)
 }
 
-// garbage returns n bytes with all values except the line feed.
+// garbage returns n bytes. They take all values in turn, except that of the line feed.
 func garbage(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -27,7 +27,7 @@ type reader struct {
 type access string
 
 const (
-	readWrite access = "rw" // SQLite may copy the log into the file
+	readWrite access = "rw" // SQLite may also copy the write-ahead log into the database file
 	readOnly  access = "ro"
 )
 

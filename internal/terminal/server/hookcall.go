@@ -66,7 +66,8 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 	case h.turnEnded():
 		h.reportFinished(ctx)
 	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude":
-		// For a permission, Claude also sends the event PermissionRequest, which asks the owner.
+		// Ignore a notification about a permission: Claude also sends the event PermissionRequest, with which ductor asks the
+		// owner.
 	default:
 		h.reportNotification(ctx)
 	}

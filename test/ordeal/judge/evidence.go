@@ -56,8 +56,8 @@ type Chat struct {
 	Hurt bool
 }
 
-// Webhook stands for the callers of ductor's webhook. Evidence.Sent contains each call that ductor accepted, as a
-// message of this person without an ID.
+// Webhook stands for the callers of ductor's webhook. Evidence.Sent contains each call that ductor accepted as a message
+// whose ID is 0 and whose sender is Webhook.
 const Webhook scenario.Person = "webhook"
 
 // Sent is a message of a user. If several messages form one prompt, Sent is the first of them.

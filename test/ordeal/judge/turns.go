@@ -259,7 +259,7 @@ func (f *facts) inDocument(token scenario.Token, n int) bool {
 	})
 }
 
-// approved finds effects that need permission and that no user has allowed.
+// approved checks that a user has allowed each effect that needs permission.
 func approved(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		for _, e := range f.effects[token] {

@@ -41,7 +41,7 @@ type Results struct {
 	Causes  []Cause
 }
 
-// Explain returns the explanation for the violations of a seed, or "".
+// Explain returns why a seed violated rules, as causes.json explains it, or "".
 func (r Results) Explain(world string, found Found) string {
 	for _, c := range r.Causes {
 		if c.World == world && c.Rule == found.Rule && c.Seed == found.Seed {

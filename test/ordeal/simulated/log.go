@@ -54,8 +54,8 @@ func (l *log) recordTyping() {
 }
 
 // quietFor returns how long nothing has happened. The result is negative if an event is expected in the future. If the
-// parameter waiting is true, ductor's typing counts as activity, too, so an agent that waits for a decision is not
-// quiet.
+// parameter waiting is true, the typing indicator counts as activity. ductor shows it also while an agent waits for a
+// decision.
 func (l *log) quietFor(waiting bool) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
