@@ -2,6 +2,7 @@ package display
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,10 +11,10 @@ import (
 )
 
 // slowService takes a minute to read a display mode.
-type slowService struct{ reads int }
+type slowService struct{ reads atomic.Int32 }
 
 func (s *slowService) Display(context.Context, orchestrator.ConversationID) (orchestrator.DisplayMode, error) {
-	s.reads++
+	s.reads.Add(1)
 	time.Sleep(time.Minute)
 	return orchestrator.DisplayPlain, nil
 }
@@ -41,8 +42,8 @@ func TestAnAnswerDoesNotWaitForTheQuestionOfAnother(t *testing.T) {
 		go ask(1, time.Minute)
 		go ask(2, time.Minute)
 		synctest.Wait()
-		if service.reads != 2 {
-			t.Errorf("%d of 2 chats are being asked", service.reads)
+		if n := service.reads.Load(); n != 2 {
+			t.Errorf("%d of 2 chats are being asked", n)
 		}
 		ask(1, 0)
 		time.Sleep(time.Hour)
