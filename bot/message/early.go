@@ -70,7 +70,7 @@ func (m *Message) Kept(stored bool) {
 // release makes collect stop skipping an early message, if its row has nothing left to send.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
-	over := m.row.Content == nil && (m.storage == kept || m.storage == saved)
+	over := m.row.Content == nil && m.storage.upToDate()
 	m.mu.Unlock()
 	if over {
 		s.drop(m.spec.Key)

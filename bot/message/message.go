@@ -59,6 +59,9 @@ const (
 	overtaken                // like putting, but the state has changed since the call of Keep
 )
 
+// upToDate reports whether the stored row has the current state.
+func (s storage) upToDate() bool { return s == kept || s == saved }
+
 // fallbacks is a set of other ways to send a message after Telegram rejected it.
 type fallbacks uint8
 
@@ -304,7 +307,7 @@ func (m *Message) settle(want Content) bool {
 	owed := m.row.Content != nil && want.Lifecycle != Growing
 	if owed {
 		m.row.Content = nil
-		if m.storage == kept || m.storage == saved {
+		if m.storage.upToDate() {
 			m.storage = behind
 		}
 	}
