@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"ductor/internal/sim/telegram"
-	"ductor/lang"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -260,117 +259,13 @@ func (f *facts) inDocument(token scenario.Token, n int) bool {
 }
 
 // approved checks that a user has allowed each effect that needs permission.
-func approved(f *facts) (all []Violation) {
-	for _, token := range f.tokens {
-		for _, e := range f.effects[token] {
-			_, number, _ := strings.Cut(e.Name, ".")
-			i, err := strconv.Atoi(number)
-			if p := f.prompts[token]; err != nil || i >= len(p.Acts) || p.Acts[i] != (scenario.Ask{}) {
-				continue
-			}
-			if !f.allowedBefore(token, e) {
-				all = append(all, Violation{Token: token,
-					Detail: e.Name + " happened, and no user who may had allowed it"})
-			}
-		}
-	}
-	return append(all, decidedOnce(f)...)
-}
-
 // allowedBefore reports whether a user had allowed an effect before it happened. The user must be allowed to decide,
 // and must have pressed a button on a message that showed the effect. An earlier press that created a rule, or a
 // permission mode that allows everything, is enough, too. A delivery to the webhook has a place, but no chat.
-func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
-	s := f.sent[token]
-	for _, p := range f.Presses {
-		if p.At.After(e.At) || !listed(p.By) || private(s.In) && string(p.By) != string(s.In) {
-			continue
-		}
-		here := p.Chat == s.Chat || p.In == s.In
-		if here && isOne(p.Label, scenario.AllowOnce, scenario.AllowRule) && strings.Contains(p.Text, e.Name) {
-			return true
-		}
-		if p.In != s.In {
-			continue
-		}
-		if isOne(p.Label, "approval.accept-edits", "approval.begin-and-edit") ||
-			strings.Contains(strings.ToLower(p.Label+p.Text), "bypass") {
-			return true
-		}
-	}
-	return slices.ContainsFunc(f.Scenario.Options.Settings, func(o scenario.Setting) bool {
-		return o.Key == "permissions.mode" && strings.Contains(string(o.Value), "bypass")
-	})
-}
-
 // decidedOnce finds requests that were decided twice.
-func decidedOnce(f *facts) (all []Violation) {
-	for _, token := range f.tokens {
-		decided := map[string]int{}
-		for _, e := range f.events[token] {
-			if e.What == Allowed || e.What == Denied {
-				decided[e.Name]++
-			}
-			if decided[e.Name] == f.runs(token)+1 {
-				all = append(all, Violation{Token: token, Detail: e.Name + " was decided more than once"})
-			}
-		}
-	}
-	return all
-}
-
 // aborted finds effects that happened after the chat had reported that an abort was complete. The prompt must be older
 // than the abort. It also finds turns that ended as aborted although no user stopped them.
-func aborted(f *facts) (all []Violation) {
-	for _, token := range f.tokens {
-		if c, ok := f.chat(f.sent[token].In); ok && f.endsAborted(c, token) && !f.stopped(token) {
-			all = append(all, Violation{Token: token, Detail: "ended as aborted, and no user stopped it"})
-		}
-	}
-	for _, c := range f.Chats {
-		for _, stop := range f.aborts(c.Name) {
-			all = append(all, f.goesOn(c, stop)...)
-		}
-		for _, in := range c.Topics {
-			for _, stop := range f.aborts(in) {
-				all = append(all, f.goesOn(c, stop)...)
-			}
-		}
-	}
-	return all
-}
-
 // endsAborted reports whether the answer to a prompt shows that the turn was aborted.
-func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
-	s := f.sent[token]
-	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
-		return s.ID != 0 && m.ReplyTo == s.ID && m.Chat == s.Chat && says(m.Text, "card.aborted")
-	})
-}
-
-func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
-	at, ok := f.saidStopped(c, stop)
-	if !ok || f.reordered() {
-		return nil
-	}
-	for _, token := range f.tokens {
-		s := f.sent[token]
-		_, job := f.jobs[token]
-		if s.In != stop.In || s.ID >= stop.ID || s.ID == 0 || job || f.pressesOf(token, again()...) > 0 ||
-			f.edited(token) {
-			continue
-		}
-		for _, e := range f.events[token] {
-			if e.At.After(at) && (e.What == Effect || e.What == Got) {
-				all = append(all, Violation{Token: token,
-					Detail: fmt.Sprintf("%s %s came %s behind the abort", e.What, e.Name, e.At.Sub(at))})
-				break
-			}
-		}
-	}
-	return all
-}
-
 // reordered reports whether Telegram delivered updates in another order, so that an abort may have come before messages
 // that were sent earlier.
 func (f *facts) reordered() bool {
@@ -385,28 +280,5 @@ func (f *facts) edited(token scenario.Token) bool {
 }
 
 // abortWithin limits how long processes of a turn may live after the chat shows "Stopping…".
-const abortWithin = 15 * time.Second
-
 // saidStopped returns the time at which an abort must be complete. This is the time at which the chat reports the end,
 // or the time abortWithin after the chat has shown "Stopping…".
-func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
-	var stopping time.Time
-	for _, m := range c.History {
-		if !m.From.Bot || m.ReplyTo != stop.ID && (m.ID < stop.ID || c.place(m) != stop.In) {
-			continue
-		}
-		for _, v := range m.Versions {
-			if slices.ContainsFunc([]lang.Key{"bot.stopped", "bot.nothing-runs", "bot.nothing-ran"},
-				func(k lang.Key) bool { return says(v.Text, k) }) {
-				if !stopping.IsZero() && stopping.Before(v.At) {
-					return stopping, true
-				}
-				return v.At, true
-			}
-			if says(v.Text, "bot.stopping") {
-				stopping = v.At.Add(abortWithin)
-			}
-		}
-	}
-	return stopping, !stopping.IsZero()
-}

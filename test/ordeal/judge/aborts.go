@@ -1,0 +1,84 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/lang"
+	"ductor/test/ordeal/scenario"
+)
+
+func aborted(f *facts) (all []Violation) {
+	for _, token := range f.tokens {
+		if c, ok := f.chat(f.sent[token].In); ok && f.endsAborted(c, token) && !f.stopped(token) {
+			all = append(all, Violation{Token: token, Detail: "ended as aborted, and no user stopped it"})
+		}
+	}
+	for _, c := range f.Chats {
+		for _, stop := range f.aborts(c.Name) {
+			all = append(all, f.goesOn(c, stop)...)
+		}
+		for _, in := range c.Topics {
+			for _, stop := range f.aborts(in) {
+				all = append(all, f.goesOn(c, stop)...)
+			}
+		}
+	}
+	return all
+}
+
+func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
+	s := f.sent[token]
+	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
+		return s.ID != 0 && m.ReplyTo == s.ID && m.Chat == s.Chat && says(m.Text, "card.aborted")
+	})
+}
+
+func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
+	at, ok := f.saidStopped(c, stop)
+	if !ok || f.reordered() {
+		return nil
+	}
+	for _, token := range f.tokens {
+		s := f.sent[token]
+		_, job := f.jobs[token]
+		if s.In != stop.In || s.ID >= stop.ID || s.ID == 0 || job || f.pressesOf(token, again()...) > 0 ||
+			f.edited(token) {
+			continue
+		}
+		for _, e := range f.events[token] {
+			if e.At.After(at) && (e.What == Effect || e.What == Got) {
+				all = append(all, Violation{Token: token,
+					Detail: fmt.Sprintf("%s %s came %s behind the abort", e.What, e.Name, e.At.Sub(at))})
+				break
+			}
+		}
+	}
+	return all
+}
+
+const abortWithin = 15 * time.Second
+
+func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
+	var stopping time.Time
+	for _, m := range c.History {
+		if !m.From.Bot || m.ReplyTo != stop.ID && (m.ID < stop.ID || c.place(m) != stop.In) {
+			continue
+		}
+		for _, v := range m.Versions {
+			if slices.ContainsFunc([]lang.Key{"bot.stopped", "bot.nothing-runs", "bot.nothing-ran"},
+				func(k lang.Key) bool { return says(v.Text, k) }) {
+				if !stopping.IsZero() && stopping.Before(v.At) {
+					return stopping, true
+				}
+				return v.At, true
+			}
+			if says(v.Text, "bot.stopping") {
+				stopping = v.At.Add(abortWithin)
+			}
+		}
+	}
+	return stopping, !stopping.IsZero()
+}
