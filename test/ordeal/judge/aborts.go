@@ -29,10 +29,16 @@ func aborted(f *facts) (all []Violation) {
 	return all
 }
 
+// endsAborted reports whether a reply to a prompt shows that its turn was aborted. A reply that showed it before the
+// prompt got this text by an edit belongs to the text before.
 func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	s := f.sent[token]
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
-		return s.ID != 0 && m.ReplyTo == s.ID && m.Chat == s.Chat && says(m.Text, "card.aborted")
+		if s.ID == 0 || m.ReplyTo != s.ID || m.Chat != s.Chat || !says(m.Text, "card.aborted") {
+			return false
+		}
+		first := slices.IndexFunc(m.Versions, func(v telegram.Version) bool { return says(v.Text, "card.aborted") })
+		return s.Old == "" || first < 0 || !m.Versions[first].At.Before(s.At)
 	})
 }
 

@@ -274,13 +274,15 @@ func (f *facts) allPresses(token scenario.Token, buttons ...scenario.Button) (al
 // pressed reports whether a press was on a message about a prompt. A message that names no prompt counts for all
 // prompts of its chat.
 func (f *facts) pressed(p Press, token scenario.Token) bool {
+	s := f.sent[token]
+	inChat := s.Chat == p.Chat || s.By == Webhook && s.In == p.In // a webhook's call is no message of a chat
 	for _, c := range f.Chats {
 		if c.ID != p.Chat {
 			continue
 		}
 		for _, m := range c.History {
 			if m.ID == p.Message {
-				return f.about(m, token) || mentions(p.Text, token) || !f.namesOne(m, p) && f.sent[token].Chat == p.Chat
+				return f.about(m, token) || mentions(p.Text, token) || !f.namesOne(m, p) && inChat
 			}
 		}
 	}

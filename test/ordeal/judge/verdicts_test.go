@@ -219,6 +219,14 @@ func verdictsOfLostPrompts() []verdict {
 		}},
 		{"a delivery of which nothing is heard", twice, "ran", delivers},
 		{"a delivery that was not accepted", twice, "", func(*stage) {}},
+		{"a delivery that a user cancelled while it waited", twice, "", func(s *stage) {
+			delivers(s)
+			s.presses("owner", ownerChat, s.shows(ownerChat, 0, "✖ Cancelled: this message will not run."), "✖ Cancel")
+		}},
+		{"a delivery where a user cancelled in another chat", twice, "ran", func(s *stage) {
+			delivers(s)
+			s.presses("ann", annChat, s.shows(annChat, 0, "✖ Cancelled: this message will not run."), "✖ Cancel")
+		}},
 		{"a delivery that came twice", twice, "", func(s *stage) {
 			delivers(s)
 			delivers(s)
@@ -234,6 +242,12 @@ func verdictsOfLostPrompts() []verdict {
 
 func verdictsOfEdits() []verdict {
 	text := "owner says p1: run\nowner edits p1 into p2: run\n"
+	abort := func(s *stage) telegram.MessageID {
+		id := s.says("owner", ownerChat, "p1")
+		s.agent(Effect, "p1", "p1.0")
+		s.shows(ownerChat, s.says("owner", ownerChat, "/abort"), "Stopped.")
+		return id
+	}
 	change := func(s *stage, id telegram.MessageID) {
 		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id,
 			At: s.pass()})
@@ -262,6 +276,18 @@ func verdictsOfEdits() []verdict {
 		{"an edit that is lost behind a power failure", text, "edited", func(s *stage) {
 			powerThenEdit(s)
 			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"an edit after an abort", text, "", func(s *stage) {
+			id := abort(s)
+			s.shows(ownerChat, id, "⏹ Aborted.")
+			change(s, id)
+			s.chat(ownerChat).History[0].Reactions = nil
+		}},
+		{"an edit whose turn no user aborted", text, "aborted", func(s *stage) {
+			id := abort(s)
+			change(s, id)
+			s.chat(ownerChat).History[0].Reactions = nil
+			s.shows(ownerChat, id, "⏹ Aborted.")
 		}},
 		{"an edit that came too late", text, "", func(s *stage) {
 			edit(s)
