@@ -80,9 +80,11 @@ func (q *queueCards) content(c *queueCard) message.Content {
 	}
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
-		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Lifecycle: message.EditOnly}
+		text := titled(c.turn, p.Text("bot.cancelled"))
+		return message.Content{Text: render.Unchanged(text), Lifecycle: message.EditOnly}
 	case orchestrator.TurnSteered: // keep the card, because this prompt appears in no other message
-		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Lifecycle: message.EditOnly}
+		text := titled(c.turn, p.Text("bot.steered-card"))
+		return message.Content{Text: render.Unchanged(text), Lifecycle: message.EditOnly}
 	}
 	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Lifecycle: message.DeleteWhenDone}
 }
@@ -157,13 +159,19 @@ func (q *queueCards) text(c *queueCard) string {
 	if c.ahead > 1 {
 		text = p.Text("bot.ahead", c.ahead)
 	}
-	if c.turn.Wants.Title != "" {
-		text = card.TitleLine(c.turn).Text + "\n" + text
-	}
+	text = titled(c.turn, text)
 	if c.hint != "" {
 		text += "\n" + c.hint
 	}
 	return text
+}
+
+// titled adds the turn's title as a first line. Only turns that no message started have one, such as those of jobs.
+func titled(t orchestrator.Turn, text string) string {
+	if t.Wants.Title == "" {
+		return text
+	}
+	return card.TitleLine(t).Text + "\n" + text
 }
 
 // removeHints removes the hints from the cards of a conversation.

@@ -14,4 +14,13 @@ func TestAQueueCardSaysWhichJobWaits(t *testing.T) {
 	if got, want := (&queueCards{}).text(&queueCard{ahead: 1}), "⏳ Queued, next in line."; got != want {
 		t.Errorf("it says %q, not %q", got, want)
 	}
+	for state, want := range map[orchestrator.TurnState]string{
+		orchestrator.TurnCancelled: "⏰ CI report\n✖ Cancelled: this message will not run.",
+		orchestrator.TurnSteered:   "⏰ CI report\n↪ Handed to the agent while it works.",
+	} {
+		job.State = state
+		if got := (&queueCards{}).content(&queueCard{turn: job, over: true}).Text.Text; got != want {
+			t.Errorf("it says %q, not %q", got, want)
+		}
+	}
 }
