@@ -156,6 +156,18 @@ func (d *Disk) Crash(how Crash) {
 	}
 }
 
+// Exit ends the process like Crash(Kill), but does not call the function that OnCrash set. It reports whether the process
+// was running; Restart must then follow.
+func (d *Disk) Exit() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.crashed != NoCrash {
+		return false
+	}
+	d.crashed, d.life.over = Kill, true
+	return true
+}
+
 // end ends the current life. It returns the function that OnCrash set, or nil if the process had already crashed.
 func (d *Disk) end(how Crash) func(Crash) {
 	d.mu.Lock()

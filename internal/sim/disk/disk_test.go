@@ -313,3 +313,22 @@ func TestOtherDirectoriesAreNotSimulated(t *testing.T) {
 	must(t, insert(opened(t, other)))
 	bringToDisk(t, d, filepath.Join(other, "a.db"))
 }
+
+func TestAnExitLeavesTheFilesAsTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	d := newDisk(t, dir, 1)
+	db, err := open(dir)
+	must(t, err)
+	must(t, insert(db))
+	if !d.Exit() || d.Exit() {
+		t.Error("a process exits once")
+	}
+	_ = db.Close() // SQLite fails to delete the log
+	must(t, d.Restart())
+	if log, err := os.Stat(filepath.Join(dir, "a.db-wal")); err != nil || log.Size() == 0 {
+		t.Errorf("the log is gone: %v", err)
+	}
+	if n := count(t, opened(t, dir)); n != 1 {
+		t.Errorf("there are %d rows", n)
+	}
+}

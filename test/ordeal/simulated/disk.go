@@ -101,14 +101,24 @@ func (d *storage) options() store.Options {
 	}}}
 }
 
-func (d *storage) release() {
+// release closes the files that an ended process left open. The close itself changes no file: the kernel closes them,
+// not SQLite, which would delete the log.
+func (d *storage) release() error {
 	d.mu.Lock()
 	left := d.left
 	d.left = nil
 	d.mu.Unlock()
-	for _, f := range left {
-		_ = f() // an error is normal, because the disk has failed
+	if len(left) == 0 {
+		return nil
 	}
+	exited := d.medium.Exit()
+	for _, f := range left {
+		_ = f() // an error is normal, because all calls to the disk fail now
+	}
+	if exited {
+		return d.medium.Restart()
+	}
+	return nil
 }
 
 // inject causes a fault of the disk.
@@ -240,7 +250,9 @@ func (d *storage) reboot() {
 
 // thaw restores the files as they were when ductor died.
 func (d *storage) thaw() error {
-	d.release()
+	if err := d.release(); err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
 		return fmt.Errorf("remove what a dead ductor wrote: %w", err)

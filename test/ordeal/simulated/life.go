@@ -227,7 +227,9 @@ func (l *life) leave() {
 // death.
 func (l *life) awaitEnd() error {
 	if !l.dead() {
-		l.world.disk.release()
+		if err := l.world.disk.release(); err != nil {
+			return err
+		}
 		if l.err != nil && !errors.Is(l.err, context.Canceled) && !isOfDisk(l.err) {
 			return fmt.Errorf("life %d failed: %w", l.number, l.err)
 		}

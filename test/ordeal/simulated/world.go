@@ -257,7 +257,9 @@ func (w *World) openAgain() (err error) {
 				return err
 			}
 		case isOfDisk(err):
-			w.disk.release()
+			if err := w.disk.release(); err != nil {
+				return err
+			}
 		default:
 			return err
 		}
@@ -301,7 +303,9 @@ func (w *World) Stop() error {
 		err = l.awaitEnd()
 	}
 	w.machine.close()
-	w.disk.release()
+	if released := w.disk.release(); err == nil {
+		err = released
+	}
 	w.disk.medium.Close()
 	if closed := w.Telegram.Close(); err == nil {
 		err = closed
