@@ -36,8 +36,8 @@ func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *F
 	return &Finisher{journal: journal, sender: sender, unfinished: &unfinished{}, log: log}
 }
 
-// unfinished contains updates that could not be marked as handled because the disk was full or failed. The poller
-// handles them again when the disk works, unless an abort has removed them.
+// unfinished contains updates that could not be marked as handled because the disk was full or failed, and prompts that
+// came after such a prompt. The poller handles them again when the disk works, unless an abort has removed them.
 type unfinished struct {
 	mu  sync.Mutex
 	all []undone
@@ -47,12 +47,26 @@ type unfinished struct {
 type undone struct {
 	updates []int64
 	prompt  *Message // nil if the task is not a prompt
+	taken   bool     // the poller is dispatching it
 }
 
 func (u *unfinished) add(updates []int64, prompt *Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.all = append(u.all, undone{updates, prompt})
+	u.all = append(u.all, undone{updates: updates, prompt: prompt})
+}
+
+// addBehind adds a prompt if an earlier prompt of its conversation is unfinished. Otherwise it returns false.
+func (u *unfinished) addBehind(updates []int64, prompt *Message) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	earlier := slices.ContainsFunc(u.all, func(w undone) bool {
+		return w.prompt != nil && w.prompt.Conversation == prompt.Conversation && w.updates[0] < updates[0]
+	})
+	if earlier {
+		u.all = append(u.all, undone{updates: updates, prompt: prompt})
+	}
+	return earlier
 }
 
 // drop removes the prompts for which the function unwanted returns true. It returns the IDs of their updates, and the
@@ -77,15 +91,29 @@ func ofDisk(err error) bool {
 		errors.Is(err, orchestrator.ErrDamaged)
 }
 
-func (u *unfinished) take() []int64 {
+// take marks everything as taken, and reports whether there is anything. The caller must dispatch these updates, and
+// then call dispatched. Meanwhile later prompts still wait behind them.
+func (u *unfinished) take() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var ids []int64
-	for _, w := range u.all {
-		ids = append(ids, w.updates...)
+	for i := range u.all {
+		u.all[i].taken = true
 	}
-	u.all = nil
-	return ids
+	return len(u.all) > 0
+}
+
+// isTaken reports whether an update is taken, and no abort has removed it.
+func (u *unfinished) isTaken(update orchestrator.Update) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.ContainsFunc(u.all, func(w undone) bool { return w.taken && slices.Contains(w.updates, update.ID) })
+}
+
+// dispatched removes everything that is taken.
+func (u *unfinished) dispatched() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all = slices.DeleteFunc(u.all, func(w undone) bool { return w.taken })
 }
 
 // finishPatience is the timeout for marking updates as handled. The write continues even if its context is cancelled,

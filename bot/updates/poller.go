@@ -157,13 +157,17 @@ func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 	return diskRetry, nil
 }
 
-// takeUpUnfinished handles updates again that could not be marked as handled because the disk was full.
+// takeUpUnfinished handles updates again that could not be marked as handled because the disk was full. It repeats that
+// for prompts that came behind them meanwhile.
 func (p *Poller) takeUpUnfinished(ctx context.Context) error {
-	ids := p.unfinished.take()
-	if len(ids) == 0 {
-		return nil
+	for ctx.Err() == nil && p.unfinished.take() {
+		err := p.takeUp(ctx, p.unfinished.isTaken)
+		p.unfinished.dispatched()
+		if state, _ := p.journal.Disk(); err != nil || state != orchestrator.DiskWorks {
+			return err
+		}
 	}
-	return p.takeUp(ctx, func(u orchestrator.Update) bool { return slices.Contains(ids, u.ID) })
+	return nil
 }
 
 func anyUpdate(orchestrator.Update) bool { return true }

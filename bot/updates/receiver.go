@@ -41,6 +41,9 @@ const (
 // receive runs one content task. It does not mark the updates as handled if an abort has dropped the task, or if ductor
 // is stopping and the next process will handle them.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
+	if r.finisher.unfinished.addBehind(t.updates, t.content) { // it must not overtake a prompt that the disk delayed
+		return
+	}
 	if t.content.sent.edited {
 		r.edit(ctx, t)
 		return
