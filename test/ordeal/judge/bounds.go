@@ -76,11 +76,12 @@ const learnTime = time.Second
 
 // spentBefore adds the costs of the prompts whose turns ended before the i-th event. It leaves out turns that ended
 // while the turn of this event may already have been running. If a turn ended while ductor was down, ductor learns that
-// at its next start.
+// at its next start. A power failure can undo the record of a cost.
 func (f *facts) spentBefore(i int) (cents int) {
 	now, ready := f.Agents[i], f.readyForTurn(i)
 	for j, e := range f.Agents[:i] {
-		if e.What != Done || !namesCosts(e) {
+		undone := func(s Stop) bool { return !s.Up.After(now.At) && f.wasLost(s, e.At, 0) }
+		if e.What != Done || !namesCosts(e) || slices.ContainsFunc(f.Stops, undone) {
 			continue
 		}
 		end, ended := f.endOfTurn(j)

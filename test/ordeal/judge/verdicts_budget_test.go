@@ -58,6 +58,22 @@ func verdictsOfBudgets() []verdict {
 			s.says("ann", annChat, "p3")
 			s.agent(Got, "p3", "")
 		}},
+		{"a budget that was spent just before a power failure", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Got, "p1", "")
+			s.agent(Done, "p1", "")
+			s.Agents[1].At = s.Agents[0].At
+			s.stops(scenario.Power)
+			s.Stops[0].At = s.Agents[0].At
+			s.agent(Got, "p1", "")
+		}},
+		{"a budget that was spent just before a crash", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Got, "p1", "")
+			s.agent(Done, "p1", "")
+			s.stops(scenario.Crash)
+			s.agent(Got, "p1", "")
+		}},
 		{"a budget that was spent in between", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("owner", ownerChat, "p2")
