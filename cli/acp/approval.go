@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/acp/edit"
 	"ductor/cli/rpc"
 )
 
@@ -134,7 +135,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	}
 	// These two input fields need no approval of their own: Qwen Code sends is_background with every command, and
 	// Copilot repeats the command in "commands".
-	ev.Effect = cli.EffectOf(ev.Input, dir, map[string]any{"is_background": false, "commands": []any{t.command()}})
+	ev.Effect = cli.EffectOf(ev.Input, dir, map[string]any{"is_background": false, "commands": []any{t.call.command()}})
 	switch ev.Tool {
 	case "Bash", "bash", "shell", "run_shell_command", kindRun:
 		ev.Effect.Shell = cli.ShellUseFor(ev.Reason)
@@ -152,7 +153,7 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 // request that this event already shows, by field name.
 func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, visible := a.tool, map[string]string{}
-	title, command := a.params.ToolCall.Title, t.command()
+	title, command := a.params.ToolCall.Title, t.call.command()
 	m := placed().FindStringSubmatch(ev.Detail)
 	if m != nil && m[1] == dir && t.call.ToolKind == kindRun && len(t.call.Content) == 1 { // Gemini's format
 		visible["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, m[3], m[2]
@@ -166,7 +167,7 @@ func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string
 	case command != "" && title != command && ev.Reason == "":
 		visible["toolCall.title"], ev.Reason = title, title
 	case len(ev.Changes) == 1 &&
-		(cli.OwnWords(title) == "" || t.edits()[0].entitled(dir, strings.TrimPrefix(title, t.name+" "))):
+		(cli.OwnWords(title) == "" || t.edits()[0].Titled(dir, strings.TrimPrefix(title, t.name+" "))):
 		visible["toolCall.title"] = title
 	}
 	ev.Reason = cli.OwnWords(ev.Reason)
@@ -200,7 +201,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, visible map[string]string
 	if say("toolCall.title", t.call.Title); t.planFile != "" {
 		read.Said["toolCall.title"] = t.call.Title
 	}
-	if command := t.command(); command != "" {
+	if command := t.call.command(); command != "" {
 		say("toolCall.rawInput.command", command)
 		say("toolCall.rawInput.commands[0]", command)
 	}
@@ -209,11 +210,11 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, visible map[string]string
 	}
 	edits := t.edits()
 	for i, l := range t.call.Locations {
-		if slices.ContainsFunc(edits, func(c toolContent) bool { return cli.Absolute(dir, c.Path) == cli.Absolute(dir, l.Path) }) {
+		if slices.ContainsFunc(edits, func(e edit.Edit) bool { return e.About(dir, l.Path) }) {
 			read.Said[fmt.Sprintf("toolCall.locations[%d].path", i)] = l.Path
 		}
 	}
-	for name, value := range t.shownInput(dir) {
+	for name, value := range edit.Shown(edits, t.call.Input, dir) {
 		read.Said["toolCall.rawInput."+name] = value
 	}
 	maps.Copy(read.Said, visible)
@@ -247,10 +248,11 @@ func (c toolContent) addVisible(prefix string, visible map[string]string) {
 		visible[prefix+"content.text"] = c.Content.Text
 	case c.Type == "diff":
 		visible[prefix+"path"] = c.Path
-		if c.diff() == "" {
+		e := c.edit()
+		if e.Diff() == "" {
 			return
 		}
-		visible[prefix+"newText"], visible[prefix+"oldText"] = c.NewText, c.before()
+		visible[prefix+"newText"], visible[prefix+"oldText"] = e.After, e.Before
 		if c.OldText == nil {
 			visible[prefix+"oldText"] = "null"
 		}

@@ -99,21 +99,6 @@ func TestLawAnEditTellsEveryFieldThatDiffers(t *testing.T) {
 	})
 }
 
-// A piece of a file, as Copilot sends it, does not end without a line break. A new file may.
-func TestTheEndOfAPiece(t *testing.T) {
-	two, empty := "two", ""
-	for want, c := range map[string]toolContent{
-		"@@ -1 +1 @@\n-two\n+2\n":                                 {OldText: &two, NewText: "2"},
-		"@@ -1 +0,0 @@\n-two\n":                                   {OldText: &two},
-		"@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n":       {OldText: &empty, NewText: "x"},
-		"@@ -1 +1 @@\n-two\n\\ No newline at end of file\n+two\n": {OldText: &two, NewText: "two\n"},
-	} {
-		if got := c.diff(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 // A patch of OpenCode lists its files, and repeats all of them in one diff. The whole is an edit if each file is.
 func TestAPatchOfSeveralFiles(t *testing.T) {
 	patch := func(path, hunk string) string {

@@ -2,12 +2,9 @@ package acp
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"ductor/cli"
 	"ductor/cli/acp/workspace"
@@ -26,9 +23,6 @@ type served struct {
 // servedPrefix is the prefix of the tool IDs of requests that users see as separate tools.
 const servedPrefix = "served-"
 
-// inShell matches a shell with the flag that precedes a script, such as "bash -c".
-var inShell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:/bin/)?(?:ba|z)?sh -l?c$`) })
-
 // newWorkspace returns the workspace through which the agent of a session uses files and commands.
 func (s *session) newWorkspace(req cli.Request) *workspace.Workspace {
 	o := s.process.options()
@@ -43,26 +37,16 @@ func (s *session) newWorkspace(req cli.Request) *workspace.Workspace {
 
 // noteServed reports a request that ductor performed for the agent, with its result, to the running turn.
 func (s *session) noteServed(m rpc.Message, result any, err error) {
-	var p struct {
-		Path    string   `json:"path"`
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
-	}
-	_ = json.Unmarshal(m.Params, &p) // if the parameters are unreadable, err is set
+	path, line := workspace.Subject(m.Params)
 	n := served{end: &cli.ToolEnded{}}
-	n.call = toolCall{ID: servedPrefix + rpc.Text(m.ID), Title: p.Path, Locations: []location{{p.Path}}}
+	n.call = toolCall{ID: servedPrefix + rpc.Text(m.ID), Title: path, Locations: []location{{path}}}
 	switch m.Method {
 	case workspace.MethodRead:
 		n.call.ToolKind = kindRead
 	case workspace.MethodWrite:
 		n.call.ToolKind, n.call.Name = kindEdit, "write"
 	case workspace.MethodRun:
-		line := strings.Join(append([]string{p.Command}, p.Args...), " ")
-		if len(p.Args) == 2 && inShell().MatchString(p.Command+" "+p.Args[0]) {
-			line = p.Args[1]
-		}
-		n.call.ToolKind, n.call.Locations = kindRun, nil
-		n.call.Input, _ = json.Marshal(map[string]string{"command": line}) // strings can always be encoded
+		n.call.ToolKind, n.call.Locations, n.call.Input = kindRun, nil, commandInput{line}.encode()
 	default:
 		return
 	}
@@ -70,7 +54,7 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	case workspace.ReadResult:
 		n.end.Output = got.Content
 	case workspace.WriteResult:
-		n.change = changeOf(got)
+		n.change = &got.Change
 	case workspace.RunResult:
 		n.terminal, n.end = got.Terminal, nil
 	}
@@ -78,20 +62,6 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 		n.end = &cli.ToolEnded{Err: cli.ShortLine(err.Error())}
 	}
 	s.deliver(news{served: &n}, 0, 0)
-}
-
-// maxDiffed is the maximum size of a file change for which ductor computes a diff: the old and the new text together,
-// in bytes.
-const maxDiffed = 1 << 20
-
-// changeOf returns the change that a write made.
-func changeOf(w workspace.WriteResult) *cli.FileChanged {
-	c := toolContent{OldText: &w.Before, NewText: w.After}
-	change := &cli.FileChanged{Path: w.Path, Kind: c.change()}
-	if len(w.Before)+len(w.After) <= maxDiffed {
-		change.Diff = c.diff()
-	}
-	return change
 }
 
 // lostEnd returns the error for a request that the previous process of ductor received. It returns nil for a file
@@ -154,7 +124,7 @@ func (r *reporter) toolOf(n *served) *tool {
 // same file.
 func (t *tool) covers(step toolCall, dir string) bool {
 	if step.ToolKind == kindRun {
-		return t.command() == (&tool{call: step}).command()
+		return t.call.command() == step.command()
 	}
 	writes := slices.Contains([]string{kindEdit, kindDelete, kindMove}, t.call.ToolKind)
 	return (writes || step.ToolKind == kindRead) && slices.ContainsFunc(t.paths(), func(path string) bool {

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	udiff "github.com/aymanbagabas/go-udiff"
-
 	"ductor/cli"
+	"ductor/cli/acp/edit"
 	"ductor/cli/acp/workspace"
 )
 
@@ -77,7 +76,7 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 		t.call.Meta = c.Meta
 		t.watchTerminal(c.Meta)
 	}
-	t.call.Title = cmp.Or(t.command(), t.call.Title)
+	t.call.Title = cmp.Or(t.call.command(), t.call.Title)
 	t.call.Name = cmp.Or(c.Name, t.call.Name)
 	own := t.call.toolName()
 	if own == "" && name != nil {
@@ -111,20 +110,28 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 
 // command returns the command line that the tool runs. It returns "" if the agent does not send the command line as one
 // text. The title then contains it.
-func (t *tool) command() string {
-	var in struct {
-		Command string `json:"command"`
-	}
-	if t.call.ToolKind != kindRun || json.Unmarshal(t.call.Input, &in) != nil {
+func (c *toolCall) command() string {
+	var in commandInput
+	if c.ToolKind != kindRun || json.Unmarshal(c.Input, &in) != nil {
 		return ""
 	}
 	return in.Command
 }
 
+// commandInput is the input of a tool that runs a command.
+type commandInput struct {
+	Command string `json:"command"`
+}
+
+func (in commandInput) encode() json.RawMessage {
+	raw, _ := json.Marshal(in) // strings can always be encoded
+	return raw
+}
+
 // lacksInput reports whether the tool's input in an update is incomplete, because the model is still generating it.
 // OpenCode sends the directory of a command before the command itself.
 func (t *tool) lacksInput(c toolCall) bool {
-	return c.Status == statusPending && (string(c.Input) == "{}" || t.call.ToolKind == kindRun && given(c.Input) && t.command() == "")
+	return c.Status == statusPending && (string(c.Input) == "{}" || t.call.ToolKind == kindRun && given(c.Input) && t.call.command() == "")
 }
 
 // began returns the ToolStarted event of the tool. If the tool uses exactly one file, the title is usually the file's
@@ -144,7 +151,7 @@ func (t *tool) began(dir string) cli.ToolStarted {
 	}
 	input := t.call.Input
 	if t.call.ToolKind == kindRun && !given(input) { // Gemini sends the command only in the title
-		input, _ = json.Marshal(map[string]string{"command": t.call.Title}) // strings can always be encoded
+		input = commandInput{t.call.Title}.encode()
 	}
 	return cli.ToolStarted{
 		ID: cli.ToolID(t.call.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: input,
@@ -208,70 +215,33 @@ func (t *tool) text() string {
 // changes returns the file changes that the tool makes, or would make if it were allowed.
 func (t *tool) changes(dir string) []cli.FileChanged {
 	var list []cli.FileChanged
-	for _, c := range t.edits() {
-		list = append(list, cli.FileChanged{Path: cli.Relative(dir, c.Path), Kind: c.change(), Diff: c.diff()})
+	for _, e := range t.edits() {
+		list = append(list, e.Change(dir))
 	}
 	return list
 }
 
-// edits returns the diffs of the tool. Some agents put diffs into the tool's input.
-func (t *tool) edits() []toolContent {
-	var list []toolContent
+// edits returns the edits of the tool. Some agents describe them in the tool's input.
+func (t *tool) edits() []edit.Edit {
+	var list []edit.Edit
 	for _, c := range t.call.Content {
 		if c.Type == "diff" && c.Path != "" {
-			list = append(list, c)
+			list = append(list, c.edit())
 		}
 	}
 	if t.call.ToolKind != kindEdit {
 		return list
 	}
-	for _, g := range givenEdits(t.call.Input) {
-		i := slices.IndexFunc(list, func(c toolContent) bool { return c.Path == g.Path })
-		switch {
-		case i < 0:
-			list = append(list, g)
-		case cli.DiffMakes(g.hunks, list[i].before(), list[i].NewText):
-			list[i].hunks, list[i].texts, list[i].Meta.Kind = g.hunks, true, cmp.Or(list[i].Meta.Kind, g.Meta.Kind)
-		}
-	}
-	return list
+	return edit.WithInput(list, t.call.Input)
 }
 
-func (c toolContent) change() cli.ChangeKind {
-	switch {
-	case c.Meta.Kind == "delete":
-		return cli.FileDeleted
-	case c.Meta.Kind == "add" || c.Meta.Kind == "" && c.before() == "" && (c.hunks == "" || c.texts):
-		return cli.FileAdded
+// edit returns the edit in a content of type "diff".
+func (c toolContent) edit() edit.Edit {
+	e := edit.Edit{Path: c.Path, Reported: c.Meta.Kind, After: c.NewText}
+	if c.OldText != nil {
+		e.Before = *c.OldText
 	}
-	return cli.FileUpdated
-}
-
-func (c toolContent) before() string {
-	if c.OldText == nil {
-		return ""
-	}
-	return *c.OldText
-}
-
-// diff returns the change in unified format, without the file header. It returns "" if the texts are the same.
-func (c toolContent) diff() string {
-	if c.hunks != "" {
-		return c.hunks
-	}
-	before, after := c.before(), c.NewText
-	// The texts may be excerpts of a file. A missing newline at their end then means nothing.
-	if before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(after, "\n") {
-		before += "\n"
-		if after != "" {
-			after += "\n"
-		}
-	}
-	diff, err := udiff.ToUnified("", "", before, udiff.Lines(before, after), udiff.DefaultContextLines)
-	if err != nil { // cannot happen: the edits fit the text
-		return ""
-	}
-	return strings.TrimPrefix(diff, "--- \n+++ \n")
+	return e
 }
 
 // paths returns the paths of the files that the tool uses.

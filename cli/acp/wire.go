@@ -272,8 +272,6 @@ type toolContent struct {
 	} `json:"_meta"`
 	Terminal string `json:"terminalId"`
 	raw      json.RawMessage
-	hunks    string // a diff that the agent sent, without its heading
-	texts    bool   // whether hunks is known to be the change from OldText to NewText
 }
 
 // contents is the output of a tool. In a message update, it consists of a single block.
