@@ -39,7 +39,7 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	n := note{
 		Session: string(s.id), Model: s.offers.model.current, Name: s.process.hello.AgentInfo.Name, Spent: s.past.spent,
 	}
-	if s.process.options().quirks.TotalUsage {
+	if s.process.options().quirks.Usage.Total {
 		n.Totals = s.past.totals
 	}
 	return blocks, n, nil

@@ -152,7 +152,10 @@ func (r *reporter) call(c toolCall) *tool {
 		r.tools.all[c.ID], r.tools.running[c.ID] = t, t
 	}
 	t.merge(c, r.quirks.Tools.Name)
-	if t.planFile = r.quirks.planFile(t.call.ID, t.call.Title); t.planFile != "" {
+	if r.quirks.Tools.PlanFile != nil {
+		t.planFile = r.quirks.Tools.PlanFile(t.call.ID, t.call.Title)
+	}
+	if t.planFile != "" {
 		t.call.ToolKind = kindSwitch
 	}
 	return t

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"encoding/json"
-	"strings"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -78,33 +77,20 @@ func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 // it.
 func (s *session) counted(p prompted) cli.Result {
 	var r cli.Result
-	switch u, q := p.Usage, p.Meta.Quota; {
+	quirks := s.process.options().quirks.Usage
+	switch u := p.Usage; {
 	case u != nil:
-		r.Usage = cli.Usage{Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Thought}
-		if s.process.options().quirks.TotalUsage {
+		r.Usage = cli.Usage{
+			Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+			Reasoning: u.Thought,
+		}
+		if quirks.Total {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			r.Usage, s.past.totals = r.Usage.Sub(s.past.totals), r.Usage
 		}
-	case q != nil:
-		r.Usage, r.ByModel = q.usage(), map[cli.ModelID]cli.Usage{}
-		for _, m := range q.Models {
-			id := cli.ModelID(m.Model)
-			r.ByModel[id] = m.usage()
-			if r.Model == "" || picksModel(r.Model) || !picksModel(id) && m.usage().Output > r.ByModel[r.Model].Output {
-				r.Model = id
-			}
-		}
-		for id, used := range r.ByModel {
-			if id != r.Model && picksModel(id) {
-				r.ByModel[r.Model] = r.ByModel[r.Model].Add(used)
-				delete(r.ByModel, id)
-			}
-		}
+	case quirks.InMeta != nil:
+		r = quirks.InMeta(p.Meta)
 	}
 	return r
 }
-
-// picksModel reports whether Gemini itself chooses the model. The ID is then "auto" or starts with "auto". Gemini
-// reports the chosen model only for the first call of a turn. It counts later calls under the ID "auto".
-func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }

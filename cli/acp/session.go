@@ -268,6 +268,7 @@ func (s *session) deliver(n news, end int64, size int) bool {
 func (s *session) observe(u *update) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	isModeNotice := s.process.options().quirks.IsModeNotice
 	switch {
 	case u.Kind == updateMode:
 		s.offers.mode.current = u.ModeID
@@ -276,7 +277,7 @@ func (s *session) observe(u *update) bool {
 		return true
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
-	case s.process.options().quirks.changesMode(u):
+	case u.Kind == updateMessage && isModeNotice != nil && isModeNotice(u.Content.text()):
 		s.offers.mode.current = "" // this text may be from the model, so the new mode is unknown
 		return true
 	case u.Kind == updateOffers:

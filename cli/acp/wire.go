@@ -151,26 +151,7 @@ type prompted struct {
 		CacheRead  int64 `json:"cachedReadTokens"`
 		CacheWrite int64 `json:"cachedWriteTokens"`
 	} `json:"usage"`
-	Meta struct {
-		Quota *struct { // sent only by Gemini
-			quotaTokens
-			Models []struct {
-				Model string `json:"model"`
-				quotaTokens
-			} `json:"model_usage"`
-		} `json:"quota"`
-	} `json:"_meta"`
-}
-
-type quotaTokens struct {
-	Tokens struct {
-		Input  int64 `json:"input_tokens"`
-		Output int64 `json:"output_tokens"`
-	} `json:"token_count"`
-}
-
-func (q quotaTokens) usage() cli.Usage {
-	return cli.Usage{Input: q.Tokens.Input, Output: q.Tokens.Output}
+	Meta json.RawMessage `json:"_meta"`
 }
 
 type updateParams struct {
