@@ -107,8 +107,7 @@ type Options struct {
 	// Background, so it must not block for long. If it is nil, such text is dropped.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
-	StartLimit time.Duration // maximum time until a process is ready; default: shared.DefaultStartLimit
-	CallLimit  time.Duration // maximum time for a response, except to a prompt; default: DefaultCallLimit
+	CallLimit time.Duration // maximum time for a response, except to a prompt; default: DefaultCallLimit
 
 	quirks Quirks
 	advice string // how users can log in by a method that the agent offers
@@ -125,9 +124,10 @@ type Quirks struct {
 	// Notices is set if the agent adds its own texts to the model's answer. A text that starts with "Error: " is an
 	// error, after which the agent ends the turn normally. Other texts start with "Info: ".
 	Notices bool
-	// HidesTrouble is set if the agent ends a failed turn normally. The failure may be that the model's stream broke,
-	// or that the model refused to answer.
-	HidesTrouble bool
+	// HiddenFailure returns the failure of a turn without tools that the agent ended as if it had succeeded. The
+	// failure may be that the model's stream broke, or that the model refused to answer. It returns nil if the turn has
+	// succeeded. HiddenFailure may be nil.
+	HiddenFailure func(agent cli.Agent, answer string, r cli.Result) *cli.Failure
 	// Forgets is set if the agent removes the prompts of some turns from the session's history. These are turns that
 	// were cancelled while the model answered, and turns that failed before a tool ran.
 	Forgets bool
@@ -209,14 +209,10 @@ func (o *Options) env(req cli.Request) []string {
 		extra = o.ExtraEnv(req)
 	}
 	req.Servers = cli.WithoutForeign(req.Servers) // the other servers are parameters of a session
-	if vars := o.vars(req); len(vars) > 0 {       // the request must not override these variables
-		for name, value := range req.Env {
-			if _, held := vars[name]; !held {
-				vars[name] = value
-			}
-		}
-		req.Env = vars
-	}
+	env := map[string]string{}
+	maps.Copy(env, req.Env)
+	maps.Copy(env, o.vars(req)) // the request must not override these variables
+	req.Env = env
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 

@@ -123,7 +123,7 @@ func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLo
 func (s *session) holding(req cli.Request) (h Holding, caveat string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o, mode := s.process.options(), req.Permission
+	o, mode := s.options(), req.Permission
 	h, caveat, held := o.holding(req, s.offers.mode.ids())
 	switch {
 	case !held && !req.TextOnly:
@@ -145,7 +145,7 @@ func (s *session) setMode(ctx context.Context, req cli.Request) error {
 		err = s.set(ctx, h.Option, h.Value)
 	}
 	if err != nil {
-		f := s.process.options().failure(err)
+		f := s.options().failure(err)
 		mode := cmp.Or(h.Mode, string(req.Permission))
 		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", mode, f.Reason)
 		return f
@@ -161,7 +161,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	if !ok {
 		return cli.ErrNoTurn
 	}
-	next, o := t.Req, t.s.process.options()
+	next, o := t.Req, t.s.options()
 	next.Permission = mode
 	another := o.key(next) != o.key(t.Req)
 	if _, caveat, err := t.s.holding(next); err != nil || caveat != "" || another || t.Adopted != nil {
@@ -229,7 +229,7 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	var said decided
 	a, err := t.approvals.TakeIf(id, func(a *ask) (err error) {
 		if said.result, said.allow, err = a.replyTo(t.Req, d); err != nil {
-			return cli.Failf(cli.Refused, s.process.options().Agent, "%v", err)
+			return cli.Failf(cli.Refused, s.options().Agent, "%v", err)
 		}
 		return nil
 	})
@@ -238,7 +238,7 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	}
 	said.ask, said.endsPlanMode = a, d.Allow && a.endsPlanMode
 	if !s.deliver(news{decided: &said}, 0, 0) {
-		s.process.respond(a.id, a.cancelled())
+		s.process.cancel(a)
 		return cli.ErrNotAsked
 	}
 	return nil

@@ -32,10 +32,7 @@ func (c *toolCall) questions() []cli.Question {
 // answer, Qwen Code would end the turn.
 func (a *ask) replyTo(req cli.Request, d cli.Decision) (_ any, runs bool, _ error) {
 	if a.form != nil {
-		if r := a.form.reply(req, d); r != nil {
-			return r, false, nil
-		}
-		return nil, false, nil
+		return a.form.reply(req, d), false, nil
 	}
 	questions := a.questions(req)
 	if questions == nil {

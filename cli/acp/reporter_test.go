@@ -36,7 +36,7 @@ const updates = `{"sessionUpdate":"tool_call","toolCallId":"a","title":"x","kind
 func readUpdates(raw []byte) (events []cli.Event) {
 	out := turn.NewEmitter(testAgent, func() time.Time { return time.Unix(0, 0) }, func(ev cli.Event) { events = append(events, ev) })
 	out.Session("s", "m")
-	reporter := newReporter(out, "/d", Quirks{HidesTrouble: true})
+	reporter := newReporter(out, "/d", Quirks{})
 	for line := range bytes.Lines(raw) {
 		var u update
 		switch {
@@ -86,7 +86,7 @@ func TestAMessageThatIsSaidAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			now := time.Unix(1, 0)
 			out := turn.NewEmitter(testAgent, func() time.Time { return now }, func(cli.Event) {})
-			r := newReporter(out, "/d", Quirks{HidesTrouble: true})
+			r := newReporter(out, "/d", Quirks{})
 			for _, p := range c.pieces {
 				if p == pause {
 					now = now.Add(time.Second)

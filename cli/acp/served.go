@@ -25,7 +25,7 @@ const servedPrefix = "served-"
 
 // newWorkspace returns the workspace through which the agent of a session uses files and commands.
 func (s *session) newWorkspace(req cli.Request) *workspace.Workspace {
-	o := s.process.options()
+	o := s.options()
 	return workspace.New(workspace.Options{
 		Launcher: o.Launcher, Agent: o.Agent, Env: o.env(req), Dirs: append([]string{req.Dir}, req.AddDirs...),
 		Protected: o.Protected, MissingIsEmpty: o.quirks.MissingIsEmpty, Mode: req.Permission,

@@ -15,7 +15,7 @@ import (
 // Programs returns how Gemini deviates from the Agent Client Protocol, by the name that Gemini reports.
 func Programs() map[string]acp.Quirks {
 	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
-		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true,
+		LateHistory: true, MissingIsEmpty: true, HiddenFailure: hiddenFailure, Forgets: true,
 		AuthMethod: authMethod, CommandMarks: commandMarks, IsModeNotice: isModeNotice, KindOf: kindOf,
 		Tools: acp.ToolQuirks{Name: toolName, InputOf: inputOf, Failure: shellFailure, PlanFile: planFile},
 		Usage: acp.UsageQuirks{InMeta: usageInMeta},

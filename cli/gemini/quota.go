@@ -55,3 +55,16 @@ func usageInMeta(meta json.RawMessage) (r cli.Result) {
 // picksModel reports whether Gemini itself chooses the model. The ID is then "auto" or starts with "auto". Gemini
 // reports the chosen model only for the first call of a turn. It counts later calls under the ID "auto".
 func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }
+
+// hiddenFailure returns the failure of a turn without tools that Gemini ended as if it had succeeded. It returns nil if
+// the turn has succeeded. Gemini reports tokens at the end of a model call, so an answer without tokens is incomplete.
+func hiddenFailure(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
+	switch {
+	case answer == "":
+		return cli.Failf(cli.UnknownFailure, agent, "its model gave no answer, and it does not say whether a limit or "+
+			"a filter stopped it")
+	case r.ByModel != nil && r.Usage == cli.Usage{}:
+		return cli.Failf(cli.NetworkDown, agent, "the answer broke off, also when it was asked for again")
+	}
+	return nil
+}
