@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/clitest"
 	"ductor/cli/turn"
 )
@@ -26,7 +27,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		a := &ask{id: json.RawMessage(`1`), raw: raw}
 		_ = json.Unmarshal(raw, &a.params) // as far as it is readable
 		out := newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{})
-		out.call(toolCall{ID: a.params.ToolCall.ID, Input: earlier})
+		out.call(toolcall.Call{ID: a.params.ToolCall.ID, Input: earlier})
 		a.tool = out.call(a.params.ToolCall)
 		ev := a.event("/srv/proj", nil)
 		shown := clitest.Shown(ev)

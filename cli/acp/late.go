@@ -36,7 +36,7 @@ func (s *session) expectLate() {
 func (s *session) takeLate(u *update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	late, text := &s.past.late, u.Content.text()
+	late, text := &s.past.late, u.Content.Text()
 	if !late.expected || u.Kind != updateMessage || text == "" || len(late.text) > lateBytes {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/turn"
 )
 
@@ -36,12 +37,12 @@ func TestNoticesInTheAnswer(t *testing.T) {
 			out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
 			reporter := newReporter(out, "/srv", (&Options{}).quirksOf("Copilot"))
 			for _, s := range c.said {
-				u := map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: s}}
+				u := map[string]any{"sessionUpdate": updateMessage, "content": toolcall.Block{Type: "text", Text: s}}
 				switch s {
 				case call:
 					u = map[string]any{"sessionUpdate": call}
 				case "tool":
-					u = map[string]any{"sessionUpdate": updateTool, "toolCallId": "1", "title": "Run", "status": statusDone}
+					u = map[string]any{"sessionUpdate": updateTool, "toolCallId": "1", "title": "Run", "status": toolcall.StatusDone}
 				}
 				said(t, reporter, u)
 			}
@@ -72,7 +73,7 @@ func said(t *testing.T, r *reporter, v any) {
 func TestTextOfOthersIsText(t *testing.T) {
 	out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
 	reporter := newReporter(out, "/srv", (&Options{}).quirksOf("another"))
-	said(t, reporter, map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: "Error: no"}})
+	said(t, reporter, map[string]any{"sessionUpdate": updateMessage, "content": toolcall.Block{Type: "text", Text: "Error: no"}})
 	if text, failed := reporter.failed(cli.Usage{}); failed || out.Answer() != "Error: no" {
 		t.Errorf("answer %q, failure %q", out.Answer(), text)
 	}
@@ -103,12 +104,13 @@ func TestExitCodeOfAShell(t *testing.T) {
 // A tool with the path of a plan asks to leave plan mode.
 func TestAPlanInAFile(t *testing.T) {
 	quirks := Quirks{Tools: ToolQuirks{PlanFile: func(id, title string) string { return id + title }}}
-	plan := newReporter(nil, "/dir", quirks).call(toolCall{ID: "/plan", Title: ".md", ToolKind: "other"})
-	if plan.call.ToolKind != kindSwitch || plan.planFile != "/plan.md" {
+	plan := newReporter(nil, "/dir", quirks).call(toolcall.Call{ID: "/plan", Title: ".md", ToolKind: "other"})
+	if plan.call.ToolKind != toolcall.KindSwitch || plan.planFile != "/plan.md" {
 		t.Errorf("%+v", plan)
 	}
 	quirks.Tools.PlanFile = func(string, string) string { return "" }
-	if other := newReporter(nil, "/dir", quirks).call(toolCall{ID: "1", ToolKind: "other"}); other.call.ToolKind != "other" {
+	other := newReporter(nil, "/dir", quirks).call(toolcall.Call{ID: "1", ToolKind: "other"})
+	if other.call.ToolKind != "other" {
 		t.Errorf("%+v", other)
 	}
 }

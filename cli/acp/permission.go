@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 )
 
 // Holding contains the settings that make an agent respect a permission mode. It is empty if the agent needs no
@@ -198,12 +199,12 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	}
 	switch {
 	// The agent also reports the end of plan mode as a tool. The list of permitted tools does not apply to it.
-	case t.call.ToolKind != kindSwitch && !req.Tools.Permits(t.name):
+	case t.call.ToolKind != toolcall.KindSwitch && !req.Tools.Permits(t.name):
 		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
 	case req.Permission == cli.Plan &&
-		slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.call.ToolKind):
+		(t.call.ToolKind == toolcall.KindRun || t.call.EditsFiles()):
 		return verdictDeny, "the conversation is in plan mode"
 	case (named(req.AllowedTools) || cli.Trusts(req.Servers, t.name)) && !t.names(protected, req.Dir):
 		return verdictAllow, ""
@@ -216,7 +217,7 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 // names reports whether the paths or the input of the tool refer to a file in files.
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
-	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.call.Input)
+	return slices.ContainsFunc(t.call.Paths(), about) || cli.Names(files, dir, t.call.Input)
 }
 
 // Decide implements cli.Decider. It passes the decision to the turn's goroutine and returns without waiting for the

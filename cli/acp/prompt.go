@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 )
 
 // maxImage is the maximum size of a picture, in bytes.
 const maxImage = 20 << 20
 
 // prepare applies the settings of req to the session and returns the prompt.
-func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
+func (s *session) prepare(ctx context.Context, req cli.Request) ([]toolcall.Block, note, error) {
 	blocks, err := s.blocks(req)
 	if err == nil {
 		err = cmp.Or( // the project's settings may have changed
@@ -67,7 +68,7 @@ func (s *session) setModel(ctx context.Context, req cli.Request) error {
 
 // blocks returns the prompt in the protocol's format. The protocol has no field for system prompts. blocks therefore
 // puts them before the prompt's text, unless the session already contains them.
-func (s *session) blocks(req cli.Request) ([]block, error) {
+func (s *session) blocks(req cli.Request) ([]toolcall.Block, error) {
 	agent := s.options().Agent
 	text := req.Prompt
 	if req.Task != cli.TaskPrompt {
@@ -82,9 +83,9 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 	if rules := req.Instructions(); rules != instructed {
 		text = rules + text
 	}
-	blocks := []block{}
+	blocks := []toolcall.Block{}
 	if text != "" {
-		blocks = append(blocks, block{Type: "text", Text: AsText(text, s.options().quirks.CommandMarks)})
+		blocks = append(blocks, toolcall.Block{Type: "text", Text: AsText(text, s.options().quirks.CommandMarks)})
 	}
 	for _, image := range req.Images {
 		b, err := imageBlock(image)
@@ -97,7 +98,7 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 }
 
 // command returns one of the agent's own commands as a prompt. Agents require the command at the start of the prompt.
-func (s *session) command(req cli.Request) ([]block, error) {
+func (s *session) command(req cli.Request) ([]toolcall.Block, error) {
 	text := req.Prompt
 	if req.Task == cli.TaskCompact {
 		name := s.compaction()
@@ -106,7 +107,7 @@ func (s *session) command(req cli.Request) ([]block, error) {
 		}
 		text = strings.TrimSpace(name + " " + text)
 	}
-	return []block{{Type: "text", Text: text}}, nil
+	return []toolcall.Block{{Type: "text", Text: text}}, nil
 }
 
 // compaction returns the name of the agent's command that shortens the context, or "" if the agent offers none.
@@ -136,7 +137,7 @@ func AsText(prompt, marks string) string {
 	return prompt
 }
 
-func imageBlock(image cli.Image) (block, error) {
+func imageBlock(image cli.Image) (toolcall.Block, error) {
 	data, err := image.Base64(maxImage)
-	return block{Type: "image", MIME: image.MIME, Data: data}, err
+	return toolcall.Block{Type: "image", MIME: image.MIME, Data: data}, err
 }

@@ -3,10 +3,10 @@ package acp
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/acp/workspace"
 	"ductor/cli/rpc"
 )
@@ -14,8 +14,8 @@ import (
 // served describes a file access or a command that ductor performed for the agent. A command has two of these: one for
 // its start and one for its end.
 type served struct {
-	call     toolCall // empty for the end of a command
-	terminal string   // ID of the command's terminal; empty for a file access
+	call     toolcall.Call // empty for the end of a command
+	terminal string        // ID of the command's terminal; empty for a file access
 	end      *cli.ToolEnded
 	change   *cli.FileChanged
 }
@@ -39,14 +39,14 @@ func (s *session) newWorkspace(req cli.Request) *workspace.Workspace {
 func (s *session) noteServed(m rpc.Message, result any, err error) {
 	path, line := workspace.Subject(m.Params)
 	n := served{end: &cli.ToolEnded{}}
-	n.call = toolCall{ID: servedPrefix + rpc.Text(m.ID), Title: path, Locations: []location{{path}}}
+	n.call = toolcall.Call{ID: servedPrefix + rpc.Text(m.ID), Title: path, Locations: []toolcall.Location{{Path: path}}}
 	switch m.Method {
 	case workspace.MethodRead:
-		n.call.ToolKind = kindRead
+		n.call.ToolKind = toolcall.KindRead
 	case workspace.MethodWrite:
-		n.call.ToolKind, n.call.Name = kindEdit, "write"
+		n.call.ToolKind, n.call.Name = toolcall.KindEdit, "write"
 	case workspace.MethodRun:
-		n.call.ToolKind, n.call.Locations, n.call.Input = kindRun, nil, commandInput{line}.encode()
+		n.call.ToolKind, n.call.Locations, n.call.Input = toolcall.KindRun, nil, toolcall.CommandInput(line)
 	default:
 		return
 	}
@@ -103,8 +103,8 @@ func (r *reporter) serve(n *served) {
 // separate tool.
 func (r *reporter) toolOf(n *served) *tool {
 	for _, t := range r.tools.running {
-		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // it may read a file to prepare its input
-		if prepares || t.phase != toolNamed && t.covers(n.call, r.dir) {
+		prepares := t.phase == toolNamed && n.call.ToolKind == toolcall.KindRead // it may read a file to prepare its input
+		if prepares || t.phase != toolNamed && t.call.Covers(n.call, r.dir) {
 			if n.terminal != "" {
 				t.terminals = append(t.terminals, n.terminal)
 			}
@@ -118,18 +118,6 @@ func (r *reporter) toolOf(n *served) *tool {
 	delete(r.tools.running, n.call.ID) // do not attribute later requests to this entry
 	r.startTool(own)
 	return own
-}
-
-// covers reports whether the tool call includes the step. This is the case if both run the same command, or use the
-// same file.
-func (t *tool) covers(step toolCall, dir string) bool {
-	if step.ToolKind == kindRun {
-		return t.call.command() == step.command()
-	}
-	writes := slices.Contains([]string{kindEdit, kindDelete, kindMove}, t.call.ToolKind)
-	return (writes || step.ToolKind == kindRead) && slices.ContainsFunc(t.paths(), func(path string) bool {
-		return cli.Absolute(dir, path) == cli.Absolute(dir, step.Locations[0].Path)
-	})
 }
 
 // ended returns the end of the command that ductor ran for a tool, or nil if it ran none. It forgets the tool's

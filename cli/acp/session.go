@@ -286,7 +286,7 @@ func (s *session) observe(u *update) bool {
 		return true
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
-	case u.Kind == updateMessage && isModeNotice != nil && isModeNotice(u.Content.text()):
+	case u.Kind == updateMessage && isModeNotice != nil && isModeNotice(u.Content.Text()):
 		s.offers.mode.current = "" // this text may be from the model, so the new mode is unknown
 		return true
 	case u.Kind == updateOffers:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
 	"ductor/cli/turn"
@@ -22,7 +23,7 @@ type liveTurn struct {
 	s         *session
 	reporter  *reporter
 	approvals *turn.Approvals[*ask]
-	blocks    []block
+	blocks    []toolcall.Block
 	warning   cli.Event    // warning that the model cannot read the pictures, or nil
 	reply     *rpc.Message // the agent's reply to the prompt, which ends the turn
 	inTool    bool         // whether a tool ran or waited for permission when the turn was interrupted
@@ -204,7 +205,7 @@ func (t *liveTurn) asked(a *ask) {
 	default:
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
-			a.endsPlanMode = a.tool.call.ToolKind == kindSwitch && t.permitted().Permission == cli.Plan
+			a.endsPlanMode = a.tool.call.ToolKind == toolcall.KindSwitch && t.permitted().Permission == cli.Plan
 			return a.event(t.Req.Dir, t.s.options().quirks.Tools.InputOf)
 		}})
 	}

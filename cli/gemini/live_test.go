@@ -62,7 +62,8 @@ func TestNoticesOfModes(t *testing.T) {
 // Gemini names a plan by its file. A model that writes the same text is not trusted.
 func TestPlanFile(t *testing.T) {
 	for _, tc := range []struct{ id, title, want string }{
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/plans/a b.md", "/h/.gemini/tmp/x/plans/a b.md"},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/plans/a b.md",
+			"/h/.gemini/tmp/x/plans/a b.md"},
 		{"exit_plan_mode-1", "Requesting plan approval for: plan.md", ""},
 		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/plan.md; id", ""},
 		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x\n/plan.md", ""},

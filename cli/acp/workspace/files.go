@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"ductor/cli"
-	"ductor/cli/acp/edit"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/rpc"
 )
 
@@ -153,12 +153,12 @@ func (w *Workspace) write(ctx context.Context, p writeParams) (any, error) {
 	if err == nil {
 		_, err = f.WriteString(p.Content)
 	}
-	change := edit.Edit{Path: p.Path, Before: old.Content, After: p.Content}
+	change := toolcall.Edit{Path: p.Path, Before: old.Content, After: p.Content}
 	return WriteResult{w.changeOf(change)}, errors.Join(err, f.Close())
 }
 
 // changeOf returns the change that a write made. The old text is empty if the file did not exist or was not text.
-func (w *Workspace) changeOf(e edit.Edit) cli.FileChanged {
+func (w *Workspace) changeOf(e toolcall.Edit) cli.FileChanged {
 	if len(e.Before)+len(e.After) > maxDiffed {
 		return cli.FileChanged{Path: cli.Relative(w.opts.Dirs[0], e.Path), Kind: e.Kind()}
 	}

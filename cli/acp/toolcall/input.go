@@ -1,4 +1,4 @@
-package edit
+package toolcall
 
 import (
 	"cmp"
@@ -105,12 +105,12 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// Shown returns the fields of a tool's input that users need not see, because they see the diffs of the edits. Such
+// ShownInput returns the fields of the input that users need not see, because they see the diffs of the edits. Such
 // fields contain the path, the diff, the old text or the new text. The result maps field names to values.
-func Shown(edits []Edit, input json.RawMessage, dir string) map[string]string {
-	leaves, shown := cli.Leaves(input), map[string]string{}
+func (c *Call) ShownInput(dir string) map[string]string {
+	leaves, shown := cli.Leaves(c.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
-	edits = slices.DeleteFunc(slices.Clone(edits), func(e Edit) bool { return e.Diff() == "" })
+	edits := slices.DeleteFunc(c.Edits(), func(e Edit) bool { return e.Diff() == "" })
 	whole := group{}
 	if i, has := at[""]; has {
 		whole = groups[i]

@@ -1,4 +1,4 @@
-package edit
+package toolcall
 
 import (
 	"cmp"
@@ -22,9 +22,9 @@ type Edit struct {
 	texts bool   // whether hunks is known to be the change from Before to After
 }
 
-// WithInput adds the diffs in a tool's input to the edits that the tool reports in other ways. A diff of a file that
+// withInput adds the diffs in a tool's input to the edits that the tool reports in other ways. A diff of a file that
 // list already contains refines that edit, if it makes the same change.
-func WithInput(list []Edit, input json.RawMessage) []Edit {
+func withInput(list []Edit, input json.RawMessage) []Edit {
 	for _, given := range fromInput(input) {
 		i := slices.IndexFunc(list, func(e Edit) bool { return e.Path == given.Path })
 		switch {
