@@ -66,7 +66,7 @@ func (i Image) Base64(limit int) (string, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err == nil && len(data) > limit {
-		err = fmt.Errorf("the image has more than %d bytes", limit)
+		err = fmt.Errorf("the image has more than %d MB", limit>>20)
 	}
 	return base64.StdEncoding.EncodeToString(data), err
 }
