@@ -2,7 +2,11 @@ package cli
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +55,20 @@ func PermissionModes() []PermissionMode {
 type Image struct {
 	Path string // absolute path of a readable file
 	MIME string // "image/png", "image/jpeg", "image/gif" or "image/webp"
+}
+
+// Base64 returns the content of the file in base64. It returns an error if the file has more than limit bytes.
+func (i Image) Base64(limit int) (string, error) {
+	f, err := os.Open(i.Path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	if err == nil && len(data) > limit {
+		err = fmt.Errorf("the image has more than %d MB", limit>>20)
+	}
+	return base64.StdEncoding.EncodeToString(data), err
 }
 
 // Request describes one turn. ductor passes the same Request to Provider.Open and to Session.Turn. Session.Fits

@@ -1,6 +1,11 @@
 package cli
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
 func TestWhatAListPermits(t *testing.T) {
 	denied := ToolList{Denied: []string{"Bash", "mcp:github", "Edit(/etc/*)"}}
@@ -14,5 +19,21 @@ func TestWhatAListPermits(t *testing.T) {
 	}
 	if only := (ToolList{Only: []string{"Read"}}); only.Permits("Bash") || !only.Permits("Read") {
 		t.Error("a list says which tools there are, and others may be used")
+	}
+}
+
+func TestImagesInBase64(t *testing.T) {
+	image := Image{Path: filepath.Join(t.TempDir(), "a.png")}
+	if _, err := image.Base64(8); err == nil {
+		t.Error("a missing image was read")
+	}
+	if err := os.WriteFile(image.Path, []byte("a picture"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := image.Base64(9); got != "YSBwaWN0dXJl" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := image.Base64(8); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("an image that is too large: %v", err)
 	}
 }

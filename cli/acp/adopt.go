@@ -101,7 +101,7 @@ func (t *liveTurn) noteAnswered(d decided) {
 	ctx, cancel := context.WithTimeout(s.process.Life(), markWait)
 	defer cancel()
 	if err := s.process.Program().Begin(ctx, m); err != nil {
-		s.process.options().Logger.Warn("record that a question was answered", "agent", string(s.process.options().Agent),
+		s.options().Logger.Warn("record that a question was answered", "agent", string(s.options().Agent),
 			"turn", string(m.Turn), "err", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/rpc"
 )
 
@@ -23,8 +24,8 @@ type ask struct {
 	form         *form           // nil for a permission request
 	tool         *tool           // the tool call that needs permission; set by liveTurn.asked
 	endsPlanMode bool
-	shown        toolCall // the tool call as the user saw it
-	timesAsked   int      // number of times that ductor has asked the user before
+	shown        toolcall.Call // the tool call as the user saw it
+	timesAsked   int           // number of times that ductor has asked the user before
 }
 
 // key returns the approval ID of the request. It is unique within a turn, and the same after a restart.
@@ -47,14 +48,10 @@ func (a *ask) cancelled() any {
 // renew updates the request after the agent has changed the tool call. It also changes the request's approval ID,
 // because ductor asks the user a second time.
 func (a *ask) renew() {
-	request, t, content := map[string]any{}, a.tool.call, []json.RawMessage{}
-	for _, c := range t.Content {
-		content = append(content, c.raw)
-	}
+	request := map[string]any{}
 	_ = json.Unmarshal(a.raw, &request) // the same JSON was parsed before
 	if call, ok := request["toolCall"].(map[string]any); ok {
-		call["title"], call["kind"], call["rawInput"] = t.Title, t.ToolKind, t.Input
-		call["locations"], call["content"] = t.Locations, content
+		a.tool.call.Overwrite(call)
 	}
 	a.raw, _ = json.Marshal(request) // decoded JSON can always be encoded
 	a.params, a.timesAsked = askParams{}, a.timesAsked+1
@@ -107,7 +104,8 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	t := a.tool
 	ev := cli.ApprovalAsked{
 		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.call.Title, maxTitle),
-		Detail: t.text(), Changes: t.changes(dir), Input: t.call.Input, Started: cli.ToolID(t.call.ID), Deaf: true,
+		Detail: t.call.Text(), Changes: t.call.Changes(dir), Input: t.call.Input,
+		Started: cli.ToolID(t.call.ID), Deaf: true,
 	}
 	derived := len(ev.Input) == 0 && inputOf != nil
 	if derived {
@@ -118,7 +116,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	visible := a.extractReason(&ev, dir)
 	title := strings.TrimSpace(t.call.Title)
 	switch whole := title == ev.Title; {
-	case t.call.ToolKind == kindSwitch:
+	case t.call.ToolKind == toolcall.KindSwitch:
 		ev.Tool, ev.Title = cli.PlanTool, cmp.Or(t.planFile, ev.Title)
 	case visible["toolCall.title"] == t.call.Title && len(ev.Changes) > 0:
 		ev.Title = cli.OneLine(ev.Changes[0].Path, maxTitle)
@@ -134,9 +132,10 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	}
 	// These two input fields need no approval of their own: Qwen Code sends is_background with every command, and
 	// Copilot repeats the command in "commands".
-	ev.Effect = cli.EffectOf(ev.Input, dir, map[string]any{"is_background": false, "commands": []any{t.command()}})
+	harmless := map[string]any{"is_background": false, "commands": []any{t.call.Command()}}
+	ev.Effect = cli.EffectOf(ev.Input, dir, harmless)
 	switch ev.Tool {
-	case "Bash", "bash", "shell", "run_shell_command", kindRun:
+	case "Bash", "bash", "shell", "run_shell_command", toolcall.KindRun:
 		ev.Effect.Shell = cli.ShellUseFor(ev.Reason)
 	case "PowerShell", "powershell", "exec_command", "shell_command", "local_shell":
 		ev.Effect.Shell = cli.ShellExplained
@@ -152,9 +151,9 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 // request that this event already shows, by field name.
 func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, visible := a.tool, map[string]string{}
-	title, command := a.params.ToolCall.Title, t.command()
+	title, command := a.params.ToolCall.Title, t.call.Command()
 	m := placed().FindStringSubmatch(ev.Detail)
-	if m != nil && m[1] == dir && t.call.ToolKind == kindRun && len(t.call.Content) == 1 { // Gemini's format
+	if m != nil && m[1] == dir && t.call.ToolKind == toolcall.KindRun && len(t.call.Content) == 1 { // Gemini's format
 		visible["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, m[3], m[2]
 	}
 	if text := cli.TextsOf(t.call.Input)["description"]; command != "" && text != "" {
@@ -166,7 +165,7 @@ func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string
 	case command != "" && title != command && ev.Reason == "":
 		visible["toolCall.title"], ev.Reason = title, title
 	case len(ev.Changes) == 1 &&
-		(cli.OwnWords(title) == "" || t.edits()[0].entitled(dir, strings.TrimPrefix(title, t.name+" "))):
+		(cli.OwnWords(title) == "" || t.call.Edits()[0].Titled(dir, strings.TrimPrefix(title, t.name+" "))):
 		visible["toolCall.title"] = title
 	}
 	ev.Reason = cli.OwnWords(ev.Reason)
@@ -200,20 +199,20 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, visible map[string]string
 	if say("toolCall.title", t.call.Title); t.planFile != "" {
 		read.Said["toolCall.title"] = t.call.Title
 	}
-	if command := t.command(); command != "" {
+	if command := t.call.Command(); command != "" {
 		say("toolCall.rawInput.command", command)
 		say("toolCall.rawInput.commands[0]", command)
 	}
 	for i, c := range t.call.Content {
-		c.addVisible(fmt.Sprintf("toolCall.content[%d].", i), read.Said)
+		c.AddVisible(fmt.Sprintf("toolCall.content[%d].", i), read.Said)
 	}
-	edits := t.edits()
+	edits := t.call.Edits()
 	for i, l := range t.call.Locations {
-		if slices.ContainsFunc(edits, func(c toolContent) bool { return cli.Absolute(dir, c.Path) == cli.Absolute(dir, l.Path) }) {
+		if slices.ContainsFunc(edits, func(e toolcall.Edit) bool { return e.About(dir, l.Path) }) {
 			read.Said[fmt.Sprintf("toolCall.locations[%d].path", i)] = l.Path
 		}
 	}
-	for name, value := range t.shownInput(dir) {
+	for name, value := range t.call.ShownInput(dir) {
 		read.Said["toolCall.rawInput."+name] = value
 	}
 	maps.Copy(read.Said, visible)
@@ -239,35 +238,17 @@ func hasLines(text, part string) bool {
 	return part != "" && strings.Contains("\n"+text+"\n", "\n"+part+"\n")
 }
 
-// addVisible adds the values of the content that users see to the map visible. Its keys are the field names, with the
-// given prefix. If a diff changes nothing, users see only its path.
-func (c toolContent) addVisible(prefix string, visible map[string]string) {
-	switch {
-	case c.Type == "content" && c.Content.Type == "text":
-		visible[prefix+"content.text"] = c.Content.Text
-	case c.Type == "diff":
-		visible[prefix+"path"] = c.Path
-		if c.diff() == "" {
-			return
-		}
-		visible[prefix+"newText"], visible[prefix+"oldText"] = c.NewText, c.before()
-		if c.OldText == nil {
-			visible[prefix+"oldText"] = "null"
-		}
-	}
-}
-
 // widerOf returns the fields of a tool's input that request additional rights, such as network access.
 func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
 // knownKind returns kind, or "" if users must see the kind. Users need not see a kind that the tool's name implies. If
-// the tool changes files, its name implies only kindEdit.
+// the tool changes files, its name implies only toolcall.KindEdit.
 func knownKind(kind string, changes int) string {
-	known := []string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}
+	known := append(toolcall.Kinds(), "other")
 	if changes > 0 {
-		known = []string{kindEdit}
+		known = []string{toolcall.KindEdit}
 	}
 	if slices.Contains(known, kind) {
 		return kind

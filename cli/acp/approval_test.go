@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/clitest"
 	"ductor/cli/turn"
 )
@@ -26,7 +27,7 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		a := &ask{id: json.RawMessage(`1`), raw: raw}
 		_ = json.Unmarshal(raw, &a.params) // as far as it is readable
 		out := newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{})
-		out.call(toolCall{ID: a.params.ToolCall.ID, Input: earlier})
+		out.call(toolcall.Call{ID: a.params.ToolCall.ID, Input: earlier})
 		a.tool = out.call(a.params.ToolCall)
 		ev := a.event("/srv/proj", nil)
 		shown := clitest.Shown(ev)
@@ -97,21 +98,6 @@ func TestLawAnEditTellsEveryFieldThatDiffers(t *testing.T) {
 			rt.Fatalf("%q of %s is told: %v; it only edits: %v; %+v", lie, params, told, ev.OnlyEdits(), ev)
 		}
 	})
-}
-
-// A piece of a file, as Copilot sends it, does not end without a line break. A new file may.
-func TestTheEndOfAPiece(t *testing.T) {
-	two, empty := "two", ""
-	for want, c := range map[string]toolContent{
-		"@@ -1 +1 @@\n-two\n+2\n":                                 {OldText: &two, NewText: "2"},
-		"@@ -1 +0,0 @@\n-two\n":                                   {OldText: &two},
-		"@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n":       {OldText: &empty, NewText: "x"},
-		"@@ -1 +1 @@\n-two\n\\ No newline at end of file\n+two\n": {OldText: &two, NewText: "two\n"},
-	} {
-		if got := c.diff(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
 }
 
 // A patch of OpenCode lists its files, and repeats all of them in one diff. The whole is an edit if each file is.

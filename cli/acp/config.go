@@ -198,9 +198,8 @@ func (o *offers) choices() map[purpose]*choice {
 // choose changes the setting for a purpose to value. It does nothing if value is empty or is the current value. Older
 // agents have a separate method for each setting; choose then calls this method.
 func (s *session) choose(ctx context.Context, p purpose, value string) error {
-	s.mu.Lock()
-	c := *s.offers.choices()[p]
-	s.mu.Unlock()
+	now := s.offersNow()
+	c := *now.choices()[p]
 	if value == "" || value == c.current {
 		return nil
 	}
@@ -235,10 +234,8 @@ type optionParams struct {
 
 // set changes the value of an option. It returns an error if the agent's reply does not confirm the value.
 func (s *session) set(ctx context.Context, id, value string) error {
-	s.mu.Lock()
-	all := s.offers.options
-	s.mu.Unlock()
-	agent := s.process.options().Agent
+	all := s.offersNow().options
+	agent := s.options().Agent
 	i := slices.IndexFunc(all, func(o configOption) bool { return o.ID == id })
 	if i < 0 {
 		return cli.Failf(cli.Refused, agent, "it offers no option %q", id)

@@ -200,7 +200,7 @@ func (f field) choices(req cli.Request) []formChoice {
 
 // reply returns the reply to the agent for a user's decision. It returns nil if an answer is invalid for its field, and
 // explains the error in f.hint.
-func (f *form) reply(req cli.Request, d cli.Decision) map[string]any {
+func (f *form) reply(req cli.Request, d cli.Decision) any {
 	questions, content := f.questions(req), map[string]any{}
 	if !d.Allow || len(d.Answers) != len(questions) ||
 		f.Mode == "url" && !slices.Equal(d.Answers[0], []string{questions[0].Options[0].Label}) {

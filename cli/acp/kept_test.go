@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/acp/workspace"
 	"ductor/cli/rpc"
 	"ductor/cli/turn"
@@ -16,9 +17,9 @@ import (
 func TestServedStepsOfThePast(t *testing.T) {
 	s, p, turn, prompt := playTurn(t, nil)
 	for i, c := range []struct{ method, params, name, title, err string }{
-		{workspace.MethodRead, `{"path":"/x/a"}`, kindRead, "/x/a", ""},
+		{workspace.MethodRead, `{"path":"/x/a"}`, toolcall.KindRead, "/x/a", ""},
 		{workspace.MethodWrite, `{"path":"/x/b","content":"new"}`, "write", "/x/b", ""},
-		{workspace.MethodRun, `{"command":"make"}`, kindRun, "make", cli.ToolUntold},
+		{workspace.MethodRun, `{"command":"make"}`, toolcall.KindRun, "make", cli.ToolUntold},
 	} {
 		m := rpc.Message{ID: json.RawMessage(fmt.Sprint(i)), Method: c.method, Params: json.RawMessage(c.params)}
 		s.Agent().(*session).noteServed(m, nil, lostEnd(c.method))
@@ -46,8 +47,8 @@ func TestWhatIsKeptOfAnAgent(t *testing.T) {
 		t.Errorf("%d offers, the last among them: %v", kept, last)
 	}
 	r := newReporter(turn.NewEmitter("test", time.Now, func(cli.Event) {}), "/x", Quirks{})
-	r.tool(toolCall{ID: "e", ToolKind: kindEdit, Title: "Edit", Locations: []location{{"/x/a"}}})
-	step := toolCall{ID: servedPrefix + "1", ToolKind: kindRead, Locations: []location{{"/x/a"}}}
+	r.tool(toolcall.Call{ID: "e", ToolKind: toolcall.KindEdit, Title: "Edit", Locations: []toolcall.Location{{Path: "/x/a"}}})
+	step := toolcall.Call{ID: servedPrefix + "1", ToolKind: toolcall.KindRead, Locations: []toolcall.Location{{Path: "/x/a"}}}
 	for range 3 {
 		r.serve(&served{call: step, end: &cli.ToolEnded{}})
 	}
@@ -55,11 +56,11 @@ func TestWhatIsKeptOfAnAgent(t *testing.T) {
 	if len(tool.terminals) > 0 {
 		t.Errorf("without a terminal it has %q", tool.terminals)
 	}
-	r.tool(toolCall{ID: "x", ToolKind: kindRun, Title: "ls", Input: []byte(`{"command":"ls"}`)})
-	run := toolCall{ID: servedPrefix + "2", ToolKind: kindRun, Input: []byte(`{"command":"ls"}`)}
+	r.tool(toolcall.Call{ID: "x", ToolKind: toolcall.KindRun, Title: "ls", Input: []byte(`{"command":"ls"}`)})
+	run := toolcall.Call{ID: servedPrefix + "2", ToolKind: toolcall.KindRun, Input: []byte(`{"command":"ls"}`)}
 	r.serve(&served{call: run, terminal: "t"})
 	r.serve(&served{terminal: "t", end: &cli.ToolEnded{Output: "a"}})
-	r.tool(toolCall{ID: "x", Status: statusDone})
+	r.tool(toolcall.Call{ID: "x", Status: toolcall.StatusDone})
 	if tool = r.tools.all["x"]; len(tool.terminals) > 0 || len(r.tools.commands) > 0 {
 		t.Errorf("after its end it has %q and %+v", tool.terminals, r.tools.commands)
 	}

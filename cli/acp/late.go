@@ -28,7 +28,7 @@ type late struct {
 func (s *session) expectLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.past.late.expected, s.past.late.last = true, s.process.options().Now()
+	s.past.late.expected, s.past.late.last = true, s.options().Now()
 }
 
 // takeLate collects late text between two turns. showLate passes it to the user after the agent has been silent for
@@ -36,31 +36,32 @@ func (s *session) expectLate() {
 func (s *session) takeLate(u *update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := u.Content.text()
-	if !s.past.late.expected || u.Kind != updateMessage || text == "" || len(s.past.late.text) > lateBytes {
+	late, text := &s.past.late, u.Content.Text()
+	if !late.expected || u.Kind != updateMessage || text == "" || len(late.text) > lateBytes {
 		return
 	}
 	s.process.provider.late.Store(true)
-	s.past.late.text = append(s.past.late.text, text...)
-	s.past.late.last = s.process.options().Now()
-	if s.past.late.timer != nil {
-		s.past.late.timer.Stop()
+	late.text = append(late.text, text...)
+	late.last = s.options().Now()
+	if late.timer != nil {
+		late.timer.Stop()
 	}
-	s.past.late.timer = time.AfterFunc(lateQuiet, s.showLate)
+	late.timer = time.AfterFunc(lateQuiet, s.showLate)
 }
 
 // showLate passes the collected late text to Options.Background.
 func (s *session) showLate() {
 	s.mu.Lock()
-	text, in, of := string(s.past.late.text), s.past.late.conversation, s.past.late.turn
-	s.past.late.text = nil
-	if s.past.late.timer != nil {
-		s.past.late.timer.Stop()
-		s.past.late.timer = nil
+	late := &s.past.late
+	text, in, of := string(late.text), late.conversation, late.turn
+	late.text = nil
+	if late.timer != nil {
+		late.timer.Stop()
+		late.timer = nil
 	}
 	s.mu.Unlock()
-	if text != "" && s.process.options().Background != nil {
-		s.process.options().Background(in, cli.BackgroundResult{Result: cli.Result{Text: text}, Of: of})
+	if text != "" && s.options().Background != nil {
+		s.options().Background(in, cli.BackgroundResult{Result: cli.Result{Text: text}, Of: of})
 	}
 }
 
@@ -70,10 +71,10 @@ func (s *session) awaitLate(ctx context.Context) {
 	defer s.showLate()
 	for range lateWaits {
 		s.mu.Lock()
-		left := lateQuiet - s.process.options().Now().Sub(s.past.late.last)
-		expected := s.past.late.expected
+		late := s.past.late
+		left := lateQuiet - s.options().Now().Sub(late.last)
 		s.mu.Unlock()
-		if !expected || left <= 0 || !s.process.provider.late.Load() {
+		if !late.expected || left <= 0 || !s.process.provider.late.Load() {
 			return
 		}
 		wait := time.NewTimer(left)

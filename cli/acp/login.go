@@ -158,12 +158,12 @@ func (proc *agentProcess) logIn(ctx context.Context, id string) error {
 	if !proc.provider.offers(id) {
 		return cli.Failf(cli.NotLoggedIn, o.Agent, "it has no log-in %q that ductor can start. %s", id, o.advice)
 	}
-	err := proc.callFor(ctx, o.StartLimit, methodLogin, sessionParams{MethodID: id}, nil)
+	err := proc.callFor(ctx, o.Start, methodLogin, sessionParams{MethodID: id}, nil)
 	var refused *rpc.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &cli.Failure{Kind: cli.NotLoggedIn, Agent: o.Agent, Cause: err,
-			Reason: "it did not finish the log-in within " + o.StartLimit.String()}
+			Reason: "it did not finish the log-in within " + o.Start.String()}
 	case errors.As(err, &refused):
 		return &cli.Failure{Kind: cli.NotLoggedIn, Agent: o.Agent, Cause: err,
 			Reason: cmp.Or(ReasonOf(refused.Message), "it refused the log-in")}

@@ -125,7 +125,7 @@ func TestALogInThatDoesNotWork(t *testing.T) {
 		{method: "nonsense", want: `it has no log-in "nonsense"`},
 		{method: "browser", want: "context canceled"},
 	} {
-		provider, p := play(t, func(o *Options) { o.StartLimit = tc.limit })
+		provider, p := play(t, func(o *Options) { o.Start = tc.limit })
 		p.methods = allMethods
 		ctx, cancel := context.WithCancel(t.Context())
 		logged := make(chan error)

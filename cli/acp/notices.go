@@ -17,31 +17,11 @@ func (o *Options) quirksOf(program string) Quirks {
 	}
 	switch program {
 	case "Copilot": // version 1.0.102 of GitHub's CLI
-		return Quirks{TotalUsage: true, Notices: true, Tools: ToolQuirks{Failure: shellExit}}
+		return Quirks{Usage: UsageQuirks{Total: true}, Notices: true, Tools: ToolQuirks{Failure: shellExit}}
 	case "qwen-code": // version 0.24.4
 		return Quirks{DropsPictures: true}
 	}
 	return Quirks{}
-}
-
-var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)
-})
-
-// planFile returns the path of the file with the plan that needs the user's approval, or "" for other tool calls.
-// Gemini puts the path into the title of its tool exit_plan_mode.
-func (q Quirks) planFile(id, title string) string {
-	plan := geminiPlanLine().FindStringSubmatch(title)
-	if !q.PlanFiles || plan == nil || filepath.Clean(plan[1]) != plan[1] || !strings.HasPrefix(id, "exit_plan_mode") {
-		return ""
-	}
-	return plan[1]
-}
-
-// changesMode reports whether an update is text that only announces a change of the agent's mode.
-func (q Quirks) changesMode(u *update) bool {
-	mode, notice := strings.CutPrefix(u.Content.text(), "[MODE_UPDATE] ")
-	return q.PlanFiles && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
 }
 
 var shellExitLine = sync.OnceValue(func() *regexp.Regexp {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/turn"
 )
 
@@ -36,12 +37,12 @@ func TestNoticesInTheAnswer(t *testing.T) {
 			out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
 			reporter := newReporter(out, "/srv", (&Options{}).quirksOf("Copilot"))
 			for _, s := range c.said {
-				u := map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: s}}
+				u := map[string]any{"sessionUpdate": updateMessage, "content": toolcall.Block{Type: "text", Text: s}}
 				switch s {
 				case call:
 					u = map[string]any{"sessionUpdate": call}
 				case "tool":
-					u = map[string]any{"sessionUpdate": updateTool, "toolCallId": "1", "title": "Run", "status": statusDone}
+					u = map[string]any{"sessionUpdate": updateTool, "toolCallId": "1", "title": "Run", "status": toolcall.StatusDone}
 				}
 				said(t, reporter, u)
 			}
@@ -72,7 +73,7 @@ func said(t *testing.T, r *reporter, v any) {
 func TestTextOfOthersIsText(t *testing.T) {
 	out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
 	reporter := newReporter(out, "/srv", (&Options{}).quirksOf("another"))
-	said(t, reporter, map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: "Error: no"}})
+	said(t, reporter, map[string]any{"sessionUpdate": updateMessage, "content": toolcall.Block{Type: "text", Text: "Error: no"}})
 	if text, failed := reporter.failed(cli.Usage{}); failed || out.Answer() != "Error: no" {
 		t.Errorf("answer %q, failure %q", out.Answer(), text)
 	}
@@ -100,37 +101,16 @@ func TestExitCodeOfAShell(t *testing.T) {
 	}
 }
 
-// Gemini's text about its modes is not part of the answer, and it names a plan by its file. A model that writes the
-// same text is not trusted.
-func TestWhatGeminiSaysOfModes(t *testing.T) {
-	q := Quirks{PlanFiles: true}
-	for text, want := range map[string]bool{
-		"[MODE_UPDATE] default": true, "[MODE_UPDATE] autoEdit": true,
-		"[MODE_UPDATE] is what it says": false, "It says [MODE_UPDATE] default": false, "[MODE_UPDATE] a\nb": false, "": false,
-	} {
-		u := &update{Kind: updateMessage, toolCall: toolCall{Content: contents{{Type: "content", Content: block{Type: "text", Text: text}}}}}
-		if got := q.changesMode(u); got != want {
-			t.Errorf("%q changes the mode: %v", text, got)
-		}
-		if (Quirks{}).changesMode(u) {
-			t.Errorf("%q changes the mode of another agent", text)
-		}
+// A tool with the path of a plan asks to leave plan mode.
+func TestAPlanInAFile(t *testing.T) {
+	quirks := Quirks{Tools: ToolQuirks{PlanFile: func(id, title string) string { return id + title }}}
+	plan := newReporter(nil, "/dir", quirks).call(toolcall.Call{ID: "/plan", Title: ".md", ToolKind: "other"})
+	if plan.call.ToolKind != toolcall.KindSwitch || plan.planFile != "/plan.md" {
+		t.Errorf("%+v", plan)
 	}
-	for _, tc := range []struct{ id, title, want string }{
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/plans/a b.md", "/h/.gemini/tmp/x/plans/a b.md"},
-		{"exit_plan_mode-1", "Requesting plan approval for: plan.md", ""},
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/plan.md; id", ""},
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x\n/plan.md", ""},
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/../../../notes.md", ""},
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/notes.md", ""},
-		{"run_shell_command__1", "Requesting plan approval for: /h/.gemini/tmp/plan.md", ""},
-	} {
-		if got := q.planFile(tc.id, tc.title); got != tc.want {
-			t.Errorf("%s %q names %q", tc.id, tc.title, got)
-		}
-		r := newReporter(nil, "/dir", q)
-		if asks := r.call(toolCall{ID: tc.id, Title: tc.title, ToolKind: "other"}).call.ToolKind == kindSwitch; asks != (tc.want != "") {
-			t.Errorf("%s %q asks to begin a plan: %v", tc.id, tc.title, asks)
-		}
+	quirks.Tools.PlanFile = func(string, string) string { return "" }
+	other := newReporter(nil, "/dir", quirks).call(toolcall.Call{ID: "1", ToolKind: "other"})
+	if other.call.ToolKind != "other" {
+		t.Errorf("%+v", other)
 	}
 }

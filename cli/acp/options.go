@@ -107,8 +107,7 @@ type Options struct {
 	// Background, so it must not block for long. If it is nil, such text is dropped.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
-	StartLimit time.Duration // maximum time until a process is ready; default: shared.DefaultStartLimit
-	CallLimit  time.Duration // maximum time for a response, except to a prompt; default: DefaultCallLimit
+	CallLimit time.Duration // maximum time for a response, except to a prompt; default: DefaultCallLimit
 
 	quirks Quirks
 	advice string // how users can log in by a method that the agent offers
@@ -122,21 +121,18 @@ type Quirks struct {
 	// LateHistory is set if the agent sends the update available_commands_update after it has replayed the history of a
 	// loaded session. For other agents, ductor waits for silence to detect the end of the replay.
 	LateHistory bool
-	// TotalUsage is set if the agent reports the token usage since its process loaded the session, not the usage of
-	// each turn.
-	TotalUsage bool
 	// Notices is set if the agent adds its own texts to the model's answer. A text that starts with "Error: " is an
 	// error, after which the agent ends the turn normally. Other texts start with "Info: ".
 	Notices bool
-	// HidesTrouble is set if the agent ends a failed turn normally. The failure may be that the model's stream broke,
-	// or that the model refused to answer.
-	HidesTrouble bool
+	// HiddenFailure returns the failure of a turn without tools that the agent ended as if it had succeeded. The
+	// failure may be that the model's stream broke, or that the model refused to answer. It returns nil if the turn has
+	// succeeded. HiddenFailure may be nil.
+	HiddenFailure func(agent cli.Agent, answer string, r cli.Result) *cli.Failure
 	// Forgets is set if the agent removes the prompts of some turns from the session's history. These are turns that
 	// were cancelled while the model answered, and turns that failed before a tool ran.
 	Forgets bool
-	// PlanFiles is set if the agent sends the path of a file, instead of the plan, when a plan needs approval. Such an
-	// agent also announces changes of its mode as text.
-	PlanFiles bool
+	// IsModeNotice reports whether a text of the agent only announces a change of its mode. It may be nil.
+	IsModeNotice func(text string) bool
 	// DropsPictures is set if the agent accepts pictures even if its model cannot read them. The model then does not
 	// receive the pictures.
 	DropsPictures bool
@@ -150,6 +146,7 @@ type Quirks struct {
 	// ductor calls it after the agent rejected a session because of a missing log-in. It may be nil.
 	AuthMethod func(env []string) string
 	Tools      ToolQuirks
+	Usage      UsageQuirks
 	// KindOf classifies an error of the agent. If it is nil, the function KindOf applies.
 	KindOf func(code int, text string) cli.FailureKind
 }
@@ -164,6 +161,19 @@ type ToolQuirks struct {
 	// Failure examines the output of a command. It returns the exit code, or the reason why the command failed. Failure
 	// may be nil.
 	Failure func(output string) (code *int, why string)
+	// PlanFile returns the path of the file with the plan that needs the user's approval, or "" for other tools. It is
+	// for agents that send this path instead of the plan. It may be nil.
+	PlanFile func(id, title string) string
+}
+
+// UsageQuirks describes how an agent reports the token usage of a turn.
+type UsageQuirks struct {
+	// Total is set if the agent reports the token usage since its process loaded the session, not the usage of each
+	// turn.
+	Total bool
+	// InMeta reads the usage from the metadata of the reply to a prompt. It returns a result with the fields Usage,
+	// ByModel and Model, which are empty if the metadata does not contain them. InMeta may be nil.
+	InMeta func(meta json.RawMessage) cli.Result
 }
 
 // Wish is an agent's description of a tool that it wants to use.
@@ -199,14 +209,10 @@ func (o *Options) env(req cli.Request) []string {
 		extra = o.ExtraEnv(req)
 	}
 	req.Servers = cli.WithoutForeign(req.Servers) // the other servers are parameters of a session
-	if vars := o.vars(req); len(vars) > 0 {       // the request must not override these variables
-		for name, value := range req.Env {
-			if _, held := vars[name]; !held {
-				vars[name] = value
-			}
-		}
-		req.Env = vars
-	}
+	env := map[string]string{}
+	maps.Copy(env, req.Env)
+	maps.Copy(env, o.vars(req)) // the request must not override these variables
+	req.Env = env
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 )
 
 // Holding contains the settings that make an agent respect a permission mode. It is empty if the agent needs no
@@ -123,7 +124,7 @@ func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLo
 func (s *session) holding(req cli.Request) (h Holding, caveat string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o, mode := s.process.options(), req.Permission
+	o, mode := s.options(), req.Permission
 	h, caveat, held := o.holding(req, s.offers.mode.ids())
 	switch {
 	case !held && !req.TextOnly:
@@ -145,7 +146,7 @@ func (s *session) setMode(ctx context.Context, req cli.Request) error {
 		err = s.set(ctx, h.Option, h.Value)
 	}
 	if err != nil {
-		f := s.process.options().failure(err)
+		f := s.options().failure(err)
 		mode := cmp.Or(h.Mode, string(req.Permission))
 		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", mode, f.Reason)
 		return f
@@ -161,7 +162,7 @@ func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error 
 	if !ok {
 		return cli.ErrNoTurn
 	}
-	next, o := t.Req, t.s.process.options()
+	next, o := t.Req, t.s.options()
 	next.Permission = mode
 	another := o.key(next) != o.key(t.Req)
 	if _, caveat, err := t.s.holding(next); err != nil || caveat != "" || another || t.Adopted != nil {
@@ -198,12 +199,12 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 	}
 	switch {
 	// The agent also reports the end of plan mode as a tool. The list of permitted tools does not apply to it.
-	case t.call.ToolKind != kindSwitch && !req.Tools.Permits(t.name):
+	case t.call.ToolKind != toolcall.KindSwitch && !req.Tools.Permits(t.name):
 		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
 	case req.Permission == cli.Plan &&
-		slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.call.ToolKind):
+		(t.call.ToolKind == toolcall.KindRun || t.call.EditsFiles()):
 		return verdictDeny, "the conversation is in plan mode"
 	case (named(req.AllowedTools) || cli.Trusts(req.Servers, t.name)) && !t.names(protected, req.Dir):
 		return verdictAllow, ""
@@ -216,7 +217,7 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 // names reports whether the paths or the input of the tool refer to a file in files.
 func (t tool) names(files []string, dir string) bool {
 	about := func(path string) bool { return cli.Touches(files, dir, path) }
-	return slices.ContainsFunc(t.paths(), about) || cli.Names(files, dir, t.call.Input)
+	return slices.ContainsFunc(t.call.Paths(), about) || cli.Names(files, dir, t.call.Input)
 }
 
 // Decide implements cli.Decider. It passes the decision to the turn's goroutine and returns without waiting for the
@@ -229,7 +230,7 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	var said decided
 	a, err := t.approvals.TakeIf(id, func(a *ask) (err error) {
 		if said.result, said.allow, err = a.replyTo(t.Req, d); err != nil {
-			return cli.Failf(cli.Refused, s.process.options().Agent, "%v", err)
+			return cli.Failf(cli.Refused, s.options().Agent, "%v", err)
 		}
 		return nil
 	})
@@ -238,7 +239,7 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 	}
 	said.ask, said.endsPlanMode = a, d.Allow && a.endsPlanMode
 	if !s.deliver(news{decided: &said}, 0, 0) {
-		s.process.respond(a.id, a.cancelled())
+		s.process.cancel(a)
 		return cli.ErrNotAsked
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 )
 
 // These are all permission modes with the names of known agents. An agent is held to a mode only by a mode of its own
@@ -110,13 +111,17 @@ func TestWhatIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit := func(path string) tool {
-		return tool{name: "write", call: toolCall{ToolKind: kindEdit, Locations: []location{{path}}}}
+		return tool{name: "write", call: toolcall.Call{
+			ToolKind: toolcall.KindEdit, Locations: []toolcall.Location{{Path: path}},
+		}}
 	}
-	run, read := tool{name: "shell", call: toolCall{ToolKind: kindRun}}, tool{name: "cat", call: toolCall{ToolKind: kindRead}}
+	run := tool{name: "shell", call: toolcall.Call{ToolKind: toolcall.KindRun}}
+	read := tool{name: "cat", call: toolcall.Call{ToolKind: toolcall.KindRead}}
+	endsPlan := tool{call: toolcall.Call{ToolKind: toolcall.KindSwitch}}
 	var own, like tool
 	// Qwen Code's names of tools
-	own.merge(toolCall{ToolKind: "other", Meta: []byte(`{"toolName":"mcp__ductor__send_message"}`)}, nil)
-	like.merge(toolCall{ToolKind: "other", Title: "mcp__ductor__send_message", Meta: []byte(`{"toolName":"mcp__evil__mcp__ductor__x"}`)}, nil)
+	own.merge(toolcall.Call{ToolKind: "other", Meta: []byte(`{"toolName":"mcp__ductor__send_message"}`)}, nil)
+	like.merge(toolcall.Call{ToolKind: "other", Title: "mcp__ductor__send_message", Meta: []byte(`{"toolName":"mcp__evil__mcp__ductor__x"}`)}, nil)
 	servers := []cli.ToolServer{{Name: "ductor", Trusted: true}, {Name: "evil"}}
 	for _, c := range []struct {
 		name string
@@ -135,14 +140,18 @@ func TestWhatIsAskedFor(t *testing.T) {
 		{"plan: a command, though allowed", cli.Request{Permission: cli.Plan, AllowedTools: []string{"shell"}}, run, verdictDeny},
 		{"plan: an edit", cli.Request{Permission: cli.Plan}, edit(dir + "/a"), verdictDeny},
 		{"plan: reading", cli.Request{Permission: cli.Plan}, read, verdictAsk},
-		{"plan: the plan itself", cli.Request{Permission: cli.Plan}, tool{call: toolCall{ToolKind: kindSwitch}}, verdictAsk},
-		{"plan: the plan itself, not among the tools", cli.Request{Permission: cli.Plan, Tools: cli.ToolList{Only: []string{"cat"}}}, tool{call: toolCall{ToolKind: kindSwitch}}, verdictAsk},
+		{"plan: the plan itself", cli.Request{Permission: cli.Plan}, endsPlan, verdictAsk},
+		{"plan: the plan itself, not among the tools", cli.Request{Permission: cli.Plan, Tools: cli.ToolList{Only: []string{"cat"}}},
+			endsPlan, verdictAsk},
 		{"accept-edits: inside, which is accepted above", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/new/a"), verdictAsk},
-		{"an edit, allowed by name", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/new/a"), verdictAllow},
-		{"an edit of ductor's own, though allowed", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/own/config.toml"), verdictAsk},
+		{"an edit, allowed by name", cli.Request{AllowedTools: []string{toolcall.KindEdit}}, edit(dir + "/new/a"),
+			verdictAllow},
+		{"an edit of ductor's own, though allowed", cli.Request{AllowedTools: []string{toolcall.KindEdit}},
+			edit(dir + "/own/config.toml"), verdictAsk},
 		{"and by its input", cli.Request{AllowedTools: []string{"shell"}},
-			tool{name: "shell", call: toolCall{ToolKind: kindRun, Input: []byte(`{"to":["` + dir + `/link"]}`)}}, verdictAsk},
-		{"accept-edits: of nothing named", cli.Request{Permission: cli.AcceptEdits}, tool{call: toolCall{ToolKind: kindEdit}}, verdictAsk},
+			tool{name: "shell", call: toolcall.Call{ToolKind: toolcall.KindRun, Input: []byte(`{"to":["` + dir + `/link"]}`)}}, verdictAsk},
+		{"accept-edits: of nothing named", cli.Request{Permission: cli.AcceptEdits},
+			tool{call: toolcall.Call{ToolKind: toolcall.KindEdit}}, verdictAsk},
 		{"accept-edits: a command", cli.Request{Permission: cli.AcceptEdits}, run, verdictAsk},
 	} {
 		c.req.Dir = dir

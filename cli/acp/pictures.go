@@ -60,12 +60,10 @@ func (s *session) imageSupport(ctx context.Context, model cli.ModelID) imageSupp
 	switch {
 	case !s.process.hello.Capabilities.Prompt.Image:
 		return noImages
-	case !s.process.options().quirks.DropsPictures:
+	case !s.options().quirks.DropsPictures:
 		return imagesRead
 	}
-	s.mu.Lock()
-	want := cmp.Or(string(model), s.offers.model.original)
-	s.mu.Unlock()
+	want := cmp.Or(string(model), s.offersNow().model.original)
 	var models modelsRead
 	if err := s.process.call(ctx, methodModels, sessionParams{SessionID: string(s.id)}, &models); err != nil {
 		return maybeImages
@@ -79,7 +77,7 @@ func (s *session) withoutUnread(ctx context.Context, req cli.Request) (fit cli.R
 	if len(req.Images) == 0 {
 		return req, nil
 	}
-	switch agent := s.process.options().Agent; s.imageSupport(ctx, req.Model) {
+	switch agent := s.options().Agent; s.imageSupport(ctx, req.Model) {
 	case noImages:
 		req.Images = nil
 		return req, req.WithoutPictures(agent)

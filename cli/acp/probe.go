@@ -54,9 +54,7 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	offered := s.offers.model
-	s.mu.Unlock()
+	offered := s.offersNow().model
 	if err := s.endProbe(ctx); err != nil {
 		return nil, err
 	}

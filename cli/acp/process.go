@@ -49,7 +49,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 			"session":     map[string]any{"configOptions": map[string]any{"boolean": none{}}},
 		},
 	}
-	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // loading may take long
+	err := proc.callFor(ctx, o.Start, methodInitialize, hello, &proc.hello) // loading may take long
 	if err != nil {
 		f := o.failure(err)
 		if f.Kind == cli.TimedOut {
@@ -106,6 +106,9 @@ func (proc *agentProcess) callFor(ctx context.Context, limit time.Duration, meth
 func (proc *agentProcess) respond(id json.RawMessage, result any) {
 	_ = proc.Peer().Reply(id, result, nil)
 }
+
+// cancel cancels a request to the user. The agent then ends the request without an answer.
+func (proc *agentProcess) cancel(a *ask) { proc.respond(a.id, a.cancelled()) }
 
 func (proc *agentProcess) refuse(id json.RawMessage, code int, why string) {
 	_ = proc.Peer().Refuse(id, code, why)
@@ -211,7 +214,7 @@ func (proc *agentProcess) asked(m rpc.Message) {
 	}
 	s, ok := proc.sessions.Of(cli.AgentSessionID(a.params.SessionID))
 	if !ok || !s.deliver(news{ask: a}, m.End, 0) {
-		proc.respond(m.ID, a.cancelled())
+		proc.cancel(a)
 	}
 }
 

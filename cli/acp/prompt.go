@@ -3,24 +3,22 @@ package acp
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 )
 
 // maxImage is the maximum size of a picture, in bytes.
 const maxImage = 20 << 20
 
 // prepare applies the settings of req to the session and returns the prompt.
-func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, error) {
+func (s *session) prepare(ctx context.Context, req cli.Request) ([]toolcall.Block, note, error) {
 	blocks, err := s.blocks(req)
 	if err == nil {
 		err = cmp.Or( // the project's settings may have changed
-			s.process.options().checkProject(req), s.process.checkShown(req, s.process.provider.ProjectFiles()))
+			s.options().checkProject(req), s.process.checkShown(req, s.process.provider.ProjectFiles()))
 	}
 	if err == nil {
 		err = s.setModel(ctx, req)
@@ -39,7 +37,7 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	n := note{
 		Session: string(s.id), Model: s.offers.model.current, Name: s.process.hello.AgentInfo.Name, Spent: s.past.spent,
 	}
-	if s.process.options().quirks.TotalUsage {
+	if s.options().quirks.Usage.Total {
 		n.Totals = s.past.totals
 	}
 	return blocks, n, nil
@@ -48,34 +46,30 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 // setModel sets the model and the effort of the session. If req does not name one of them, the value that the agent
 // chose by itself applies.
 func (s *session) setModel(ctx context.Context, req cli.Request) error {
-	s.mu.Lock()
-	model := cmp.Or(string(req.Model), s.offers.model.original)
-	s.mu.Unlock()
+	model := cmp.Or(string(req.Model), s.offersNow().model.original)
 	if err := s.choose(ctx, forModel, model); err != nil {
-		f := s.process.options().failure(err)
+		f := s.options().failure(err)
 		if f.Kind == cli.UnknownFailure || f.Kind == cli.Refused {
 			f.Kind = cli.UnknownModel
 		}
 		return f
 	}
-	s.mu.Lock()
-	effort, own := s.offers.effort, req.Effort == ""
-	s.mu.Unlock()
+	effort := s.offersNow().effort // of the model that was just set
 	level := cmp.Or(string(req.Effort), effort.original)
 	switch {
 	case effort.offers(level):
 		return s.choose(ctx, forEffort, level)
-	case own:
+	case req.Effort == "":
 		return nil
 	}
-	return cli.Failf(cli.Refused, s.process.options().Agent, "its model %s has no effort %q; it has: %s", model, level,
+	return cli.Failf(cli.Refused, s.options().Agent, "its model %s has no effort %q; it has: %s", model, level,
 		strings.Join(effort.ids(), ", "))
 }
 
 // blocks returns the prompt in the protocol's format. The protocol has no field for system prompts. blocks therefore
 // puts them before the prompt's text, unless the session already contains them.
-func (s *session) blocks(req cli.Request) ([]block, error) {
-	agent := s.process.options().Agent
+func (s *session) blocks(req cli.Request) ([]toolcall.Block, error) {
+	agent := s.options().Agent
 	text := req.Prompt
 	if req.Task != cli.TaskPrompt {
 		return s.command(req)
@@ -89,9 +83,9 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 	if rules := req.Instructions(); rules != instructed {
 		text = rules + text
 	}
-	blocks := []block{}
+	blocks := []toolcall.Block{}
 	if text != "" {
-		blocks = append(blocks, block{Type: "text", Text: AsText(text, s.process.options().quirks.CommandMarks)})
+		blocks = append(blocks, toolcall.Block{Type: "text", Text: AsText(text, s.options().quirks.CommandMarks)})
 	}
 	for _, image := range req.Images {
 		b, err := imageBlock(image)
@@ -104,23 +98,21 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 }
 
 // command returns one of the agent's own commands as a prompt. Agents require the command at the start of the prompt.
-func (s *session) command(req cli.Request) ([]block, error) {
+func (s *session) command(req cli.Request) ([]toolcall.Block, error) {
 	text := req.Prompt
 	if req.Task == cli.TaskCompact {
 		name := s.compaction()
 		if name == "" {
-			return nil, cli.CannotCompact(s.process.options().Agent)
+			return nil, cli.CannotCompact(s.options().Agent)
 		}
 		text = strings.TrimSpace(name + " " + text)
 	}
-	return []block{{Type: "text", Text: text}}, nil
+	return []toolcall.Block{{Type: "text", Text: text}}, nil
 }
 
 // compaction returns the name of the agent's command that shortens the context, or "" if the agent offers none.
 func (s *session) compaction() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.offers.commands {
+	for _, c := range s.offersNow().commands {
 		if name := c.Name; name == "/compact" || name == "/compress" || name == "/summarize" {
 			return name
 		}
@@ -129,9 +121,7 @@ func (s *session) compaction() string {
 }
 
 func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.offers.commands), nil
+	return slices.Clone(s.offersNow().commands), nil
 }
 
 // wordJoiner is an invisible character. Agents do not remove it, because it is not white space.
@@ -147,14 +137,7 @@ func AsText(prompt, marks string) string {
 	return prompt
 }
 
-func imageBlock(image cli.Image) (block, error) {
-	info, err := os.Stat(image.Path)
-	if err != nil {
-		return block{}, err
-	}
-	if info.Size() > maxImage {
-		return block{}, fmt.Errorf("%d MB are too many", info.Size()>>20)
-	}
-	data, err := os.ReadFile(image.Path)
-	return block{Type: "image", MIME: image.MIME, Data: base64.StdEncoding.EncodeToString(data)}, err
+func imageBlock(image cli.Image) (toolcall.Block, error) {
+	data, err := image.Base64(maxImage)
+	return toolcall.Block{Type: "image", MIME: image.MIME, Data: data}, err
 }

@@ -56,12 +56,12 @@ func New(o Options) *Provider {
 	if len(o.Project.Files) == 0 {
 		o.Project = known.Project
 	}
-	o.StartLimit = cmp.Or(o.StartLimit, o.Start, shared.DefaultStartLimit)
+	o.Start = cmp.Or(o.Start, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	o.ProbeDir = cmp.Or(o.ProbeDir, os.TempDir())
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{
-		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Codec: rpc.JSON{Version: "2.0"}, StartLimit: o.StartLimit,
+		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Codec: rpc.JSON{Version: "2.0"},
 		Goodbye: leaveWait, Cancels: methodCancelRequest,
 	}, func(process *shared.Process) *agentProcess {
 		proc := &agentProcess{Process: process, provider: p}

@@ -15,14 +15,7 @@ func (a *ask) questions(req cli.Request) []cli.Question {
 	if a.form != nil {
 		return a.form.questions(req)
 	}
-	return a.params.ToolCall.questions()
-}
-
-func (c *toolCall) questions() []cli.Question {
-	if cli.TextsOf(c.Meta)["qwenInteractionKind"] != "user_question" {
-		return nil
-	}
-	return cli.QuestionsIn(c.Input)
+	return a.params.ToolCall.Questions()
 }
 
 // replyTo returns the reply for a user's decision. It returns nil if an answer in a form is invalid. runs reports
@@ -32,10 +25,7 @@ func (c *toolCall) questions() []cli.Question {
 // answer, Qwen Code would end the turn.
 func (a *ask) replyTo(req cli.Request, d cli.Decision) (_ any, runs bool, _ error) {
 	if a.form != nil {
-		if r := a.form.reply(req, d); r != nil {
-			return r, false, nil
-		}
-		return nil, false, nil
+		return a.form.reply(req, d), false, nil
 	}
 	questions := a.questions(req)
 	if questions == nil {

@@ -20,8 +20,9 @@ func usersAgent(t *testing.T, name string) (*Provider, string) {
 	return New(Options{
 		ProviderOptions: cli.ProviderOptions{
 			Path: c.Path, Launcher: clitest.Host(t), Env: c.Environ, AllowEnv: c.Names(),
+			Timing: cli.Timing{Start: 3 * time.Minute},
 		},
-		Agent: cli.Agent(name), Args: c.ACPArgs, StartLimit: 3 * time.Minute,
+		Agent: cli.Agent(name), Args: c.ACPArgs,
 	}), c.Work
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/turn"
 )
 
@@ -38,7 +39,7 @@ func newReporter(out *turn.Emitter, dir string, quirks Quirks) *reporter {
 
 // update handles one update. It ignores unknown kinds.
 func (r *reporter) update(u *update) {
-	text := u.Content.text()
+	text := u.Content.Text()
 	switch u.Kind {
 	case updateMessage:
 		if text != "" && !(r.quirks.Notices && r.notice(text)) {
@@ -52,7 +53,7 @@ func (r *reporter) update(u *update) {
 		r.sayHeld()
 		r.out.Thinking(text)
 	case updateTool, updateToolNow:
-		r.tool(u.toolCall)
+		r.tool(u.Call)
 	case updatePlan:
 		r.planned(u)
 	}
@@ -129,31 +130,34 @@ func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPre
 func (r *reporter) emitHeldRepeat() { r.out.Text(r.message.held()) }
 
 // tool handles a tool call, or an update of a tool call.
-func (r *reporter) tool(c toolCall) {
+func (r *reporter) tool(c toolcall.Call) {
 	if c.ID == "" {
 		return
 	}
 	r.sayHeld()
 	t := r.call(c)
-	if t.phase == toolRefused || t.phase == toolEnded || t.lacksInput(c) {
+	if t.phase == toolRefused || t.phase == toolEnded || t.call.LacksInput(c) {
 		return
 	}
 	r.startTool(t)
-	if c.Status == statusDone || c.Status == statusFailed {
+	if c.Status == toolcall.StatusDone || c.Status == toolcall.StatusFailed {
 		r.endTool(t, c.Status)
 	}
 }
 
 // call merges new data from the agent into the stored state of a tool call. It returns that state.
-func (r *reporter) call(c toolCall) *tool {
+func (r *reporter) call(c toolcall.Call) *tool {
 	t := r.tools.all[c.ID]
 	if t == nil {
-		t = &tool{call: toolCall{ID: c.ID}}
+		t = &tool{call: toolcall.Call{ID: c.ID}}
 		r.tools.all[c.ID], r.tools.running[c.ID] = t, t
 	}
 	t.merge(c, r.quirks.Tools.Name)
-	if t.planFile = r.quirks.planFile(t.call.ID, t.call.Title); t.planFile != "" {
-		t.call.ToolKind = kindSwitch
+	if r.quirks.Tools.PlanFile != nil {
+		t.planFile = r.quirks.Tools.PlanFile(t.call.ID, t.call.Title)
+	}
+	if t.planFile != "" {
+		t.call.ToolKind = toolcall.KindSwitch
 	}
 	return t
 }
@@ -183,8 +187,8 @@ func (r *reporter) showTool(t *tool) {
 func (r *reporter) endTool(t *tool, status string) {
 	t.phase = toolEnded
 	delete(r.tools.running, t.call.ID)
-	if status == statusDone {
-		for _, change := range t.changes(r.dir) {
+	if status == toolcall.StatusDone {
+		for _, change := range t.call.Changes(r.dir) {
 			if !slices.Contains(t.wrote, change.Path) {
 				r.out.Pass(change)
 			}

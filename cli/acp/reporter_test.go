@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/acp/workspace"
 	"ductor/cli/clitest"
 	"ductor/cli/turn"
@@ -36,14 +37,14 @@ const updates = `{"sessionUpdate":"tool_call","toolCallId":"a","title":"x","kind
 func readUpdates(raw []byte) (events []cli.Event) {
 	out := turn.NewEmitter(testAgent, func() time.Time { return time.Unix(0, 0) }, func(ev cli.Event) { events = append(events, ev) })
 	out.Session("s", "m")
-	reporter := newReporter(out, "/d", Quirks{HidesTrouble: true})
+	reporter := newReporter(out, "/d", Quirks{})
 	for line := range bytes.Lines(raw) {
 		var u update
 		switch {
 		case json.Unmarshal(line, &u) != nil:
 		case u.Kind == "served" && u.ID != "":
-			n := served{call: u.toolCall, terminal: u.ModeID, change: &cli.FileChanged{Path: u.Title, Diff: u.Title}}
-			n.call.ID, n.call.Locations = servedPrefix+u.ID, append(u.Locations, location{u.Title})
+			n := served{call: u.Call, terminal: u.ModeID, change: &cli.FileChanged{Path: u.Title, Diff: u.Title}}
+			n.call.ID, n.call.Locations = servedPrefix+u.ID, append(u.Locations, toolcall.Location{Path: u.Title})
 			if u.Status != "" {
 				n.end = &cli.ToolEnded{Output: u.Title}
 			}
@@ -86,7 +87,7 @@ func TestAMessageThatIsSaidAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			now := time.Unix(1, 0)
 			out := turn.NewEmitter(testAgent, func() time.Time { return now }, func(cli.Event) {})
-			r := newReporter(out, "/d", Quirks{HidesTrouble: true})
+			r := newReporter(out, "/d", Quirks{})
 			for _, p := range c.pieces {
 				if p == pause {
 					now = now.Add(time.Second)
@@ -102,22 +103,6 @@ func TestAMessageThatIsSaidAgain(t *testing.T) {
 	}
 }
 
-func TestDiff(t *testing.T) {
-	for _, c := range []struct{ before, after, want string }{
-		{"", "", ""},
-		{"a\n", "a\n", ""},
-		{"", "one\n", "@@ -0,0 +1 @@\n+one\n"},
-		{"one\n", "", "@@ -1 +0,0 @@\n-one\n"},
-		{"a\nb\nc\n", "a\nB\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"},
-		{"a", "a\n", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"},
-		{"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\n5\n6\n7\n8\n", "@@ -6,4 +6,3 @@\n 6\n 7\n 8\n-9\n"},
-	} {
-		if got := (toolContent{OldText: &c.before, NewText: c.after}).diff(); got != c.want {
-			t.Errorf("from %q to %q:\n%s\nwant\n%s", c.before, c.after, got, c.want)
-		}
-	}
-}
-
 // Text after a call is a paragraph of its own, even in the same message.
 func TestACallPartsParagraphs(t *testing.T) {
 	for _, id := range []string{"", "message-1"} {
@@ -125,7 +110,7 @@ func TestACallPartsParagraphs(t *testing.T) {
 		r := newReporter(out, "/d", Quirks{})
 		r.say(id, "Calling ")
 		r.say(id, "a tool.")
-		r.tool(toolCall{ID: "1", ToolKind: kindRun, Status: statusDone})
+		r.tool(toolcall.Call{ID: "1", ToolKind: toolcall.KindRun, Status: toolcall.StatusDone})
 		r.say(id, "Tool call finished.")
 		if got := out.Answer(); got != "Calling a tool.\n\nTool call finished." {
 			t.Errorf("%q", got)
@@ -143,12 +128,24 @@ func TestAToolIsShownWithItsInput(t *testing.T) {
 		}
 	})
 	r := newReporter(out, "/d", Quirks{})
-	r.tool(toolCall{ID: "1", ToolKind: kindRun, Title: "bash", Status: statusPending, Input: json.RawMessage(`{"cwd":"/d"}`)})
-	r.tool(toolCall{ID: "1", Status: "in_progress", Input: json.RawMessage(`{"command":"mkdir one"}`)})
-	r.tool(toolCall{ID: "2", ToolKind: kindThink, Title: "think", Status: statusPending, Input: json.RawMessage(`{}`)})
-	r.tool(toolCall{ID: "2", Status: statusDone})
-	r.tool(toolCall{ID: "3", ToolKind: kindEdit, Title: "write", Status: statusPending, Input: json.RawMessage(`{}`)})
-	r.tool(toolCall{ID: "3", ToolKind: kindEdit, Title: "write", Status: "in_progress", Input: json.RawMessage(`{"filePath":"/d/a.txt"}`), Locations: []location{{"/d/a.txt"}}})
+	r.tool(toolcall.Call{
+		ID: "1", ToolKind: toolcall.KindRun, Title: "bash", Status: toolcall.StatusPending,
+		Input: json.RawMessage(`{"cwd":"/d"}`),
+	})
+	r.tool(toolcall.Call{ID: "1", Status: "in_progress", Input: json.RawMessage(`{"command":"mkdir one"}`)})
+	r.tool(toolcall.Call{
+		ID: "2", ToolKind: toolcall.KindThink, Title: "think", Status: toolcall.StatusPending,
+		Input: json.RawMessage(`{}`),
+	})
+	r.tool(toolcall.Call{ID: "2", Status: toolcall.StatusDone})
+	r.tool(toolcall.Call{
+		ID: "3", ToolKind: toolcall.KindEdit, Title: "write", Status: toolcall.StatusPending,
+		Input: json.RawMessage(`{}`),
+	})
+	r.tool(toolcall.Call{
+		ID: "3", ToolKind: toolcall.KindEdit, Title: "write", Status: "in_progress",
+		Input: json.RawMessage(`{"filePath":"/d/a.txt"}`), Locations: []toolcall.Location{{Path: "/d/a.txt"}},
+	})
 	if !slices.Equal(began, []string{"mkdir one", "think", "a.txt"}) {
 		t.Errorf("the lines say %q", began)
 	}
@@ -161,14 +158,18 @@ func TestACommandInATerminalOfTheAgent(t *testing.T) {
 		`{"terminal_info":{"terminal_id":"1"}}`, `{"terminal_output_delta":{"data":"of the ","terminal_id":"1"}}`,
 		`{"terminal_output_delta":{"data":"tool"},"terminal_exit":{"exit_code":3,"signal":null}}`, `[]`,
 	} {
-		tool.merge(toolCall{ToolKind: kindRun, Content: contents{{Type: "terminal"}}, Meta: json.RawMessage(meta)}, nil)
+		tool.merge(toolcall.Call{
+			ToolKind: toolcall.KindRun, Content: toolcall.Contents{{Type: "terminal"}}, Meta: json.RawMessage(meta),
+		}, nil)
 	}
-	if got := tool.over(statusFailed, nil); got.Output != "of the tool" || got.ExitCode == nil || *got.ExitCode != 3 {
+	got := tool.over(toolcall.StatusFailed, nil)
+	if got.Output != "of the tool" || got.ExitCode == nil || *got.ExitCode != 3 {
 		t.Errorf("it ended as %+v", got)
 	}
 	much := `{"terminal_output_delta":{"data":"` + strings.Repeat("é", workspace.MaxOutput) + `"}}`
-	tool.merge(toolCall{Meta: json.RawMessage(much)}, nil)
-	if got := tool.over(statusFailed, nil); len(got.Output) > workspace.MaxOutput || !utf8.ValidString(got.Output) {
+	tool.merge(toolcall.Call{Meta: json.RawMessage(much)}, nil)
+	got = tool.over(toolcall.StatusFailed, nil)
+	if len(got.Output) > workspace.MaxOutput || !utf8.ValidString(got.Output) {
 		t.Errorf("%d bytes are kept", len(got.Output))
 	}
 }
@@ -185,8 +186,8 @@ func TestHowACommandEnded(t *testing.T) {
 		{`{"output":"out"}`, cli.ToolEnded{Output: "out", Err: cli.ToolUntold}},
 		{`"out"`, cli.ToolEnded{Output: "out", Err: cli.ToolUntold}},
 	} {
-		tool := tool{call: toolCall{ToolKind: kindRun, Output: json.RawMessage(c.output)}}
-		got := tool.over(statusDone, nil)
+		tool := tool{call: toolcall.Call{ToolKind: toolcall.KindRun, Output: json.RawMessage(c.output)}}
+		got := tool.over(toolcall.StatusDone, nil)
 		if got.Output != c.want.Output || got.Err != c.want.Err || (got.ExitCode == nil) != (c.want.ExitCode == nil) || got.Failed() != (c.want.ExitCode != nil) {
 			t.Errorf("%s: %+v", c.output, got)
 		}

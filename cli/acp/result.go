@@ -2,7 +2,6 @@ package acp
 
 import (
 	"encoding/json"
-	"strings"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -24,7 +23,7 @@ func (t *liveTurn) outcome(end turn.End) cli.Result {
 
 // replied returns the result of a turn from the agent's reply to the prompt.
 func (t *liveTurn) replied() cli.Result {
-	o := t.s.process.options()
+	o := t.s.options()
 	if t.reply.Error != nil {
 		return cli.Result{Err: o.refusal(t.reply.Error)}
 	}
@@ -41,8 +40,9 @@ func (t *liveTurn) replied() cli.Result {
 			r.Err = o.meaning(0, text, "")
 		} else if t.Req.Task == cli.TaskCompact {
 			t.Out.Pass(cli.CompactBoundary{})
-		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && len(t.reporter.denials) == 0 && t.Req.Task == cli.TaskPrompt {
-			r.Err = hiddenTrouble(o.Agent, t.Out.Answer(), r)
+		} else if hidden := o.quirks.HiddenFailure; hidden != nil && !t.reporter.ran && len(t.reporter.denials) == 0 &&
+			t.Req.Task == cli.TaskPrompt {
+			r.Err = hidden(o.Agent, t.Out.Answer(), r)
 		}
 	case "cancelled":
 		if len(t.reporter.denials) > 0 { // some agents end the turn after a denial
@@ -61,50 +61,24 @@ func (t *liveTurn) replied() cli.Result {
 	return r
 }
 
-// hiddenTrouble returns the failure of a turn that the agent ended as if it had succeeded. It returns nil if the turn
-// has succeeded. It is only for agents with Quirks.HidesTrouble, and for turns with one model call. Such an agent
-// reports tokens at the end of a model call, so an answer without tokens is incomplete.
-func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
-	switch {
-	case answer == "":
-		return cli.Failf(cli.UnknownFailure, agent, "its model gave no answer, and it does not say whether a limit or a filter stopped it")
-	case r.ByModel != nil && r.Usage == cli.Usage{}:
-		return cli.Failf(cli.NetworkDown, agent, "the answer broke off, also when it was asked for again")
-	}
-	return nil
-}
-
 // counted returns a result that contains the token usage of the turn. The usage is empty if the agent does not report
 // it.
 func (s *session) counted(p prompted) cli.Result {
 	var r cli.Result
-	switch u, q := p.Usage, p.Meta.Quota; {
+	quirks := s.options().quirks.Usage
+	switch u := p.Usage; {
 	case u != nil:
-		r.Usage = cli.Usage{Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Thought}
-		if s.process.options().quirks.TotalUsage {
+		r.Usage = cli.Usage{
+			Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+			Reasoning: u.Thought,
+		}
+		if quirks.Total {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			r.Usage, s.past.totals = r.Usage.Sub(s.past.totals), r.Usage
 		}
-	case q != nil:
-		r.Usage, r.ByModel = q.usage(), map[cli.ModelID]cli.Usage{}
-		for _, m := range q.Models {
-			id := cli.ModelID(m.Model)
-			r.ByModel[id] = m.usage()
-			if r.Model == "" || picksModel(r.Model) || !picksModel(id) && m.usage().Output > r.ByModel[r.Model].Output {
-				r.Model = id
-			}
-		}
-		for id, used := range r.ByModel {
-			if id != r.Model && picksModel(id) {
-				r.ByModel[r.Model] = r.ByModel[r.Model].Add(used)
-				delete(r.ByModel, id)
-			}
-		}
+	case quirks.InMeta != nil:
+		r = quirks.InMeta(p.Meta)
 	}
 	return r
 }
-
-// picksModel reports whether Gemini itself chooses the model. The ID is then "auto" or starts with "auto". Gemini
-// reports the chosen model only for the first call of a turn. It counts later calls under the ID "auto".
-func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }

@@ -2,14 +2,11 @@ package acp
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
-	"regexp"
-	"slices"
 	"strings"
-	"sync"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/acp/workspace"
 	"ductor/cli/rpc"
 )
@@ -17,8 +14,8 @@ import (
 // served describes a file access or a command that ductor performed for the agent. A command has two of these: one for
 // its start and one for its end.
 type served struct {
-	call     toolCall // empty for the end of a command
-	terminal string   // ID of the command's terminal; empty for a file access
+	call     toolcall.Call // empty for the end of a command
+	terminal string        // ID of the command's terminal; empty for a file access
 	end      *cli.ToolEnded
 	change   *cli.FileChanged
 }
@@ -26,12 +23,9 @@ type served struct {
 // servedPrefix is the prefix of the tool IDs of requests that users see as separate tools.
 const servedPrefix = "served-"
 
-// inShell matches a shell with the flag that precedes a script, such as "bash -c".
-var inShell = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:/bin/)?(?:ba|z)?sh -l?c$`) })
-
 // newWorkspace returns the workspace through which the agent of a session uses files and commands.
 func (s *session) newWorkspace(req cli.Request) *workspace.Workspace {
-	o := s.process.options()
+	o := s.options()
 	return workspace.New(workspace.Options{
 		Launcher: o.Launcher, Agent: o.Agent, Env: o.env(req), Dirs: append([]string{req.Dir}, req.AddDirs...),
 		Protected: o.Protected, MissingIsEmpty: o.quirks.MissingIsEmpty, Mode: req.Permission,
@@ -43,26 +37,16 @@ func (s *session) newWorkspace(req cli.Request) *workspace.Workspace {
 
 // noteServed reports a request that ductor performed for the agent, with its result, to the running turn.
 func (s *session) noteServed(m rpc.Message, result any, err error) {
-	var p struct {
-		Path    string   `json:"path"`
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
-	}
-	_ = json.Unmarshal(m.Params, &p) // if the parameters are unreadable, err is set
+	path, line := workspace.Subject(m.Params)
 	n := served{end: &cli.ToolEnded{}}
-	n.call = toolCall{ID: servedPrefix + rpc.Text(m.ID), Title: p.Path, Locations: []location{{p.Path}}}
+	n.call = toolcall.Call{ID: servedPrefix + rpc.Text(m.ID), Title: path, Locations: []toolcall.Location{{Path: path}}}
 	switch m.Method {
 	case workspace.MethodRead:
-		n.call.ToolKind = kindRead
+		n.call.ToolKind = toolcall.KindRead
 	case workspace.MethodWrite:
-		n.call.ToolKind, n.call.Name = kindEdit, "write"
+		n.call.ToolKind, n.call.Name = toolcall.KindEdit, "write"
 	case workspace.MethodRun:
-		line := strings.Join(append([]string{p.Command}, p.Args...), " ")
-		if len(p.Args) == 2 && inShell().MatchString(p.Command+" "+p.Args[0]) {
-			line = p.Args[1]
-		}
-		n.call.ToolKind, n.call.Locations = kindRun, nil
-		n.call.Input, _ = json.Marshal(map[string]string{"command": line}) // strings can always be encoded
+		n.call.ToolKind, n.call.Locations, n.call.Input = toolcall.KindRun, nil, toolcall.CommandInput(line)
 	default:
 		return
 	}
@@ -70,7 +54,7 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	case workspace.ReadResult:
 		n.end.Output = got.Content
 	case workspace.WriteResult:
-		n.change = changeOf(got)
+		n.change = &got.Change
 	case workspace.RunResult:
 		n.terminal, n.end = got.Terminal, nil
 	}
@@ -78,20 +62,6 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 		n.end = &cli.ToolEnded{Err: cli.ShortLine(err.Error())}
 	}
 	s.deliver(news{served: &n}, 0, 0)
-}
-
-// maxDiffed is the maximum size of a file change for which ductor computes a diff: the old and the new text together,
-// in bytes.
-const maxDiffed = 1 << 20
-
-// changeOf returns the change that a write made.
-func changeOf(w workspace.WriteResult) *cli.FileChanged {
-	c := toolContent{OldText: &w.Before, NewText: w.After}
-	change := &cli.FileChanged{Path: w.Path, Kind: c.change()}
-	if len(w.Before)+len(w.After) <= maxDiffed {
-		change.Diff = c.diff()
-	}
-	return change
 }
 
 // lostEnd returns the error for a request that the previous process of ductor received. It returns nil for a file
@@ -133,8 +103,8 @@ func (r *reporter) serve(n *served) {
 // separate tool.
 func (r *reporter) toolOf(n *served) *tool {
 	for _, t := range r.tools.running {
-		prepares := t.phase == toolNamed && n.call.ToolKind == kindRead // it may read a file to prepare its input
-		if prepares || t.phase != toolNamed && t.covers(n.call, r.dir) {
+		prepares := t.phase == toolNamed && n.call.ToolKind == toolcall.KindRead // it may read a file to prepare its input
+		if prepares || t.phase != toolNamed && t.call.Covers(n.call, r.dir) {
 			if n.terminal != "" {
 				t.terminals = append(t.terminals, n.terminal)
 			}
@@ -148,18 +118,6 @@ func (r *reporter) toolOf(n *served) *tool {
 	delete(r.tools.running, n.call.ID) // do not attribute later requests to this entry
 	r.startTool(own)
 	return own
-}
-
-// covers reports whether the tool call includes the step. This is the case if both run the same command, or use the
-// same file.
-func (t *tool) covers(step toolCall, dir string) bool {
-	if step.ToolKind == kindRun {
-		return t.command() == (&tool{call: step}).command()
-	}
-	writes := slices.Contains([]string{kindEdit, kindDelete, kindMove}, t.call.ToolKind)
-	return (writes || step.ToolKind == kindRead) && slices.ContainsFunc(t.paths(), func(path string) bool {
-		return cli.Absolute(dir, path) == cli.Absolute(dir, step.Locations[0].Path)
-	})
 }
 
 // ended returns the end of the command that ductor ran for a tool, or nil if it ran none. It forgets the tool's

@@ -92,6 +92,15 @@ func newSession(proc *agentProcess, s *shared.Session[news], req cli.Request) *s
 	return made
 }
 
+func (s *session) options() *Options { return s.process.options() }
+
+// offersNow returns a copy of the options that the agent currently offers.
+func (s *session) offersNow() offers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offers
+}
+
 func (s *session) ID() cli.AgentSessionID { return s.id }
 
 func (s *session) Host() *shared.Process { return s.process.Process }
@@ -100,11 +109,11 @@ func (s *session) Stop(ctx context.Context, grace time.Duration) error {
 	return s.process.StopAlone(ctx, grace)
 }
 
-func (s *session) Failure(err error) *cli.Failure { return s.process.options().failure(err) }
+func (s *session) Failure(err error) *cli.Failure { return s.options().failure(err) }
 
 // Open creates or loads the session.
 func (s *session) Open(ctx context.Context, req cli.Request) error {
-	o := s.process.options() // includes the quirks of the process's program
+	o := s.options() // includes the quirks of the process's program
 	if err := cmp.Or(o.checkProject(req), s.process.checkShown(req, s.shown)); err != nil {
 		return err
 	}
@@ -125,7 +134,7 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 		return err
 	}
 	if made.SessionID == "" {
-		return cli.Failf(cli.BadOutput, s.process.options().Agent, "it gave a session without an id")
+		return cli.Failf(cli.BadOutput, s.options().Agent, "it gave a session without an id")
 	}
 	s.past.spent = new(float64)
 	s.offered(made)
@@ -147,7 +156,7 @@ func (s *session) request(ctx context.Context, method string, params sessionPara
 	if !errors.As(err, &refused) || refused.Code != codeNoAuth {
 		return got, err
 	}
-	o := s.process.options()
+	o := s.options()
 	login := s.process.provider.authMethod(o, req)
 	if login == "" {
 		return got, err
@@ -160,7 +169,7 @@ func (s *session) request(ctx context.Context, method string, params sessionPara
 
 // load resumes a session that was created in an earlier process. It drops the history that the agent replays.
 func (s *session) load(ctx context.Context, params sessionParams, req cli.Request) error {
-	o, caps := s.process.options(), s.process.hello.Capabilities
+	o, caps := s.options(), s.process.hello.Capabilities
 	method := methodLoad
 	switch {
 	case caps.Session.Resume != nil:
@@ -206,7 +215,7 @@ func (s *session) passHistory(ctx context.Context) {
 			ends := func(i shared.Item[news]) bool {
 				return i.Message.update != nil && i.Message.update.Kind == updateOffers
 			}
-			if s.process.options().quirks.LateHistory && slices.ContainsFunc(items, ends) {
+			if s.options().quirks.LateHistory && slices.ContainsFunc(items, ends) {
 				return
 			}
 		case <-quiet.C:
@@ -245,7 +254,7 @@ func (s *session) offered(got gotSession) {
 func (s *session) register(id cli.AgentSessionID) error {
 	s.id = id
 	if !s.process.sessions.Add(id, s) {
-		return cli.Failf(cli.Refused, s.process.options().Agent, "another conversation uses this session")
+		return cli.Failf(cli.Refused, s.options().Agent, "another conversation uses this session")
 	}
 	return nil
 }
@@ -268,6 +277,7 @@ func (s *session) deliver(n news, end int64, size int) bool {
 func (s *session) observe(u *update) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	isModeNotice := s.options().quirks.IsModeNotice
 	switch {
 	case u.Kind == updateMode:
 		s.offers.mode.current = u.ModeID
@@ -276,7 +286,7 @@ func (s *session) observe(u *update) bool {
 		return true
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
-	case s.process.options().quirks.changesMode(u):
+	case u.Kind == updateMessage && isModeNotice != nil && isModeNotice(u.Content.Text()):
 		s.offers.mode.current = "" // this text may be from the model, so the new mode is unknown
 		return true
 	case u.Kind == updateOffers:
@@ -290,7 +300,7 @@ func (s *session) observe(u *update) bool {
 
 func (s *session) Changed(c turn.Change) { s.live.Changed(c) }
 
-func (s *session) Fits(req cli.Request) bool { return s.settings == s.process.options().settings(req) }
+func (s *session) Fits(req cli.Request) bool { return s.settings == s.options().settings(req) }
 
 // Goodbye implements shared.AgentSession. After an interrupted turn it returns shared.Broken: processes of the turn may
 // still run, and ductor cannot distinguish them from the processes of other sessions.
@@ -316,7 +326,7 @@ func (s *session) sayGoodbye(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, byeWait)
 	defer cancel()
 	if err := s.process.call(ctx, methodClose, sessionParams{SessionID: string(s.id)}, nil); err != nil {
-		o := s.process.options()
+		o := s.options()
 		o.Logger.Debug("a session was not closed by its agent", "agent", string(o.Agent), "err", err)
 	}
 }

@@ -4,29 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"path"
-	"slices"
 	"strings"
 
-	udiff "github.com/aymanbagabas/go-udiff"
-
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/acp/workspace"
 )
 
 const maxTitle = 200
-
-// Kinds of tools that the protocol defines.
-const (
-	kindRead   = "read"
-	kindSearch = "search"
-	kindThink  = "think"
-	kindFetch  = "fetch"
-	kindEdit   = "edit"
-	kindDelete = "delete"
-	kindMove   = "move"
-	kindRun    = "execute"
-	kindSwitch = "switch_mode" // the agent wants to leave plan mode, and its plan needs approval
-)
 
 type toolPhase string
 
@@ -41,7 +26,7 @@ const (
 
 // tool is the stored state of a tool call.
 type tool struct {
-	call     toolCall // the agent's description, merged from all its updates
+	call     toolcall.Call // the agent's description, merged from all its updates
 	name     string
 	phase    toolPhase
 	shown    cli.ToolStarted // the event that users saw
@@ -59,27 +44,10 @@ type tools struct {
 }
 
 // merge adds new data from the agent to the stored description of the call. name is ToolQuirks.Name; it may be nil.
-func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
-	t.call.ToolKind, t.call.Title = cmp.Or(c.ToolKind, t.call.ToolKind), cmp.Or(c.Title, t.call.Title)
-	if given(c.Input) {
-		t.call.Input = c.Input
-	}
-	if given(c.Output) {
-		t.call.Output = c.Output
-	}
-	if c.Locations != nil {
-		t.call.Locations = c.Locations
-	}
-	if c.Content != nil {
-		t.call.Content = c.Content
-	}
-	if given(c.Meta) && t.call.questions() == nil {
-		t.call.Meta = c.Meta
-		t.watchTerminal(c.Meta)
-	}
-	t.call.Title = cmp.Or(t.command(), t.call.Title)
-	t.call.Name = cmp.Or(c.Name, t.call.Name)
-	own := t.call.toolName()
+func (t *tool) merge(c toolcall.Call, name func(id, kind, title string) string) {
+	t.call.Merge(c)
+	t.watchTerminal(c.Meta)
+	own := t.call.OwnName()
 	if own == "" && name != nil {
 		own = name(t.call.ID, t.call.ToolKind, t.call.Title)
 	}
@@ -106,45 +74,24 @@ func (t *tool) watchTerminal(meta json.RawMessage) {
 	}
 }
 
-// given reports whether the agent sent a value.
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
-// command returns the command line that the tool runs. It returns "" if the agent does not send the command line as one
-// text. The title then contains it.
-func (t *tool) command() string {
-	var in struct {
-		Command string `json:"command"`
-	}
-	if t.call.ToolKind != kindRun || json.Unmarshal(t.call.Input, &in) != nil {
-		return ""
-	}
-	return in.Command
-}
-
-// lacksInput reports whether the tool's input in an update is incomplete, because the model is still generating it.
-// OpenCode sends the directory of a command before the command itself.
-func (t *tool) lacksInput(c toolCall) bool {
-	return c.Status == statusPending && (string(c.Input) == "{}" || t.call.ToolKind == kindRun && given(c.Input) && t.command() == "")
-}
-
 // began returns the ToolStarted event of the tool. If the tool uses exactly one file, the title is usually the file's
 // path instead of the agent's title.
 func (t *tool) began(dir string) cli.ToolStarted {
 	title := t.call.Title
-	switch questions := t.call.questions(); {
+	switch questions := t.call.Questions(); {
 	case len(questions) > 0:
 		title = questions[0].Text
 	case t.planFile != "":
 		title = path.Base(t.planFile)
-	case t.call.ToolKind == kindRun:
+	case t.call.ToolKind == toolcall.KindRun:
 	default:
-		if paths := t.paths(); len(paths) == 1 && (t.call.ToolKind == kindEdit || strings.EqualFold(title, t.name) || strings.HasSuffix(title, path.Base(paths[0]))) {
+		if paths := t.call.Paths(); len(paths) == 1 && (t.call.ToolKind == toolcall.KindEdit || strings.EqualFold(title, t.name) || strings.HasSuffix(title, path.Base(paths[0]))) {
 			title = cli.Relative(dir, paths[0])
 		}
 	}
 	input := t.call.Input
-	if t.call.ToolKind == kindRun && !given(input) { // Gemini sends the command only in the title
-		input, _ = json.Marshal(map[string]string{"command": t.call.Title}) // strings can always be encoded
+	if t.call.ToolKind == toolcall.KindRun && len(input) == 0 { // Gemini sends the command only in the title
+		input = toolcall.CommandInput(t.call.Title)
 	}
 	return cli.ToolStarted{
 		ID: cli.ToolID(t.call.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: input,
@@ -154,138 +101,19 @@ func (t *tool) began(dir string) cli.ToolStarted {
 // over returns the ToolEnded event of the tool. The parameter failure may be nil; see ToolQuirks. For a command with an
 // unknown result, the event's error is cli.ToolUntold.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
-	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.text()}
-	run := t.call.ToolKind == kindRun
+	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.call.Text()}
+	run := t.call.ToolKind == toolcall.KindRun
 	if run {
-		end.Output, end.ExitCode = cmp.Or(end.Output, t.printed), cmp.Or(t.exit, t.exitCode())
+		end.Output, end.ExitCode = cmp.Or(end.Output, t.printed), cmp.Or(t.exit, t.call.ExitCode())
 	}
 	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)
 	}
 	switch silent := failure != nil && end.Output == ""; { // without output, a command with these quirks has succeeded
-	case status == statusFailed:
+	case status == toolcall.StatusFailed:
 		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
 	case run && end.ExitCode == nil && end.Err == "" && !silent:
 		end.Err = cli.ToolUntold
 	}
 	return end
-}
-
-// exitCode returns the exit code of a command, or nil. It checks every field in which agents report it.
-func (t *tool) exitCode() *int {
-	type codes struct {
-		Exit     *int `json:"exit"`
-		ExitCode *int `json:"exitCode"`
-		Exit_    *int `json:"exit_code"`
-	}
-	var out struct {
-		codes
-		Metadata codes `json:"metadata"`
-	}
-	if json.Unmarshal(t.call.Output, &out) != nil {
-		return nil
-	}
-	return cmp.Or(out.Exit, out.ExitCode, out.Exit_, out.Metadata.Exit, out.Metadata.ExitCode, out.Metadata.Exit_)
-}
-
-// text returns the output of the tool. Agents send raw output as a string, as an object that contains a string, or as
-// any other JSON value.
-func (t *tool) text() string {
-	text := t.call.Content.text()
-	if text != "" || len(t.call.Output) == 0 || json.Unmarshal(t.call.Output, &text) == nil {
-		return text
-	}
-	var named struct {
-		Output  string `json:"output"`
-		Content string `json:"content"`
-		Stdout  string `json:"stdout"`
-		Error   string `json:"error"`
-	}
-	_ = json.Unmarshal(t.call.Output, &named) // fields of other types do not matter
-	return cmp.Or(named.Output, named.Content, named.Stdout, named.Error, string(t.call.Output))
-}
-
-// changes returns the file changes that the tool makes, or would make if it were allowed.
-func (t *tool) changes(dir string) []cli.FileChanged {
-	var list []cli.FileChanged
-	for _, c := range t.edits() {
-		list = append(list, cli.FileChanged{Path: cli.Relative(dir, c.Path), Kind: c.change(), Diff: c.diff()})
-	}
-	return list
-}
-
-// edits returns the diffs of the tool. Some agents put diffs into the tool's input.
-func (t *tool) edits() []toolContent {
-	var list []toolContent
-	for _, c := range t.call.Content {
-		if c.Type == "diff" && c.Path != "" {
-			list = append(list, c)
-		}
-	}
-	if t.call.ToolKind != kindEdit {
-		return list
-	}
-	for _, g := range givenEdits(t.call.Input) {
-		i := slices.IndexFunc(list, func(c toolContent) bool { return c.Path == g.Path })
-		switch {
-		case i < 0:
-			list = append(list, g)
-		case cli.DiffMakes(g.hunks, list[i].before(), list[i].NewText):
-			list[i].hunks, list[i].texts, list[i].Meta.Kind = g.hunks, true, cmp.Or(list[i].Meta.Kind, g.Meta.Kind)
-		}
-	}
-	return list
-}
-
-func (c toolContent) change() cli.ChangeKind {
-	switch {
-	case c.Meta.Kind == "delete":
-		return cli.FileDeleted
-	case c.Meta.Kind == "add" || c.Meta.Kind == "" && c.before() == "" && (c.hunks == "" || c.texts):
-		return cli.FileAdded
-	}
-	return cli.FileUpdated
-}
-
-func (c toolContent) before() string {
-	if c.OldText == nil {
-		return ""
-	}
-	return *c.OldText
-}
-
-// diff returns the change in unified format, without the file header. It returns "" if the texts are the same.
-func (c toolContent) diff() string {
-	if c.hunks != "" {
-		return c.hunks
-	}
-	before, after := c.before(), c.NewText
-	// The texts may be excerpts of a file. A missing newline at their end then means nothing.
-	if before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(after, "\n") {
-		before += "\n"
-		if after != "" {
-			after += "\n"
-		}
-	}
-	diff, err := udiff.ToUnified("", "", before, udiff.Lines(before, after), udiff.DefaultContextLines)
-	if err != nil { // cannot happen: the edits fit the text
-		return ""
-	}
-	return strings.TrimPrefix(diff, "--- \n+++ \n")
-}
-
-// paths returns the paths of the files that the tool uses.
-func (t *tool) paths() []string {
-	var list []string
-	for _, c := range t.call.Content {
-		if c.Type == "diff" {
-			list = append(list, c.Path)
-		}
-	}
-	for _, l := range t.call.Locations {
-		if !slices.Contains(list, l.Path) {
-			list = append(list, l.Path)
-		}
-	}
-	return list
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/rpc"
 	"ductor/cli/shared"
 	"ductor/cli/turn"
@@ -22,7 +23,7 @@ type liveTurn struct {
 	s         *session
 	reporter  *reporter
 	approvals *turn.Approvals[*ask]
-	blocks    []block
+	blocks    []toolcall.Block
 	warning   cli.Event    // warning that the model cannot read the pictures, or nil
 	reply     *rpc.Message // the agent's reply to the prompt, which ends the turn
 	inTool    bool         // whether a tool ran or waited for permission when the turn was interrupted
@@ -39,14 +40,14 @@ func (s *session) Check(t *shared.Turn[news]) error {
 		return nil
 	}
 	s.name(t.Out)
-	return cli.CannotCompact(s.process.options().Agent)
+	return cli.CannotCompact(s.options().Agent)
 }
 
 // name emits the session's ID, model and title.
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	quirks := s.process.options().quirks
+	quirks := s.options().quirks
 	out.Started(cli.SessionStarted{
 		AgentSessionID: s.id, Model: cli.ModelID(s.offers.model.current), Title: s.offers.title,
 		Forgets: quirks.Forgets, Mute: !quirks.Notices,
@@ -55,7 +56,7 @@ func (s *session) name(out *turn.Emitter) {
 
 func (s *session) Begin(ctx context.Context, t *shared.Turn[news]) (_ shared.AgentTurn[news], err error) {
 	l := &liveTurn{
-		Turn: t, s: s, reporter: newReporter(t.Out, t.Req.Dir, s.process.options().quirks),
+		Turn: t, s: s, reporter: newReporter(t.Out, t.Req.Dir, s.options().quirks),
 		approvals: turn.NewApprovals[*ask](t.Out, nil), note: s.adopted,
 	}
 	if t.Adopted != nil {
@@ -79,7 +80,7 @@ func (s *session) warnAboutAbsent(t *shared.Turn[news]) {
 	s.mu.Unlock()
 	for _, server := range t.Req.Servers {
 		if !named && server.URL != "" {
-			t.Out.Pass(t.Req.WithoutServer(s.process.options().Agent, server))
+			t.Out.Pass(t.Req.WithoutServer(s.options().Agent, server))
 		}
 	}
 }
@@ -122,7 +123,7 @@ func (t *liveTurn) Prompt(context.Context) (p rpc.Prompt, err error) {
 
 // Replied handles the reply to the prompt, which ends the turn.
 func (t *liveTurn) Replied(m rpc.Message) error {
-	if t.reply = &m; m.Error == nil && !t.s.process.options().quirks.Forgets {
+	if t.reply = &m; m.Error == nil && !t.s.options().quirks.Forgets {
 		t.Accepted()
 	}
 	return nil
@@ -187,12 +188,12 @@ func (t *liveTurn) asked(a *ask) {
 			return
 		}
 	}
-	v, why := verdictOn(t.permitted(), *a.tool, t.s.process.options().Protected)
+	v, why := verdictOn(t.permitted(), *a.tool, t.s.options().Protected)
 	result, err := a.choose(v == verdictAllow)
 	questions := a.questions(t.Req)
 	switch {
 	case t.Loop.Cut():
-		t.s.process.respond(a.id, a.cancelled())
+		t.s.process.cancel(a)
 	case a.form != nil, questions != nil && t.Req.Tools.Permits(a.tool.name):
 		t.askQuestions(a, questions)
 	case v == verdictDeny:
@@ -204,8 +205,8 @@ func (t *liveTurn) asked(a *ask) {
 	default:
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
-			a.endsPlanMode = a.tool.call.ToolKind == kindSwitch && t.permitted().Permission == cli.Plan
-			return a.event(t.Req.Dir, t.s.process.options().quirks.Tools.InputOf)
+			a.endsPlanMode = a.tool.call.ToolKind == toolcall.KindSwitch && t.permitted().Permission == cli.Plan
+			return a.event(t.Req.Dir, t.s.options().quirks.Tools.InputOf)
 		}})
 	}
 }
@@ -216,7 +217,7 @@ func (t *liveTurn) answer(d *decided) {
 	a := d.ask
 	switch {
 	case t.Loop.Cut(), a.tool.phase == toolEnded, slices.Contains(t.withdrawn, rpc.Text(a.id)): // too late
-		t.s.process.respond(a.id, a.cancelled())
+		t.s.process.cancel(a)
 		return
 	case d.result == nil:
 		a.timesAsked++
@@ -261,7 +262,7 @@ func (t *liveTurn) Interrupt() error {
 	open := t.approvals.Withdraw(func(*ask) bool { return true })
 	t.inTool = len(open) > 0 || t.Out.OpenTools() > 0
 	for _, a := range open {
-		t.s.process.respond(a.id, a.cancelled())
+		t.s.process.cancel(a)
 	}
 	return err
 }
@@ -294,9 +295,9 @@ func (t *liveTurn) whole() bool { return t.reply != nil && !t.Loop.Cut() }
 func (t *liveTurn) Late(n news) {
 	switch {
 	case n.ask != nil:
-		t.s.process.respond(n.ask.id, n.ask.cancelled())
+		t.s.process.cancel(n.ask)
 	case n.decided != nil:
-		t.s.process.respond(n.decided.ask.id, n.decided.ask.cancelled())
+		t.s.process.cancel(n.decided.ask)
 	case n.update != nil && n.update.Kind == updateMessage && t.whole():
 		t.s.process.provider.late.Store(true)
 		t.reporter.update(n.update)
@@ -331,7 +332,7 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 // session. Such an agent removes the prompt if the turn was interrupted while no tool ran, or failed before a tool ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
-	case !t.s.process.options().quirks.Forgets:
+	case !t.s.options().quirks.Forgets:
 	case t.reply != nil && (t.Loop.Cut() && !t.inTool || !t.Loop.Cut() && r.Err != nil && !t.reporter.ran):
 		t.s.mu.Lock()
 		t.s.past.instructed = "" // the agent removed the instructions together with the prompt

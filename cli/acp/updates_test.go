@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/acp/workspace"
 	"ductor/cli/clitest"
 	"ductor/cli/rpc"
@@ -43,7 +44,7 @@ func TestAnUpdateReplacesATool(t *testing.T) {
 		t.Errorf("it begins as %+v", line)
 	}
 	p.update(updateToolNow, `"toolCallId":"c","kind":"execute","rawInput":{"command":"make"}`)
-	if line := until[cli.ToolChanged](turn); line.Name != kindRun || line.Title != "make" ||
+	if line := until[cli.ToolChanged](turn); line.Name != toolcall.KindRun || line.Title != "make" ||
 		line.WholeTitle() != "make" || line.ID != "c" {
 		t.Errorf("it becomes %+v", line)
 	}
@@ -269,7 +270,7 @@ func (s *servedTurn) step(name, title, output, err string, code int) {
 	if !strings.Contains(ended.Err, err) || (err == "") != (ended.Err == "") {
 		s.t.Errorf("it ends as %+v", ended)
 	}
-	if name == kindRun && (ended.ExitCode == nil || *ended.ExitCode != code) {
+	if name == toolcall.KindRun && (ended.ExitCode == nil || *ended.ExitCode != code) {
 		s.t.Errorf("it exits as %+v", ended)
 	}
 }
@@ -304,9 +305,9 @@ func TestWhatDuctorServesIsAStep(t *testing.T) {
 	s.call(workspace.MethodWrite, `"path":"FILE2","content":"new\n"`)
 	s.change("a.txt2", cli.FileAdded, "@@ -0,0 +1 @@\n+new\n")
 	s.run(`"command":"sh","args":["-c","echo out; exit 3"]`)
-	s.step(kindRun, "echo out; exit 3", "out\n", "", 3)
+	s.step(toolcall.KindRun, "echo out; exit 3", "out\n", "", 3)
 	s.run(`"command":"echo","args":["-c","x"]`)
-	s.step(kindRun, "echo -c x", "-c x\n", "", 0)
+	s.step(toolcall.KindRun, "echo -c x", "-c x\n", "", 0)
 	s.end()
 }
 
@@ -334,12 +335,12 @@ func TestAServedStepBelongsToItsTool(t *testing.T) {
 	id := s.run(`"command":"/bin/sh","args":["-c","echo in; exit 4"]`)
 	s.p.update(updateToolNow, fmt.Sprintf(`"toolCallId":"x","status":"completed","content":[{"type":"terminal",`+
 		`"terminalId":%q}]`, id))
-	s.step(kindRun, "echo in; exit 4", "in\n", "", 4)
+	s.step(toolcall.KindRun, "echo in; exit 4", "in\n", "", 4)
 	// A command that is not the tool's has a line of its own, whatever the tool says.
 	run("y", "true")
 	until[cli.ToolStarted](s.turn)
 	s.run(`"command":"sh","args":["-c","echo hidden; true"]`)
-	s.step(kindRun, "echo hidden; true", "hidden\n", "", 0)
+	s.step(toolcall.KindRun, "echo hidden; true", "hidden\n", "", 0)
 	s.end()
 }
 

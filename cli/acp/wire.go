@@ -1,11 +1,11 @@
 package acp
 
 import (
-	"cmp"
 	"encoding/json"
 	"strings"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/rpc"
 )
 
@@ -74,15 +74,15 @@ type initialized struct {
 
 // sessionParams are the parameters of requests that concern a session or a log-in.
 type sessionParams struct {
-	SessionID string   `json:"sessionId,omitempty"`
-	Dir       string   `json:"cwd,omitempty"` // this field and the next three create or load a session
-	Dirs      []string `json:"additionalDirectories,omitempty"`
-	MCP       []any    `json:"mcpServers,omitzero"` // mcpServer or httpServer; nil if no session is created
-	Meta      any      `json:"_meta,omitempty"`
-	ModeID    string   `json:"modeId,omitempty"`
-	ModelID   string   `json:"modelId,omitempty"`
-	MethodID  string   `json:"methodId,omitempty"` // for methodLogin
-	Prompt    []block  `json:"prompt,omitempty"`
+	SessionID string           `json:"sessionId,omitempty"`
+	Dir       string           `json:"cwd,omitempty"` // this field and the next three create or load a session
+	Dirs      []string         `json:"additionalDirectories,omitempty"`
+	MCP       []any            `json:"mcpServers,omitzero"` // mcpServer or httpServer; nil if no session is created
+	Meta      any              `json:"_meta,omitempty"`
+	ModeID    string           `json:"modeId,omitempty"`
+	ModelID   string           `json:"modelId,omitempty"`
+	MethodID  string           `json:"methodId,omitempty"` // for methodLogin
+	Prompt    []toolcall.Block `json:"prompt,omitempty"`
 }
 
 // mcpServer is an MCP server that the agent starts as a program.
@@ -119,28 +119,6 @@ type gotSession struct {
 	} `json:"models"`
 }
 
-// block is a piece of content. Type determines which of the other fields are used.
-type block struct {
-	Type string `json:"type"`
-	Text string `json:"text,omitempty"`
-	MIME string `json:"mimeType,omitempty"`
-	Data string `json:"data,omitempty"`
-	URI  string `json:"uri,omitempty"`
-}
-
-// text returns the block as text. For a block of another type it returns a placeholder.
-func (b block) text() string {
-	switch b.Type {
-	case "text":
-		return b.Text
-	case "resource_link":
-		return b.URI
-	case "":
-		return ""
-	}
-	return "[" + b.Type + "]"
-}
-
 // prompted is the response to a prompt.
 type prompted struct {
 	StopReason string `json:"stopReason"`
@@ -151,26 +129,7 @@ type prompted struct {
 		CacheRead  int64 `json:"cachedReadTokens"`
 		CacheWrite int64 `json:"cachedWriteTokens"`
 	} `json:"usage"`
-	Meta struct {
-		Quota *struct { // sent only by Gemini
-			quotaTokens
-			Models []struct {
-				Model string `json:"model"`
-				quotaTokens
-			} `json:"model_usage"`
-		} `json:"quota"`
-	} `json:"_meta"`
-}
-
-type quotaTokens struct {
-	Tokens struct {
-		Input  int64 `json:"input_tokens"`
-		Output int64 `json:"output_tokens"`
-	} `json:"token_count"`
-}
-
-func (q quotaTokens) usage() cli.Usage {
-	return cli.Usage{Input: q.Tokens.Input, Output: q.Tokens.Output}
+	Meta json.RawMessage `json:"_meta"`
 }
 
 type updateParams struct {
@@ -215,7 +174,7 @@ type update struct {
 			Hint string `json:"hint"`
 		} `json:"input"`
 	} `json:"availableCommands"`
-	toolCall
+	toolcall.Call
 	titled bool // whether an updateInfo contains a title; the title may be null
 }
 
@@ -232,84 +191,10 @@ func (u *update) commands() []cli.AgentCommand {
 	return list
 }
 
-// toolCall is a tool call, or an update of a tool call. In an update, an empty field means no change.
-type toolCall struct {
-	ID        string          `json:"toolCallId"`
-	Title     string          `json:"title"`
-	Name      string          `json:"name"` // the agent's own name of the tool
-	ToolKind  string          `json:"kind"`
-	Status    string          `json:"status"`
-	Content   contents        `json:"content"`
-	Locations []location      `json:"locations"`
-	Input     json.RawMessage `json:"rawInput"`
-	Output    json.RawMessage `json:"rawOutput"`
-	Meta      json.RawMessage `json:"_meta"`
-}
-
-// toolName returns the agent's own name of the tool, if it sends one.
-func (c *toolCall) toolName() string { return cmp.Or(c.Name, cli.TextsOf(c.Meta)["toolName"]) }
-
-type location struct {
-	Path string `json:"path"`
-}
-
-// States of a tool call that the agent reports.
-const (
-	statusPending = "pending" // the model is generating the input, or the call waits for permission
-	statusDone    = "completed"
-	statusFailed  = "failed"
-)
-
-// toolContent is a part of a tool's output.
-type toolContent struct {
-	Type    string  `json:"type"` // content, diff or terminal
-	Content block   `json:"content"`
-	Path    string  `json:"path"`
-	OldText *string `json:"oldText"`
-	NewText string  `json:"newText"`
-	Meta    struct {
-		Kind string `json:"kind"`
-	} `json:"_meta"`
-	Terminal string `json:"terminalId"`
-	raw      json.RawMessage
-	hunks    string // a diff that the agent sent, without its heading
-	texts    bool   // whether hunks is known to be the change from OldText to NewText
-}
-
-// contents is the output of a tool. In a message update, it consists of a single block.
-type contents []toolContent
-
-// UnmarshalJSON accepts a list of tool contents, or a single block. Unreadable content becomes empty.
-func (c *contents) UnmarshalJSON(raw []byte) error {
-	var list []toolContent
-	var b block
-	if json.Unmarshal(raw, &list) != nil && json.Unmarshal(raw, &b) == nil {
-		list = []toolContent{{Type: "content", Content: b}}
-	}
-	var each []json.RawMessage
-	_ = json.Unmarshal(raw, &each) // fails for a single block
-	for i := range min(len(each), len(list)) {
-		list[i].raw = each[i]
-	}
-	*c = list
-	return nil
-}
-
-// text joins the texts of the contents with newlines.
-func (c contents) text() string {
-	var parts []string
-	for _, one := range c {
-		if text := one.Content.text(); one.Type == "content" && text != "" {
-			parts = append(parts, text)
-		}
-	}
-	return strings.Join(parts, "\n")
-}
-
 type askParams struct {
-	SessionID string      `json:"sessionId"`
-	Options   []askOption `json:"options"`
-	ToolCall  toolCall    `json:"toolCall"`
+	SessionID string        `json:"sessionId"`
+	Options   []askOption   `json:"options"`
+	ToolCall  toolcall.Call `json:"toolCall"`
 }
 
 type askOption struct {

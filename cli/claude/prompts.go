@@ -2,7 +2,6 @@ package claude
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -121,14 +120,11 @@ func userLine(req cli.Request, id string) ([]byte, error) {
 }
 
 func imageBlock(image cli.Image) (map[string]any, error) {
-	data, err := os.ReadFile(image.Path)
+	data, err := image.Base64(maxImage)
 	if err != nil {
 		return nil, fmt.Errorf("read image: %w", err)
 	}
-	if len(data) > maxImage {
-		return nil, fmt.Errorf("the image has %d bytes, and Claude takes %d at most", len(data), maxImage)
-	}
 	return map[string]any{"type": "image", "source": map[string]any{
-		"type": "base64", "media_type": image.MIME, "data": base64.StdEncoding.EncodeToString(data),
+		"type": "base64", "media_type": image.MIME, "data": data,
 	}}, nil
 }

@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,9 +15,10 @@ import (
 // Programs returns how Gemini deviates from the Agent Client Protocol, by the name that Gemini reports.
 func Programs() map[string]acp.Quirks {
 	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
-		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true, AuthMethod: authMethod, CommandMarks: commandMarks,
-		PlanFiles: true,
-		KindOf:    kindOf, Tools: acp.ToolQuirks{Name: toolName, InputOf: inputOf, Failure: shellFailure},
+		LateHistory: true, MissingIsEmpty: true, HiddenFailure: hiddenFailure, Forgets: true,
+		AuthMethod: authMethod, CommandMarks: commandMarks, IsModeNotice: isModeNotice, KindOf: kindOf,
+		Tools: acp.ToolQuirks{Name: toolName, InputOf: inputOf, Failure: shellFailure, PlanFile: planFile},
+		Usage: acp.UsageQuirks{InMeta: usageInMeta},
 	}}
 }
 
@@ -111,4 +113,22 @@ var (
 // reports a failed command as completed. If the command has an exit code and output, Gemini reports no reason.
 func shellFailure(output string) (code *int, why string) {
 	return cli.NumberIn(exitLine, output), failedLine.FindString(output)
+}
+
+var planLine = regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)
+
+// planFile returns the path of the file with the plan that needs the user's approval, or "" for other tool calls.
+// Gemini puts the path into the title of its tool exit_plan_mode.
+func planFile(id, title string) string {
+	plan := planLine.FindStringSubmatch(title)
+	if plan == nil || filepath.Clean(plan[1]) != plan[1] || !strings.HasPrefix(id, "exit_plan_mode") {
+		return ""
+	}
+	return plan[1]
+}
+
+// isModeNotice reports whether a text only announces a change of Gemini's mode.
+func isModeNotice(text string) bool {
+	mode, notice := strings.CutPrefix(text, "[MODE_UPDATE] ")
+	return notice && !strings.ContainsAny(mode, " \n")
 }

@@ -46,3 +46,33 @@ func TestWhyAShellCommandFailed(t *testing.T) {
 		}
 	}
 }
+
+// Gemini's text about its modes is not part of the answer.
+func TestNoticesOfModes(t *testing.T) {
+	for text, want := range map[string]bool{
+		"[MODE_UPDATE] default": true, "[MODE_UPDATE] autoEdit": true, "[MODE_UPDATE] is what it says": false,
+		"It says [MODE_UPDATE] default": false, "[MODE_UPDATE] a\nb": false, "": false,
+	} {
+		if got := isModeNotice(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// Gemini names a plan by its file. A model that writes the same text is not trusted.
+func TestPlanFile(t *testing.T) {
+	for _, tc := range []struct{ id, title, want string }{
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/plans/a b.md",
+			"/h/.gemini/tmp/x/plans/a b.md"},
+		{"exit_plan_mode-1", "Requesting plan approval for: plan.md", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/plan.md; id", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x\n/plan.md", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/../../../notes.md", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/notes.md", ""},
+		{"run_shell_command__1", "Requesting plan approval for: /h/.gemini/tmp/plan.md", ""},
+	} {
+		if got := planFile(tc.id, tc.title); got != tc.want {
+			t.Errorf("%s %q names %q", tc.id, tc.title, got)
+		}
+	}
+}

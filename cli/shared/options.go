@@ -11,15 +11,14 @@ import (
 // Options configures the processes of a provider.
 type Options struct {
 	cli.ProviderOptions
-	Agent      cli.Agent
-	Framing    frames.Framing
-	Codec      rpc.Codec     // nil means rpc.JSON{}
-	Cancels    string        // see rpc.Options
-	StartLimit time.Duration // time for a process to become ready; 0 means DefaultStartLimit
+	Agent   cli.Agent
+	Framing frames.Framing
+	Codec   rpc.Codec // nil means rpc.JSON{}
+	Cancels string    // see rpc.Options
 	// Goodbye is how long a process may take to exit after ductor closed its input. ductor does that when the last
 	// session leaves normally. 0 means that ductor stops the process at once.
 	Goodbye time.Duration
 }
 
-// DefaultStartLimit is the default of Options.StartLimit. It suffices on a small, busy machine.
+// DefaultStartLimit is the default time for a process to become ready. It suffices on a small, busy machine.
 const DefaultStartLimit = 2 * time.Minute

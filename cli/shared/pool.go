@@ -17,7 +17,7 @@ type Pool[S Server] struct {
 
 // NewPool creates a Pool. It calls server for each process, before the process starts.
 func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
-	o.StartLimit = cmp.Or(o.StartLimit, o.Start, DefaultStartLimit)
+	o.Start = cmp.Or(o.Start, DefaultStartLimit)
 	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}},
 		server: server}
 }

@@ -148,7 +148,7 @@ func (p *Process) Alone() bool {
 // process.
 func (p *Process) prepare(f func(ctx context.Context) error) {
 	defer close(p.ready)
-	ctx, cancel := context.WithTimeout(p.life.ctx, p.pool.opts.StartLimit)
+	ctx, cancel := context.WithTimeout(p.life.ctx, p.pool.opts.Start)
 	defer cancel()
 	p.err = f(ctx)
 	p.pool.mu.Lock()

@@ -302,18 +302,12 @@ func (a *agent) setOwner(old, newOwner *conn) {
 
 func (a *agent) setLimits(l Limits) {
 	l = l.withDefaults()
+	from := sinceBoot()
 	a.mu.Lock()
-	a.Limits, a.state.ageFrom = l, sinceBoot()
-	from := a.state.ageFrom
+	a.Limits, a.state.ageFrom = l, from
 	a.mu.Unlock()
 	a.appendLog(lineAge, int64(from), l)
 	a.s.wake()
-}
-
-func (a *agent) status() Status {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.state.status
 }
 
 // info describes the run. It lists processes only if requested, because that is slow.

@@ -141,9 +141,7 @@ func (c *Client) Close() error {
 	if l := c.currentLink(); l != nil {
 		l.leave()
 	}
-	if c.files.watcher != nil {
-		c.files.watcher.Close()
-	}
+	c.files.close()
 	c.life.Wait()
 	c.reap()
 	return nil

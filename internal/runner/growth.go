@@ -102,7 +102,7 @@ func (g *growthWatch) check() (again time.Duration) {
 // has grown again.
 func (g *growthWatch) arm(a *agent) bool {
 	if g.watcher == nil {
-		return a.status().Ended
+		return a.snapshot().status.Ended
 	}
 	g.mu.Lock()
 	if _, known := g.growing[a]; known {
@@ -111,7 +111,7 @@ func (g *growthWatch) arm(a *agent) bool {
 	g.mu.Unlock()
 	for _, file := range []string{outFile, errFile} {
 		if g.watcher.Arm(filepath.Join(g.dir, a.ID, file), a, func() { g.add(a) }) != nil {
-			return a.status().Ended
+			return a.snapshot().status.Ended
 		}
 	}
 	if a.enforceJournal() == 0 {
@@ -186,12 +186,12 @@ func (a *agent) enforceJournal() time.Duration {
 		return 0
 	}
 	a.mu.Lock()
-	owned, most, grace := a.owner != nil, a.Limits.MaxJournal, a.Limits.Grace
+	owned, most := a.owner != nil, a.Limits.MaxJournal
 	a.mu.Unlock()
 	full := a.out.enforceLimit(most, owned)
 	a.logFreed()
 	if full {
-		a.s.wg.Go(func() { _ = a.terminate(ByFullDisk, grace) })
+		a.s.wg.Go(func() { _ = a.terminate(ByFullDisk, a.grace()) })
 		return scarceEvery
 	}
 	a.updateFlow()
@@ -199,7 +199,7 @@ func (a *agent) enforceJournal() time.Duration {
 	case g.grew > fastGrowth:
 		return fastGrowthEvery
 	case g.grew == 0:
-		if a.status().Ended {
+		if a.snapshot().status.Ended {
 			return 0
 		}
 		return scarceEvery

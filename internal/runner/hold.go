@@ -140,11 +140,8 @@ func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 // reapAll reaps all exited children. It reports whether pid was among them.
 func reapAll(pid int) (found bool) {
 	for {
-		got, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || got <= 0 {
+		got, _ := reapChild()
+		if got <= 0 {
 			return found
 		}
 		found = found || got == pid

@@ -60,10 +60,11 @@ const (
 // then still fits if the agent itself fills the disk.
 func openJournal(dir string, flags int) (j *journal, err error) {
 	j = &journal{every: timeEvery}
-	if j.out, err = os.OpenFile(dir+"/"+outFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
+	all := flags | os.O_RDWR | os.O_APPEND | unix.O_NOFOLLOW
+	if j.out, err = os.OpenFile(dir+"/"+outFile, all, 0o600); err != nil {
 		return nil, err
 	}
-	if j.err, err = os.OpenFile(dir+"/"+errFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
+	if j.err, err = os.OpenFile(dir+"/"+errFile, all, 0o600); err != nil {
 		return nil, errors.Join(err, j.out.Close())
 	}
 	if flags&os.O_CREATE != 0 && j.reserve(ahead) != nil {

@@ -20,11 +20,12 @@ type action struct {
 	end   string        // reason for ending the agent (a By constant); empty if the agent may continue
 	sweep bool          // whether to end the remaining processes of an agent that has exited
 	at    time.Duration // when to check again
+	grace time.Duration // Limits.Grace
 }
 
 // next returns the action that is due now. Times are since boot.
 func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
-	d := action{at: now + checkEvery}
+	d := action{at: now + checkEvery, grace: limits.Grace}
 	due := func(from, after time.Duration) bool {
 		if after < 0 {
 			return false
@@ -43,16 +44,24 @@ func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
 	return d
 }
 
+// nextAction returns the action that is due now. If that is to end the agent, nextAction also determines when to try
+// again.
 func (a *agent) nextAction(now time.Duration) action {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.state.next(now, a.Limits, a.owner != nil)
+	d := a.state.next(now, a.Limits, a.owner != nil)
+	if d.end != "" || d.sweep {
+		d.at = now + retryEnd
+		a.state.retryAt = d.at
+	}
+	return d
 }
 
-func (a *agent) phase() phase {
+// snapshot returns a copy of the agent's state.
+func (a *agent) snapshot() agentState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.state.phase
+	return a.state
 }
 
 func (a *agent) grace() time.Duration {
@@ -71,12 +80,7 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 		for _, a := range s.all() {
 			d := a.nextAction(now)
 			if d.end != "" || d.sweep {
-				a.mu.Lock()
-				a.state.retryAt = now + retryEnd
-				grace := a.Limits.Grace
-				a.mu.Unlock()
-				s.wg.Go(func() { _ = a.terminate(d.end, grace) })
-				d.at = now + retryEnd
+				s.wg.Go(func() { _ = a.terminate(d.end, d.grace) })
 			}
 			next = min(next, d.at)
 		}
@@ -105,7 +109,7 @@ const restAfter = 500 * time.Millisecond
 // releaseMemory updates it.
 func (s *server) releaseMemory(now time.Duration, released *time.Duration) time.Duration {
 	s.mu.Lock()
-	idleFrom, busy := s.idleFrom, len(s.runs)+len(s.starting) > 0
+	idleFrom, busy := s.idleFrom, len(s.runs) > 0
 	s.mu.Unlock()
 	if busy || idleFrom == *released {
 		return now + checkEvery
@@ -142,13 +146,13 @@ const desertedIdle = time.Second
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.all() {
-		phase := a.phase()
+		phase := a.snapshot().phase
 		busy, left = busy || phase < ended, left || phase < gone
 	}
 	_, err := os.Lstat(filepath.Join(s.dir, socketFile))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if busy || len(s.starting) > 0 {
+	if busy {
 		s.idleFrom = now
 		return false, now + checkEvery
 	}
@@ -162,15 +166,12 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 		}
 		return false, at
 	}
-	s.starting = nil
-	return true, at
+	return s.starts.forbidIfIdle(now), now + checkEvery
 }
 
 // endAll ends every agent, because a signal ends the runner. When it returns, the clients have been notified.
 func (s *server) endAll() {
-	s.mu.Lock()
-	s.starting = nil // nil forbids new starts; the next runner ends a run that is starting now
-	s.mu.Unlock()
+	s.starts.forbid() // the next runner ends a run that is starting now
 	var ending sync.WaitGroup
 	for _, a := range s.all() {
 		ending.Go(func() { _ = a.terminate(ByTerminated, a.grace()) }) // on failure, the next runner finds the agent
@@ -181,9 +182,14 @@ func (s *server) endAll() {
 // sweep ends orphaned processes. It does nothing while an agent is left, because an orphan may belong to that agent.
 func (s *server) sweep() {
 	for _, id := range s.orphans() {
-		terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.New(id, "") }}
-		_ = terminator.End(0) // the next sweep tries again
+		_ = kill(func() *proctree.Tree { return proctree.New(id, "") }) // the next sweep tries again
 	}
+}
+
+// kill ends all processes of a tree at once.
+func kill(tree func() *proctree.Tree) error {
+	terminator := proctree.Terminator{Tree: tree}
+	return terminator.End(0)
 }
 
 // orphans lists the runner's children that are not agents. It returns nothing while an agent is left.
@@ -191,7 +197,7 @@ func (s *server) orphans() (ids []proctree.ID) {
 	all := s.all()
 	s.reaping.Lock() // no agent can start until the unlock
 	defer s.reaping.Unlock()
-	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.phase() != gone }) {
+	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.snapshot().phase != gone }) {
 		return nil
 	}
 	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),
@@ -229,16 +235,21 @@ func (s *server) reap(signals <-chan os.Signal) {
 	}
 }
 
+// reapChild reaps a child that has exited. The PID is not positive if no child has exited.
+func reapChild() (pid int, status syscall.WaitStatus) {
+	err := error(syscall.EINTR)
+	for errors.Is(err, syscall.EINTR) {
+		pid, err = syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+	}
+	return pid, status
+}
+
 // reapOne collects the exit of one child. It returns false if no child has exited.
 func (c *children) reapOne() bool {
 	c.reaping.Lock()
 	defer c.reaping.Unlock()
-	var w syscall.WaitStatus
-	pid, err := syscall.Wait4(-1, &w, syscall.WNOHANG, nil)
-	if errors.Is(err, syscall.EINTR) {
-		return true
-	}
-	if err != nil || pid <= 0 {
+	pid, w := reapChild()
+	if pid <= 0 {
 		return false
 	}
 	if a := c.byPID[pid]; a != nil {

@@ -162,7 +162,7 @@ func (f *fakeRunner) serve(q request, answer reply) *conn {
 // A list waits for starts in progress, whose clients may be dead.
 func TestAListWaitsForStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{starting: map[string]chan struct{}{}}
+		s := &server{}
 		spec := Spec{ID: "one"}
 		started, err := s.announce(request{Op: opStart, Spec: &spec})
 		if err != nil {

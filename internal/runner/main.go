@@ -83,11 +83,10 @@ func reduceMemory() {
 }
 
 type arguments struct {
-	root         string
-	lock, listen int // descriptors; 0 for none
-	store        fdstore.Client
-	idle         time.Duration
-	program      string
+	root                string
+	lock, listen, store int // descriptors; 0 for none
+	idle                time.Duration
+	program             string
 }
 
 func parseArgs(args []string) (a arguments, err error) {
@@ -106,9 +105,7 @@ func parseArgs(args []string) (a arguments, err error) {
 		case "program":
 			a.program = value
 		case "store":
-			var fd int
-			fd, err = strconv.Atoi(value)
-			a.store = fdstore.Client(fd)
+			a.store, err = strconv.Atoi(value)
 		default:
 			err = errors.New("unknown")
 		}
@@ -128,9 +125,9 @@ func serve(args []string) error {
 		return err
 	}
 	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // agents must not inherit other descriptors
-	s := &server{dir: a.root, idle: a.idle, program: a.program, store: a.store,
+	s := &server{dir: a.root, idle: a.idle, program: a.program, store: fdstore.Client(a.store),
 		children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{},
-		starting: map[string]chan struct{}{}, wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
+		wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
 	if ok, err := s.becomeRunner(a); err != nil || !ok {
 		return err
 	}
@@ -253,20 +250,10 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 		defer f.Close()
 		path = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 	}
-	s.mu.Lock()
-	busy := s.starting == nil || len(s.starting) > 0
-	if !busy {
-		s.starting = nil
+	if !s.starts.forbidIfIdle(sinceBoot()) {
+		return errors.New("an agent is being started, or the runner is about to leave")
 	}
-	s.mu.Unlock()
-	if busy {
-		return errors.New("an agent is being started")
-	}
-	defer func() {
-		s.mu.Lock()
-		s.starting = map[string]chan struct{}{}
-		s.mu.Unlock()
-	}()
+	defer s.starts.allow()
 	for _, a := range s.all() {
 		for until := time.Now().Add(quiesce); !a.in.mu.TryLock(); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
@@ -292,6 +279,9 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 			return fmt.Errorf("pass on a file: %w", err)
 		}
+	}
+	if s.starts.forbiddenBy() > 1 { // a signal ends the runner, so its agents must end too
+		return errors.New("the runner is about to leave")
 	}
 	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))
 }

@@ -207,8 +207,7 @@ func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	case errors.Is(err, ErrDetached): // the run was collected, or the client has left
 		return r, syscall.ENOENT
 	case err == io.EOF:
-		status := a.status()
-		return reply{Status: &status, Stderr: a.out.stderr()}, nil
+		return a.endReport(), nil
 	case errors.As(err, &r.Lost):
 		return r, nil
 	}
@@ -216,4 +215,4 @@ func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	return r, err
 }
 
-func (a *agent) outputEnd() int64 { return a.status().OutputEnd }
+func (a *agent) outputEnd() int64 { return a.snapshot().status.OutputEnd }

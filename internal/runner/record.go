@@ -109,13 +109,12 @@ func readHistory(dir, id string) (h history, err error) {
 func (h *history) add(kind, rest string) {
 	first, second, _ := strings.Cut(rest, " ")
 	a, _ := strconv.ParseInt(first, 10, 64)
+	b, _ := strconv.ParseInt(second, 10, 64) // not all kinds have two numbers
 	switch kind {
 	case lineAgent:
-		start, _ := strconv.ParseUint(second, 10, 64)
-		h.agent = proctree.ID{PID: int(a), Start: start}
+		h.agent = proctree.ID{PID: int(a), Start: uint64(b)}
 	case lineBegin:
-		n, _ := strconv.ParseInt(second, 10, 64)
-		h.input, h.torn = h.input+n, true
+		h.input, h.torn = h.input+b, true
 	case lineEnd:
 		h.torn = false
 	case lineFreed:
@@ -123,8 +122,7 @@ func (h *history) add(kind, rest string) {
 	case lineClosed:
 		h.inputClosed = true
 	case lineTime:
-		at, _ := strconv.ParseInt(second, 10, 64)
-		h.times = append(h.times, a, at)
+		h.times = append(h.times, a, b)
 	case lineAge:
 		h.ageFrom = time.Duration(a)
 		var l Limits
@@ -266,11 +264,8 @@ func (c *children) parentOf(a *agent) bool {
 
 func (s *server) abandon(id string, rec record) error {
 	group := record{ID: id, Boot: rec.Boot, Group: rec.Group}.group(s.dir)
-	terminator := proctree.Terminator{Tree: func() *proctree.Tree {
-		return proctree.New(proctree.ID{},
-			Mark(id)).Within(group)
-	}}
-	if err := terminator.End(0); err != nil {
+	err := kill(func() *proctree.Tree { return proctree.New(proctree.ID{}, Mark(id)).Within(group) })
+	if err != nil {
 		return err
 	}
 	return errors.Join(group.Remove(), os.RemoveAll(filepath.Join(s.dir, id)))
@@ -279,11 +274,12 @@ func (s *server) abandon(id string, rec record) error {
 // makeGroup creates a control group for a run below the control group at the path own. It returns the zero Group if
 // that fails.
 func makeGroup(own, root, id string) proctree.Group {
-	name, err := groupName(root, id)
-	if own == "" || err != nil || unix.Mkdir(filepath.Join(own, name), 0o755) != nil {
+	prefix, err := groupPrefix(root)
+	path := filepath.Join(own, prefix+id)
+	if own == "" || err != nil || unix.Mkdir(path, 0o755) != nil {
 		return proctree.Group{}
 	}
-	return proctree.Group{Path: filepath.Join(own, name)}
+	return proctree.Group{Path: path}
 }
 
 // groupPrefix returns the prefix of the control groups of the runs in root.
@@ -295,16 +291,11 @@ func groupPrefix(root string) (string, error) {
 	return fmt.Sprintf("ductor-%x-%x-", st.Dev, st.Ino), nil
 }
 
-func groupName(root, id string) (string, error) {
-	prefix, err := groupPrefix(root)
-	return prefix + id, err
-}
-
 // group returns the control group of the run. It returns the zero Group if the record has none, or if the recorded path
 // does not belong to this run.
 func (r record) group(root string) proctree.Group {
-	name, err := groupName(root, r.ID)
-	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != name || !filepath.IsAbs(r.Group) ||
+	prefix, err := groupPrefix(root)
+	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != prefix+r.ID || !filepath.IsAbs(r.Group) ||
 		!proctree.IsGroup(r.Group) {
 		return proctree.Group{}
 	}
@@ -329,8 +320,7 @@ func sweepGroups(root string, exists func(id string) bool) error {
 	for _, e := range entries {
 		if id, ours := strings.CutPrefix(e.Name(), prefix); ours && !exists(id) {
 			g := proctree.Group{Path: filepath.Join(own, e.Name())}
-			terminator := proctree.Terminator{Tree: func() *proctree.Tree { return proctree.In(g) }}
-			if err := terminator.End(0); err != nil {
+			if err := kill(func() *proctree.Tree { return proctree.In(g) }); err != nil {
 				errs = append(errs, err)
 				continue
 			}

@@ -41,10 +41,11 @@ type server struct {
 	inputs   map[string]int // descriptors of agents' inputs that the previous runner stored, by run ID
 	prepared prepared
 
+	starts starts
+
 	mu       sync.Mutex
 	runs     map[string]*agent
-	conns    map[*conn]bool           // nil after closeConns
-	starting map[string]chan struct{} // by run ID: closed at the end of the start; nil forbids new starts
+	conns    map[*conn]bool // nil after closeConns
 	idleFrom time.Duration
 }
 
@@ -88,12 +89,8 @@ func (s *server) remove(a *agent) {
 
 // find returns a run. If the run is being started, find waits until it has started.
 func (s *server) find(id string) (*agent, error) {
+	s.starts.await(id)
 	s.mu.Lock()
-	if started := s.starting[id]; started != nil {
-		s.mu.Unlock()
-		<-started
-		s.mu.Lock()
-	}
 	defer s.mu.Unlock()
 	if a := s.runs[id]; a != nil {
 		return a, nil
@@ -208,14 +205,19 @@ func (s *server) serve(c *conn) {
 }
 
 func (s *server) broadcast(a *agent) {
-	status := a.status()
-	r := reply{Run: a.ID, Status: &status, Stderr: a.out.stderr()}
+	r := a.endReport()
 	s.mu.Lock()
 	conns := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.sendReply(r)
 	}
+}
+
+// endReport returns a reply that describes how the agent ended.
+func (a *agent) endReport() reply {
+	status := a.snapshot().status
+	return reply{Run: a.ID, Status: &status, Stderr: a.out.stderr()}
 }
 
 // complete adds the sequence number of request q and the error err to a reply.
@@ -248,7 +250,7 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
-		s.awaitStarts() // the list must include a run whose client died during its start
+		s.starts.await("") // the list must include a run whose client died during its start
 		r := reply{List: []Info{}}
 		for _, a := range s.all() {
 			r.List = append(r.List, a.info(true))
@@ -276,33 +278,7 @@ func (s *server) announce(q request) (started func(), err error) {
 	if q.Spec == nil {
 		return nil, errors.New("the request has no program to start")
 	}
-	id := q.Spec.ID
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.starting == nil:
-		return nil, fmt.Errorf("the runner is about to leave: %w", syscall.ESHUTDOWN)
-	case s.starting[id] != nil:
-		return nil, fmt.Errorf("run %s is being started: %w", id, syscall.EEXIST)
-	}
-	there := make(chan struct{})
-	s.starting[id] = there
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.starting, id)
-		close(there)
-	}, nil
-}
-
-// awaitStarts waits for all starts that are in progress.
-func (s *server) awaitStarts() {
-	s.mu.Lock()
-	starting := slices.Collect(maps.Values(s.starting))
-	s.mu.Unlock()
-	for _, there := range starting {
-		<-there
-	}
+	return s.starts.begin(q.Spec.ID)
 }
 
 func (s *server) startFor(c *conn, spec Spec) (reply, error) {
@@ -316,8 +292,13 @@ func (s *server) startFor(c *conn, spec Spec) (reply, error) {
 	if left {
 		a.setOwner(c, nil)
 	}
-	info := a.info(false) // the agent may have exited already
-	return reply{Info: &info, Stderr: a.out.stderr()}, nil
+	return a.describe(false), nil // the agent may have exited already
+}
+
+// describe returns a reply that describes the run; see info.
+func (a *agent) describe(processes bool) reply {
+	info := a.info(processes)
+	return reply{Info: &info, Stderr: a.out.stderr()}
 }
 
 // handle handles a request about one run.
@@ -326,16 +307,15 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	case opAttach:
 		a.out.setRead(q.Offset)
 		a.setOwner(nil, c)
-		info := a.info(false)
+		r := a.describe(false)
 		a.checkJournal() // the output may be newer than the last check
-		info.Times = a.out.copyTimes()
-		return reply{Info: &info, Stderr: a.out.stderr()}, nil
+		r.Info.Times = a.out.copyTimes()
+		return r, nil
 	case opDetach:
 		a.setOwner(c, nil)
 		return reply{}, nil
 	case opLookUp:
-		info := a.info(true)
-		return reply{Info: &info, Stderr: a.out.stderr()}, nil
+		return a.describe(true), nil
 	case opPull:
 		return a.pull(c, q)
 	case opStderr:

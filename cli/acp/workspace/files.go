@@ -13,11 +13,16 @@ import (
 	"unicode/utf8"
 
 	"ductor/cli"
+	"ductor/cli/acp/toolcall"
 	"ductor/cli/rpc"
 )
 
 // maxFile is the maximum size of a file that ductor reads or writes for an agent, in bytes.
 const maxFile = 10 << 20
+
+// maxDiffed is the maximum size of a change for which ductor computes a diff: the old and the new text together, in
+// bytes.
+const maxDiffed = 1 << 20
 
 // codeNoFile is the protocol's error code for a file that does not exist.
 const codeNoFile = -32002
@@ -121,9 +126,7 @@ func (p readParams) part(s string) string {
 
 // WriteResult is a write of a file. The agent receives an empty object.
 type WriteResult struct {
-	Path   string `json:"-"` // relative to the working directory, if it is below it
-	Before string `json:"-"` // empty if the file did not exist or was not text
-	After  string `json:"-"`
+	Change cli.FileChanged `json:"-"` // without a diff if the texts are longer than maxDiffed
 }
 
 type writeParams struct {
@@ -150,5 +153,14 @@ func (w *Workspace) write(ctx context.Context, p writeParams) (any, error) {
 	if err == nil {
 		_, err = f.WriteString(p.Content)
 	}
-	return WriteResult{cli.Relative(w.opts.Dirs[0], p.Path), old.Content, p.Content}, errors.Join(err, f.Close())
+	change := toolcall.Edit{Path: p.Path, Before: old.Content, After: p.Content}
+	return WriteResult{w.changeOf(change)}, errors.Join(err, f.Close())
+}
+
+// changeOf returns the change that a write made. The old text is empty if the file did not exist or was not text.
+func (w *Workspace) changeOf(e toolcall.Edit) cli.FileChanged {
+	if len(e.Before)+len(e.After) > maxDiffed {
+		return cli.FileChanged{Path: cli.Relative(w.opts.Dirs[0], e.Path), Kind: e.Kind()}
+	}
+	return e.Change(w.opts.Dirs[0])
 }

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"sync"
 
 	"ductor/cli"
@@ -120,6 +122,26 @@ func Serves(method string) bool { return services()[method] != nil }
 // *rpc.Error, the caller sends its code to the agent.
 func (w *Workspace) Serve(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	return services()[method](ctx, w, params)
+}
+
+// shellScript matches a shell with the flag that precedes a script, such as "bash -c".
+var shellScript = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:/bin/)?(?:ba|z)?sh -l?c$`)
+})
+
+// Subject returns the file or the command line that a request concerns. It returns empty texts if the parameters are
+// unreadable. For a script that a shell runs, the command line is the script.
+func Subject(params json.RawMessage) (path, line string) {
+	var p struct {
+		Path    string   `json:"path"`
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	_ = json.Unmarshal(params, &p) // Serve rejects unreadable parameters
+	if len(p.Args) == 2 && shellScript().MatchString(p.Command+" "+p.Args[0]) {
+		return p.Path, p.Args[1]
+	}
+	return p.Path, strings.Join(append([]string{p.Command}, p.Args...), " ")
 }
 
 func badParams(format string, args ...any) error {

@@ -135,7 +135,11 @@ func TestWritingFiles(t *testing.T) {
 		t.Errorf("the directory outside contains %v, %v", left, err)
 	}
 	made, err := b.serve(MethodWrite, "path", b.in+"/a.txt", "content", "again")
-	if want := (WriteResult{"a.txt", "written", "again"}); made != want || err != nil {
+	want := WriteResult{cli.FileChanged{
+		Path: "a.txt", Kind: cli.FileUpdated,
+		Diff: "@@ -1 +1 @@\n-written\n+again\n",
+	}}
+	if made != want || err != nil {
 		t.Errorf("a write returns %+v, %v, want %+v", made, err, want)
 	}
 	b.SetMode(cli.Plan)

@@ -1,4 +1,4 @@
-package acp
+package toolcall
 
 import (
 	"cmp"
@@ -10,12 +10,8 @@ import (
 	"ductor/cli"
 )
 
-// This file finds input fields of an edit that users need not see, because they already see the diff. Such fields
-// contain the path, the diff, the old text or the new text.
-
 // pathKeys returns the names that agents use for path fields in an edit's input, in the form of bareKey.
 func pathKeys() []string { return []string{"filepath", "filename", "path", "absolutepath", "movepath"} }
-func diffKeys() []string { return []string{"diff", "patch"} }
 
 // bareKey returns the last part of a field's name, in lower case and without underscores.
 func bareKey(name string) string {
@@ -45,21 +41,20 @@ func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	return all, at
 }
 
-// givenEdits returns the edits of an input that contains diffs. Other inputs contain the old and the new text.
-func givenEdits(input json.RawMessage) (list []toolContent) {
+// fromInput returns the edits of an input that contains diffs. Other inputs contain the old and the new text.
+func fromInput(input json.RawMessage) (list []Edit) {
 	groups, _ := groupsOf(cli.Leaves(input))
 	for _, g := range groups {
-		c := toolContent{Type: "diff"}
-		for _, key := range pathKeys() {
-			c.Path = cmp.Or(c.Path, g.values[key])
-		}
 		diff := cmp.Or(g.values["diff"], g.values["patch"])
-		c.hunks, c.Meta.Kind = cli.Hunks(diff), kindOfDiff(diff)
-		if g.values["type"] == "delete" {
-			c.Meta.Kind = "delete"
+		e := Edit{Reported: kindOfDiff(diff), hunks: cli.Hunks(diff)}
+		for _, key := range pathKeys() {
+			e.Path = cmp.Or(e.Path, g.values[key])
 		}
-		if filepath.IsAbs(c.Path) && c.hunks != "" {
-			list = append(list, c)
+		if g.values["type"] == "delete" {
+			e.Reported = "delete"
+		}
+		if filepath.IsAbs(e.Path) && e.hunks != "" {
+			list = append(list, e)
 		}
 	}
 	return list
@@ -69,9 +64,11 @@ func givenEdits(input json.RawMessage) (list []toolContent) {
 func kindOfDiff(diff string) string {
 	heading := "\n" + strings.TrimSuffix(diff, cli.Hunks(diff))
 	switch {
-	case strings.Contains(heading, "\n+++ /dev/null"), strings.Contains(heading, "\n+++ b/dev/null"), strings.Contains(heading, "\ndeleted file"):
+	case strings.Contains(heading, "\n+++ /dev/null"), strings.Contains(heading, "\n+++ b/dev/null"),
+		strings.Contains(heading, "\ndeleted file"):
 		return "delete"
-	case strings.HasPrefix(cli.Hunks(diff), "@@ -0,0 "), strings.Contains(heading, "\ncreate file"), strings.Contains(heading, "\nnew file"):
+	case strings.HasPrefix(cli.Hunks(diff), "@@ -0,0 "), strings.Contains(heading, "\ncreate file"),
+		strings.Contains(heading, "\nnew file"):
 		return "add"
 	}
 	return ""
@@ -89,7 +86,8 @@ func plainHeading(diff, path string) bool {
 		switch {
 		case line == "", strings.Trim(line, "=") == "", mark == "index":
 		case line == "create file mode 100644", line == "new file mode 100644":
-		case slices.Contains([]string{"Index:", "---", "+++"}, mark) && (headed(name, path) || strings.HasSuffix("/"+name, "/dev/null")):
+		case slices.Contains([]string{"Index:", "---", "+++"}, mark) &&
+			(headed(name, path) || strings.HasSuffix("/"+name, "/dev/null")):
 		case both != line && headed(both[:half], path) && headed(strings.TrimSpace(both[half:]), path):
 		default:
 			return false
@@ -107,12 +105,12 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// shownInput returns the input fields that users need not see, because the displayed diffs contain their values. The
-// result maps field names to values.
-func (t *tool) shownInput(dir string) map[string]string {
-	leaves, shown := cli.Leaves(t.call.Input), map[string]string{}
+// ShownInput returns the fields of the input that users need not see, because they see the diffs of the edits. Such
+// fields contain the path, the diff, the old text or the new text. The result maps field names to values.
+func (c *Call) ShownInput(dir string) map[string]string {
+	leaves, shown := cli.Leaves(c.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
-	edits := slices.DeleteFunc(t.edits(), func(c toolContent) bool { return c.diff() == "" })
+	edits := slices.DeleteFunc(c.Edits(), func(e Edit) bool { return e.Diff() == "" })
 	whole := group{}
 	if i, has := at[""]; has {
 		whole = groups[i]
@@ -120,7 +118,7 @@ func (t *tool) shownInput(dir string) map[string]string {
 	rest, files := whole.values["diff"], []string{}
 	for _, l := range leaves {
 		g, key := groups[at[parentOf(l.Name)]], bareKey(l.Name)
-		i := slices.IndexFunc(edits, func(c toolContent) bool { return g.about(dir, c.Path) })
+		i := slices.IndexFunc(edits, func(e Edit) bool { return g.about(dir, e) })
 		if i < 0 || !g.shows(dir, edits[i], key, l.Value) {
 			continue
 		}
@@ -139,36 +137,39 @@ func (t *tool) shownInput(dir string) map[string]string {
 	return shown
 }
 
-// about reports whether one of the object's fields contains this path.
-func (g group) about(dir, path string) bool {
+// about reports whether a field of the object contains the path of the edit.
+func (g group) about(dir string, e Edit) bool {
 	return slices.ContainsFunc(pathKeys(), func(key string) bool {
-		return g.values[key] != "" && cli.Absolute(dir, g.values[key]) == cli.Absolute(dir, path)
+		return g.values[key] != "" && e.About(dir, g.values[key])
 	})
 }
 
-// shows reports whether a field of the object contains only what the diff of c already shows.
-func (g group) shows(dir string, c toolContent, key, value string) bool {
-	before, after := c.before(), c.NewText
+// shows reports whether a field of the object only repeats a part of the edit's diff.
+func (g group) shows(dir string, e Edit, key, value string) bool {
 	switch {
 	case g.values[key] != value: // a different field has the same key
 		return false
 	case slices.Contains(pathKeys(), key):
-		return cli.Absolute(dir, value) == cli.Absolute(dir, c.Path)
+		return e.About(dir, value)
 	case key == "relativepath":
-		return filepath.IsLocal(value) && strings.HasSuffix(cli.Absolute(dir, c.Path), "/"+value)
-	case slices.Contains(diffKeys(), key):
-		hunks := cli.Hunks(value)
-		return plainHeading(value, cli.Absolute(dir, c.Path)) && (hunks == c.hunks || c.hunks == "" && hunks != "" && cli.DiffMakes(hunks, before, after))
+		return filepath.IsLocal(value) && strings.HasSuffix(cli.Absolute(dir, e.Path), "/"+value)
+	case key == "diff", key == "patch":
+		return plainHeading(value, cli.Absolute(dir, e.Path)) && e.makes(cli.Hunks(value))
 	case key == "type":
-		return value == string(c.change())
-	case c.hunks != "" && !c.texts:
+		return value == string(e.Kind())
+	case e.hunks != "" && !e.texts:
 		return false
 	case key == "content":
-		return value == after
+		return value == e.After
 	case slices.Contains([]string{"oldstring", "newstring", "replaceall"}, key):
-		return g.replaces(before, after)
+		return g.replaces(e.Before, e.After)
 	}
 	return false
+}
+
+// makes reports whether the edit makes the change in hunks.
+func (e Edit) makes(hunks string) bool {
+	return hunks == e.hunks || e.hunks == "" && hunks != "" && cli.DiffMakes(hunks, e.Before, e.After)
 }
 
 // replaces reports whether replacing the object's old text by its new text turns before into after.
@@ -183,13 +184,4 @@ func (g group) replaces(before, after string) bool {
 		return false
 	}
 	return strings.Replace(before, old, g.values["newstring"], n) == after
-}
-
-// entitled reports whether a title contains only the name of the file, optionally with the first words of the old and
-// the new text.
-func (c toolContent) entitled(dir, title string) bool {
-	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
-	before, after, arrow := strings.Cut(texts, " => ")
-	return cli.Absolute(dir, name) == cli.Absolute(dir, c.Path) && (!both || arrow &&
-		strings.Contains(c.before(), strings.TrimSuffix(before, "...")) && strings.Contains(c.NewText, strings.TrimSuffix(after, "...")))
 }

@@ -1,7 +1,6 @@
-package acp
+package gemini
 
 import (
-	"encoding/json"
 	"maps"
 	"testing"
 
@@ -17,13 +16,18 @@ func TestAChoiceIsNoModel(t *testing.T) {
 		auto + "," + named: {"gemini-3.8-flash": {Input: 3600, Output: 126}},
 		auto:               {"auto": {Input: 2400, Output: 84}},
 	} {
-		var p prompted
-		if err := json.Unmarshal([]byte(`{"_meta":{"quota":{"model_usage":[`+models+`]}}}`), &p); err != nil {
-			t.Fatal(err)
-		}
-		r := (&session{}).counted(p)
+		r := usageInMeta([]byte(`{"quota":{"model_usage":[` + models + `]}}`))
 		if _, counts := want[r.Model]; !counts || !maps.Equal(r.ByModel, want) {
 			t.Errorf("%s: model %q, %+v, want %+v", models, r.Model, r.ByModel, want)
+		}
+	}
+}
+
+// Other metadata contains no usage.
+func TestMetadataWithoutAQuota(t *testing.T) {
+	for _, meta := range []string{"", "null", `{}`, `{"quota":7}`} {
+		if r := usageInMeta([]byte(meta)); r.ByModel != nil || r.Usage != (cli.Usage{}) {
+			t.Errorf("%s: %+v", meta, r)
 		}
 	}
 }

@@ -1,0 +1,70 @@
+package gemini
+
+import (
+	"encoding/json"
+	"strings"
+
+	"ductor/cli"
+)
+
+// quota is the token usage of a turn in the metadata of Gemini's reply to a prompt.
+type quota struct {
+	quotaTokens
+	Models []struct {
+		Model cli.ModelID `json:"model"`
+		quotaTokens
+	} `json:"model_usage"`
+}
+
+type quotaTokens struct {
+	Tokens struct {
+		Input  int64 `json:"input_tokens"`
+		Output int64 `json:"output_tokens"`
+	} `json:"token_count"`
+}
+
+func (q quotaTokens) usage() cli.Usage {
+	return cli.Usage{Input: q.Tokens.Input, Output: q.Tokens.Output}
+}
+
+// usageInMeta returns the token usage in the metadata of a reply to a prompt.
+func usageInMeta(meta json.RawMessage) (r cli.Result) {
+	var sent struct {
+		Quota *quota `json:"quota"`
+	}
+	if json.Unmarshal(meta, &sent) != nil || sent.Quota == nil {
+		return r
+	}
+	r.Usage, r.ByModel = sent.Quota.usage(), map[cli.ModelID]cli.Usage{}
+	for _, m := range sent.Quota.Models {
+		r.ByModel[m.Model] = m.usage()
+		if r.Model == "" || picksModel(r.Model) ||
+			!picksModel(m.Model) && m.usage().Output > r.ByModel[r.Model].Output {
+			r.Model = m.Model
+		}
+	}
+	for id, used := range r.ByModel {
+		if id != r.Model && picksModel(id) {
+			r.ByModel[r.Model] = r.ByModel[r.Model].Add(used)
+			delete(r.ByModel, id)
+		}
+	}
+	return r
+}
+
+// picksModel reports whether Gemini itself chooses the model. The ID is then "auto" or starts with "auto". Gemini
+// reports the chosen model only for the first call of a turn. It counts later calls under the ID "auto".
+func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }
+
+// hiddenFailure returns the failure of a turn without tools that Gemini ended as if it had succeeded. It returns nil if
+// the turn has succeeded. Gemini reports tokens at the end of a model call, so an answer without tokens is incomplete.
+func hiddenFailure(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
+	switch {
+	case answer == "":
+		return cli.Failf(cli.UnknownFailure, agent, "its model gave no answer, and it does not say whether a limit or "+
+			"a filter stopped it")
+	case r.ByModel != nil && r.Usage == cli.Usage{}:
+		return cli.Failf(cli.NetworkDown, agent, "the answer broke off, also when it was asked for again")
+	}
+	return nil
+}
