@@ -14,6 +14,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/cli/service"
+	"ductor/internal/proctree"
 )
 
 var poolRounds = flag.Int("pool-rounds", 3, "how many turns each of thirty conversations has over four processes")
@@ -106,20 +107,21 @@ func playRound(t *testing.T, st *stage, s *service.Service, sessions []cli.Agent
 // census is the result of counting the agents' processes.
 type census struct {
 	looks, most int
-	who         []int
+	who         []proctree.ID
 }
 
-// takeCensus counts the processes over and over.
+// takeCensus counts the processes over and over. It pauses longer than a count takes, so that the turns get most of the
+// processor.
 func takeCensus(st *stage, stop chan struct{}) (c census) {
 	for {
 		select {
 		case <-stop:
 			return c
-		case <-time.After(look):
+		case <-time.After(10 * look):
 		}
 		c.looks++
-		if pids := st.processes(); len(pids) > c.most {
-			c.most, c.who = len(pids), pids
+		if running := st.processes(); len(running) > c.most {
+			c.most, c.who = len(running), running
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/cli"
+	"ductor/internal/proctree"
 )
 
 // stage is the fixture of a case of Conformance. It contains a provider and a template for requests. An environment
@@ -210,23 +211,13 @@ func (p *playing) end() played {
 }
 
 // processes returns the running processes of this case. It finds them by the mark in their environment.
-func (s *stage) processes() (pids []int) {
+func (s *stage) processes() []proctree.ID {
 	s.t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	running, err := proctree.Marked(markVar + "=" + s.mark)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	entry := []byte(markVar + "=" + s.mark)
-	for _, file := range files {
-		env, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(env, entry) {
-			continue // the process has ended, or belongs to another user or case
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && alive(pid) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return running
 }
 
 // alive reports whether a process is running. Zombies are not.

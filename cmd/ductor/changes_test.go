@@ -27,10 +27,16 @@ func (town *town) sh(script string) string {
 	return string(out)
 }
 
-// awaitLook waits until ductor has taken n snapshots before turns and for checkpoints.
+// snapshots returns how many snapshots ductor stores: those before and after turns, and those of checkpoints.
+func (town *town) snapshots() int {
+	town.t.Helper()
+	return len(strings.Fields(town.sh("git for-each-ref --format='%(refname)' refs/ductor")))
+}
+
+// awaitLook waits until ductor stores n snapshots.
 func (town *town) awaitLook(n int) {
 	town.t.Helper()
-	for ctx := town.soon(); len(strings.Fields(town.sh("git for-each-ref --format='%(refname)' refs/ductor"))) < n; {
+	for ctx := town.soon(); town.snapshots() < n; {
 		if ctx.Err() != nil {
 			town.t.Fatal("the files are not looked at")
 		}

@@ -54,10 +54,12 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	group := town.srv.Supergroup(id, "Team")
 	change := func(name string) telegram.Message {
 		t.Helper()
+		stored := town.snapshots()
 		asked := town.say(`Make %[1]s. [[start]] [[ask cmd="echo %[1]s > %[1]s.txt"]] [[text "made %[1]s"]]`, name)
 		card := town.awaitMessage(func(m telegram.Message) bool {
 			return m.ID > asked.ID && m.HasButton("✅ Allow once")
 		})
+		town.awaitLook(stored + 1)
 		town.pressOn(card, "✅ Allow once")
 		return town.awaitMessage(func(m telegram.Message) bool {
 			return m.ID > asked.ID && strings.Contains(m.Text, "made "+name) && strings.Contains(m.Text, "1 file +1 -0")
@@ -70,6 +72,7 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	if err != nil {
 		town.fatal(err)
 	}
+	town.awaitLook(3)
 	for _, m := range []telegram.Message{change("newer"), older} {
 		if !m.HasButton("↩️ Undo") || strings.Contains(m.Text, "no undo") {
 			t.Errorf("beside an open card: %q", m.Text)
