@@ -119,9 +119,6 @@ func spender(t orchestrator.Turn) spending.Spender {
 // withinBudget returns how many US dollars a turn may cost. 0 means no limit. If a budget is used up, it returns a
 // *cli.Failure.
 func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
-	if e.opts.Budgets == nil {
-		return 0, nil
-	}
 	return e.opts.Budgets.Left(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t))
 }
 
@@ -142,9 +139,6 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orc
 
 // warnOfBudgets warns a chat when most of a budget is used up, once in each period of the budget.
 func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
-	if e.opts.Budgets == nil {
-		return
-	}
 	for _, text := range e.opts.Budgets.Warnings(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t)) {
 		if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, text); err != nil {
 			e.log.Error("warn of a budget", "chat", t.Prompt.Conversation.Chat, "err", err)

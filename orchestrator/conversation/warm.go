@@ -67,7 +67,7 @@ func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID
 // Background shows text that an agent wrote while no turn was running, for example when a background command ended.
 func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	id, err := orchestrator.ParseKey(key)
-	if err == nil && e.opts.Budgets != nil && (r.CostUSD > 0 || r.Usage != cli.Usage{}) {
+	if err == nil {
 		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude",
 			Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
 	}
