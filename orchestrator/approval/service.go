@@ -19,7 +19,10 @@ import (
 type Options struct {
 	Store  orchestrator.ApprovalStore
 	Agents Agents
-	Screen orchestrator.ApprovalScreen // shows approvals to users; if nil, every request is denied
+	// Snapshots contains the snapshots of turns' files. An agent that may write must wait for the snapshot of its turn.
+	// If Snapshots is nil, no agent waits.
+	Snapshots orchestrator.Snapshots
+	Screen    orchestrator.ApprovalScreen // shows approvals to users; if nil, every request is denied
 	// Approvers returns the users who may decide requests in a group. The parameter sender is the user who started the
 	// turn. If Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
 	Approvers func(in orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID

@@ -204,8 +204,8 @@ func New(opts Options) *Engine {
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
-		Store: opts.Store, Agents: heldAgents{opts.Gateway, e}, Screen: opts.Screen, Approvers: opts.Approvers,
-		Timeout:   opts.ApprovalTimeout,
+		Store: opts.Store, Agents: opts.Gateway, Snapshots: opts.Snapshots, Screen: opts.Screen,
+		Approvers: opts.Approvers, Timeout: opts.ApprovalTimeout,
 		Protected: opts.Protected, Files: opts.Files, Enter: e.enter,
 		Now: opts.Now, After: opts.After, NewID: opts.NewID, Logger: opts.Logger,
 	})
