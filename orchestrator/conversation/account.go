@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,11 +15,7 @@ const accountsWait = 2 * time.Second
 
 // Accounts implements menu.Service.
 func (e *Engine) Accounts(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AccountChoice, error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return orchestrator.AccountChoice{}, fmt.Errorf("load conversation: %w", err)
-	}
-	_, in, err := e.nextPlace(ctx, conv)
+	conv, _, in, err := e.next(ctx, id)
 	if err != nil {
 		return orchestrator.AccountChoice{}, err
 	}
@@ -44,16 +39,7 @@ func (e *Engine) SetAccount(ctx context.Context, id orchestrator.ConversationID,
 	if !e.hasAccount(ctx, agent, account) {
 		return orchestrator.ErrBadChoice
 	}
-	err := e.setAccount(ctx, id, agent, account)
-	if err == nil {
-		e.warm(ctx, id)
-	}
-	return err
-}
-
-func (e *Engine) setAccount(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent,
-	account cli.Account) error {
-	return e.change(ctx, id, func(c *orchestrator.Conversation) {
+	return e.changeAndWarm(ctx, id, func(c *orchestrator.Conversation) {
 		c.Settings.Accounts = c.Settings.Accounts.With(agent, account)
 	})
 }
@@ -84,7 +70,9 @@ func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation,
 	err := e.opts.Chat.Notice(ctx, conv.ID,
 		e.opts.Lang.Of(conv.ID.Chat).Text("turn.account-gone", t.Agent.Name(), string(gone)))
 	if err == nil {
-		err = e.setAccount(ctx, conv.ID, t.Agent, "")
+		err = e.change(ctx, conv.ID, func(c *orchestrator.Conversation) {
+			c.Settings.Accounts = c.Settings.Accounts.With(t.Agent, "")
+		})
 	}
 	if err != nil {
 		e.log.Error("notify a chat that an account is no longer configured", "chat", conv.ID.Chat, "err", err)
@@ -125,9 +113,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 			}))
 		}
 	})
-	if err == nil && receipt.Ahead > 0 && !receipt.Full {
-		c.showQueued(again, receipt.Ahead)
-	}
+	c.showQueued(again, receipt.Ahead)
 	return receipt, err
 }
 

@@ -104,13 +104,18 @@ func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants or
 	return receipt, e.SetModel(ctx, by.Conversation, other, "", "")
 }
 
+// laterJob returns the ID of the job that runs the prompt of a turn again later.
+func laterJob(id cli.TurnID) orchestrator.JobID {
+	return orchestrator.JobID(turn.LaterJob + string(id))
+}
+
 // waitingJob returns the job that will run the prompt of a turn again later, or ErrNoJob.
 func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	if e.opts.Jobs == nil {
 		return orchestrator.JobStatus{}, orchestrator.ErrNoJob
 	}
-	return e.opts.Jobs.Job(ctx, orchestrator.JobID(turn.LaterJob+string(id)), in)
+	return e.opts.Jobs.Job(ctx, laterJob(id), in)
 }
 
 // runLater creates a job that runs the prompt of a turn again when the agent's usage limit ends. If the limit has ended
@@ -124,11 +129,7 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	case !at.After(e.now()):
 		return e.repeat(ctx, t, withoutJobWants(t.Wants), by)
 	}
-	c, err := e.conversation(by.Conversation)
-	if err != nil {
-		return receipt, err
-	}
-	c.do(func() { receipt.At, err = e.scheduleLaterFor(ctx, t, at, by) })
+	receipt.At, err = e.scheduleLaterFor(ctx, t, at, by)
 	return receipt, err
 }
 
@@ -153,7 +154,7 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 		return receipt, cmp.Or(err, orchestrator.ErrBadChoice)
 	}
 	receipt.Turn = id
-	c.do(func() { receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by) })
+	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
 	created := err == nil
 	if errors.Is(err, orchestrator.ErrRepeated) {
 		// If the job exists already, the turn must still be stopped: the user pressed the button before, or ductor
@@ -167,36 +168,38 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	}
 	// An error here means that the turn has just ended without an abort.
 	if err = e.StopTurn(ctx, id, by); err != nil && created {
-		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.JobID(turn.LaterJob+string(id)), by))
+		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, laterJob(id), by))
 	}
 	return receipt, err
 }
 
-// scheduleLaterFor calls scheduleLater for a user who pressed a button. The job gets the rights of the chat only if
+// scheduleLaterFor calls scheduleLater in the inbox for a user who pressed a button. The job gets the rights of the chat only if
 // both the turn and the user have them. The permission mode of the job is then limited to the mode that the chat has
 // now. It is never bypass.
 func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
-	by orchestrator.Press) (time.Time, error) {
-	if !t.Prompt.Rights.OfChat() || !by.May(orchestrator.ActAsChat) {
-		return e.scheduleLater(ctx, t, at, "")
-	}
-	conv, err := e.opts.Store.Conversation(ctx, by.Conversation)
-	if err != nil {
-		return at, fmt.Errorf("load conversation: %w", err)
-	}
-	mode := e.modeFor(conv, t.Prompt.Rights, t.Sandbox)
-	if mode == cli.Bypass {
-		mode = cli.Ask
-	}
-	return e.scheduleLater(ctx, t, at, mode)
+	by orchestrator.Press) (scheduled time.Time, err error) {
+	err = e.do(by.Conversation, func(*conversation) error {
+		var most cli.PermissionMode
+		if t.Prompt.Rights.OfChat() && by.May(orchestrator.ActAsChat) {
+			conv, err := e.load(ctx, by.Conversation)
+			if err != nil {
+				return err
+			}
+			if most = e.modeFor(conv, t.Prompt.Rights, t.Sandbox); most == cli.Bypass {
+				most = cli.Ask
+			}
+		}
+		scheduled, err = e.scheduleLater(ctx, t, at, most)
+		return err
+	})
+	return scheduled, err
 }
 
 // scheduleLater creates a job that runs the prompt of a turn at a time. It returns ErrRepeated if another turn or job
 // already repeats the prompt. The parameter most limits the permission mode of the job. If it is empty, the job does
 // not get the rights of the chat.
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
-	most cli.PermissionMode) (time.Time,
-	error) {
+	most cli.PermissionMode) (time.Time, error) {
 	in := t.Prompt.Conversation
 	if err := e.unrepeated(ctx, t.ID, in); err != nil {
 		return at, err
@@ -210,7 +213,7 @@ func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time
 	}
 	at = at.Truncate(time.Second).Add(time.Second)
 	j := orchestrator.Job{
-		ID: orchestrator.JobID(turn.LaterJob + string(t.ID)), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
+		ID: laterJob(t.ID), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
 		JobTiming: orchestrator.JobTiming{
 			Schedule: "at " + at.UTC().Format(time.DateTime), QuietHours: orchestrator.QuietHours{Zone: "UTC"},
 		},

@@ -277,6 +277,16 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	return c, nil
 }
 
+// do calls f in the inbox of a conversation, for a request of a user. It returns an error if the engine is closed.
+func (e *Engine) do(id orchestrator.ConversationID, f func(*conversation) error) error {
+	c, err := e.conversation(id)
+	if err != nil {
+		return err
+	}
+	c.do(func() { err = f(c) })
+	return err
+}
+
 // open reports whether turns may still start. If it returns true, it has called wg.Add, and the caller must call
 // wg.Done.
 func (e *Engine) open() bool {
@@ -286,6 +296,18 @@ func (e *Engine) open() bool {
 		return false
 	}
 	e.wg.Add(1)
+	return true
+}
+
+// spawn runs f in a goroutine for which Close waits. If the engine is closed, it runs nothing and returns false.
+func (e *Engine) spawn(f func()) bool {
+	if !e.open() {
+		return false
+	}
+	go func() {
+		defer e.wg.Done()
+		f()
+	}()
 	return true
 }
 

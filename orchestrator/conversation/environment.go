@@ -53,37 +53,42 @@ func noSandbox(err error) *cli.Failure {
 // like sessionFor, but creates no session.
 func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox,
 	error) {
-	session := orchestrator.Session{Dir: e.dirOf(conv)}
-	if conv.Session != "" {
-		s, err := e.opts.Store.Session(ctx, conv.Session)
-		if err != nil && !errors.Is(err, orchestrator.ErrNoSession) {
-			return orchestrator.Session{}, "", fmt.Errorf("load session: %w", err)
-		}
-		if err == nil && !e.expired(s) {
-			session = s
-		}
+	session, ok, err := e.currentSession(ctx, conv.Session)
+	if err != nil {
+		return orchestrator.Session{}, "", err
+	}
+	if !ok {
+		session = orchestrator.Session{Dir: e.dirOf(conv)}
 	}
 	in, err := e.sandboxOf(conv.ID, session.Dir, "")
 	return session, in, err
+}
+
+// next loads a conversation, and returns the session and the environment that its next turn would use. If nextPlace
+// fails, it still returns the conversation.
+func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation,
+	orchestrator.Session, cli.Sandbox, error) {
+	conv, err := e.load(ctx, id)
+	if err != nil {
+		return conv, orchestrator.Session{}, "", err
+	}
+	session, in, err := e.nextPlace(ctx, conv)
+	return conv, session, in, err
 }
 
 // SideRequest returns a request without a prompt, for questions outside of a conversation's turns. The request has the
 // environment and the forbidden tools of the next turn, and no permissions. SideRequest returns a *cli.Failure if no
 // agent can run in that environment.
 func (e *Engine) SideRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
+	conv, session, in, err := e.next(ctx, id)
 	if err != nil {
-		return cli.Request{}, fmt.Errorf("load conversation: %w", err)
-	}
-	session, in, err := e.nextPlace(ctx, conv)
-	if err == nil {
-		err = e.checkDir(session.Dir)
+		return cli.Request{}, err
 	}
 	return cli.Request{
 		ChatID: id.Chat, Lang: e.opts.Lang.In(id.Chat), Sandbox: in, Session: string(session.ID), Dir: session.Dir,
 		AddDirs:   e.addDirs(id),
 		ToolLists: e.toolLists(conv, session.Dir), Accounts: conv.Settings.Accounts,
-	}, err
+	}, e.checkDir(session.Dir)
 }
 
 // Directory implements sessions.Engine, projects.Engine and changes.Engine.

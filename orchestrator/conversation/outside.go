@@ -47,9 +47,9 @@ func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orch
 }
 
 func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) error {
-	conv, err := e.opts.Store.Conversation(ctx, o.Conversation())
+	conv, err := e.load(ctx, o.Conversation())
 	if err != nil {
-		return fmt.Errorf("load conversation: %w", err)
+		return err
 	}
 	dir := ""
 	if o.Dir != "" {

@@ -182,9 +182,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 // dropOutcome marks an outcome as delivered although the chat does not show it, and notifies the user.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
-	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation,
-		e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shown")); err != nil {
-		e.log.Error("report that an outcome is not shown", "turn", t.ID, "err", err)
+	if !e.notice(ctx, t.Prompt.Conversation, "turn.not-shown") {
 		return
 	}
 	if err := e.opts.Store.MarkDelivered(ctx, t.ID); err != nil {

@@ -20,27 +20,18 @@ import (
 // if it was moved to another conversation, or if it has ended (see Sessions.IdleReset and Sessions.DailyReset).
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
-	id := t.Session
-	switch {
-	case id == "" && t.Wants.Own != "" && e.opts.Orders != nil:
-		return e.ownSession(ctx, conv, t)
-	case id == "":
+	id, own := t.Session, t.Wants.Own != "" && e.opts.Orders != nil
+	if id == "" && !own {
 		id = conv.Session
 	}
-	if id != "" {
-		s, err := e.opts.Store.Session(ctx, id)
-		switch {
-		case err == nil && !e.expired(s) && s.Conversation == conv.ID:
-			return s, nil
-		case err != nil && !errors.Is(err, orchestrator.ErrNoSession):
-			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
-		}
-	}
-	if t.Wants.Own != "" && e.opts.Orders != nil {
+	s, ok, err := e.currentSession(ctx, id)
+	switch {
+	case err != nil || ok && s.Conversation == conv.ID:
+		return s, err
+	case own:
 		return e.ownSession(ctx, conv, t)
 	}
-	s := e.newSession(conv, t)
-	var err error
+	s = e.newSession(conv, t)
 	// In the inbox, no concurrent change of the conversation can overwrite the current session.
 	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
@@ -72,19 +63,18 @@ func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion
 		}
 		return e.opts.Store.Session(ctx, t.Session)
 	}
-	c, err := e.conversation(q.Conversation)
-	if err != nil {
-		return s, err
-	}
 	// Do this in the inbox: two questions at the same moment must not create two sessions.
-	c.do(func() { s, err = e.sideSession(ctx, q) })
+	err = e.do(q.Conversation, func(*conversation) error {
+		s, err = e.sideSession(ctx, q)
+		return err
+	})
 	return s, err
 }
 
 func (e *Engine) sideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
-	conv, err := e.opts.Store.Conversation(ctx, q.Conversation)
+	conv, err := e.load(ctx, q.Conversation)
 	if err != nil {
-		return s, fmt.Errorf("load conversation: %w", err)
+		return s, err
 	}
 	asks := orchestrator.Turn{Prompt: orchestrator.Prompt{Person: q.Person, Text: q.Text}}
 	if q.Session == "" {
@@ -109,13 +99,26 @@ func (e *Engine) sideSession(ctx context.Context, q orchestrator.ConsultQuestion
 	return s, e.opts.Orders.CreateOwnSession(ctx, q.Session, s)
 }
 
+// currentSession loads a session that the next turn can continue. It returns false if no session has this ID, or if the
+// session has ended by IdleReset or DailyReset.
+func (e *Engine) currentSession(ctx context.Context, id orchestrator.SessionID) (orchestrator.Session, bool, error) {
+	if id == "" {
+		return orchestrator.Session{}, false, nil
+	}
+	s, err := e.opts.Store.Session(ctx, id)
+	if err != nil && !errors.Is(err, orchestrator.ErrNoSession) {
+		return orchestrator.Session{}, false, fmt.Errorf("load session: %w", err)
+	}
+	return s, err == nil && !e.expired(s), nil
+}
+
 // expired reports whether a session has ended by IdleReset or DailyReset.
 func (e *Engine) expired(s orchestrator.Session) bool {
-	now := e.now()
-	if e.turns().IdleReset > 0 && now.Sub(s.Used) >= e.turns().IdleReset {
+	now, resets := e.now(), e.turns().Sessions
+	if resets.IdleReset > 0 && now.Sub(s.Used) >= resets.IdleReset {
 		return true
 	}
-	at, err := time.Parse("15:04", e.turns().DailyReset)
+	at, err := time.Parse("15:04", resets.DailyReset)
 	if err != nil {
 		return false
 	}
@@ -200,13 +203,9 @@ func (c *conversation) storeTitle(ctx context.Context, t orchestrator.Turn, now 
 
 // New implements bot.Desk.
 func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error {
-	c, err := e.conversation(id)
-	if err != nil {
-		return err
-	}
-	c.do(func() {
+	err := e.do(id, func(c *conversation) error {
 		c.giveUpShowing()
-		err = e.save(ctx, id, func(c *orchestrator.Conversation) { c.Session = "" })
+		return e.save(ctx, id, func(c *orchestrator.Conversation) { c.Session = "" })
 	})
 	e.opts.Gateway.Release(id.Key())
 	if err == nil {
@@ -217,15 +216,11 @@ func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error 
 
 // Begin implements sessions.Engine.
 func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
-	c, err := e.conversation(s.Conversation)
-	if err != nil {
-		return err
-	}
-	c.do(func() {
-		if err = e.opts.Store.CreateSession(ctx, s); err != nil {
-			return
+	err := e.do(s.Conversation, func(*conversation) error {
+		if err := e.opts.Store.CreateSession(ctx, s); err != nil {
+			return err
 		}
-		err = e.save(ctx, s.Conversation, func(c *orchestrator.Conversation) {
+		return e.save(ctx, s.Conversation, func(c *orchestrator.Conversation) {
 			if c.Session, c.Dir = s.ID, s.Dir; c.Agent != agent {
 				c.Agent, c.Model, c.Effort = agent, "", ""
 			}
@@ -243,28 +238,21 @@ func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Ag
 
 // Move implements sessions.Engine. It notifies the old conversation.
 func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error {
-	from, err := e.conversation(s.Conversation)
-	if err != nil {
-		return err
-	}
 	var was orchestrator.Conversation
-	from.do(func() {
+	err := e.do(s.Conversation, func(from *conversation) (err error) {
 		if from.running.Load() != nil || len(from.queue) > 0 {
-			err = orchestrator.ErrSessionInUse
-			return
+			return orchestrator.ErrSessionInUse
 		}
-		if was, err = e.opts.Store.Conversation(ctx, s.Conversation); err == nil {
-			err = e.opts.Store.MoveSession(ctx, s.ID, to)
+		if was, err = e.load(ctx, s.Conversation); err != nil {
+			return err
 		}
+		return e.opts.Store.MoveSession(ctx, s.ID, to)
 	})
 	if err != nil || was.Session != s.ID {
 		return err
 	}
 	e.opts.Gateway.Release(s.Conversation.Key())
-	if err := e.opts.Chat.Notice(ctx, s.Conversation,
-		e.opts.Lang.Of(s.Conversation.Chat).Text("turn.session-moved")); err != nil {
-		e.log.Warn("notify a chat that its session moved", "chat", s.Conversation.Chat, "err", err)
-	}
+	e.notice(ctx, s.Conversation, "turn.session-moved")
 	return nil
 }
 

@@ -15,11 +15,7 @@ import (
 
 // Status implements menu.Service.
 func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return orchestrator.Status{}, fmt.Errorf("load conversation: %w", err)
-	}
-	_, in, err := e.nextPlace(ctx, conv)
+	conv, _, in, err := e.next(ctx, id)
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
@@ -80,9 +76,9 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 
 // Permissions implements menu.Service.
 func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error) {
-	conv, err := e.opts.Store.Conversation(ctx, in)
+	conv, err := e.load(ctx, in)
 	if err != nil {
-		return orchestrator.Permissions{}, fmt.Errorf("load conversation: %w", err)
+		return orchestrator.Permissions{}, err
 	}
 	rules, err := e.opts.Store.RulesOf(ctx, in)
 	if err != nil {
@@ -143,11 +139,7 @@ func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only 
 // placeOf returns a request that contains only the working directory, the environment and the accounts of the
 // conversation's next turn.
 func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (at cli.Request, err error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return at, fmt.Errorf("load conversation: %w", err)
-	}
-	session, in, err := e.nextPlace(ctx, conv)
+	conv, session, in, err := e.next(ctx, id)
 	return cli.Request{Dir: session.Dir, Sandbox: in, ChatID: id.Chat, Accounts: conv.Settings.Accounts}, err
 }
 

@@ -23,11 +23,7 @@ const afterAbort = 500 * time.Millisecond
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
 
 func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, pause time.Duration) {
-	if !e.open() {
-		return
-	}
-	go func() {
-		defer e.wg.Done()
+	e.spawn(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pause+warmLimit)
 		defer cancel()
 		defer context.AfterFunc(e.life, cancel)()
@@ -42,16 +38,12 @@ func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, 
 			return
 		}
 		e.opts.Gateway.Warm(who, req)
-	}()
+	})
 }
 
 // nextRequest returns the agent and the request of the next turn. The request has no prompt.
 func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Agent, cli.Request, error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return "", cli.Request{}, err
-	}
-	session, in, err := e.nextPlace(ctx, conv)
+	conv, session, in, err := e.next(ctx, id)
 	if err != nil {
 		return "", cli.Request{}, err
 	}
@@ -71,7 +63,7 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude",
 			Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
 	}
-	if err != nil || r.Text == "" && r.Task == "" || !e.open() {
+	if err != nil || r.Text == "" && r.Task == "" {
 		return
 	}
 	text := r.Text
@@ -79,8 +71,7 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 		text = strings.TrimSpace(e.opts.Lang.Of(id.Chat).Text("turn.background",
 			"`"+strings.ReplaceAll(r.Task, "`", "'")+"`") + "\n\n" + text)
 	}
-	go func() {
-		defer e.wg.Done()
+	e.spawn(func() {
 		text := e.withoutSecrets(id, text)
 		if r.Of != "" && e.extend(id, r.Of, text) {
 			return
@@ -88,7 +79,7 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 		if err := e.opts.Chat.Notice(e.life, id, text); err != nil {
 			e.log.Error("show background output of the agent", "chat", id.Chat, "err", err)
 		}
-	}()
+	})
 }
 
 // lateWait is how long extend waits until the chat shows the turn.
@@ -120,17 +111,11 @@ func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text st
 }
 
 func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) string {
-	var dir string
-	conv, err := e.opts.Store.Conversation(e.life, id)
-	if err == nil {
-		var session orchestrator.Session
-		session, _, err = e.nextPlace(e.life, conv)
-		dir = session.Dir
-	}
+	_, session, _, err := e.next(e.life, id)
 	if err != nil {
 		e.log.Error("load the secrets of a project", "chat", id.Chat, "err", err)
 	}
-	return e.secretsOf(cli.Request{Dir: dir}).String(text)
+	return e.secretsOf(cli.Request{Dir: session.Dir}).String(text)
 }
 
 // secretsOf returns the secrets that a request could expose: ductor's, the project's, and the MCP servers'.
