@@ -27,6 +27,7 @@ import (
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
+	"ductor/orchestrator/workplace"
 )
 
 // serving returns the options of the bot, except for some options that the caller adds.
@@ -141,11 +142,12 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Gateway: a.gateway(), Tracer: a.turnTracer(), Viewers: a.attached.viewers(),
 		Tokens: side.Tokens{Try: a.tools.tokens.try, Keep: a.tools.tokens.keep},
 		Chat:   viewedChat{a.bot.Chat(), a.attached.hub}, Screen: viewedScreen{a.bot.Chat(), a.attached.hub},
-		Live:      func() conversation.TurnOptions { return a.now().turns },
-		Sandboxes: a.envs.Sandboxes.Policy(),
-		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
-		Roles:      a.roles,
-		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
+		Live: func() conversation.TurnOptions { return a.now().turns },
+		Places: workplace.Places{
+			Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
+			UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Sandboxes: a.envs.Sandboxes.Policy(),
+		},
+		Roles: a.roles, Protected: ownFiles(cfg),
 		Files:   func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
 		Secrets: a.secretsOf,
 		Servers: a.toolServers, OwnersServers: a.openServers().For,

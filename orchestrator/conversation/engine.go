@@ -17,6 +17,7 @@ import (
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
 	"ductor/orchestrator/turn"
+	"ductor/orchestrator/workplace"
 )
 
 // Options configures an Engine. Store, Gateway and Chat are required.
@@ -30,19 +31,13 @@ type Options struct {
 	Orders    orchestrator.OrderStore // if nil, SubmitOrder returns an error
 	Snapshots orchestrator.Snapshots  // if nil, file changes are not recorded
 	Disk      orchestrator.Disk       // the disk of Store; if nil, failed writes are tried again after a pause
-	// Sandboxes selects where agents run. If it is nil, all agents run on this host, and orders that require a sandbox
-	// are an error.
-	Sandboxes orchestrator.Sandboxes
+	workplace.Places
 
 	TurnOptions                    // fixed options, if Live is nil
 	Live        func() TurnOptions // called for each turn
 
-	Dir         string   // default working directory of conversations; absolute path
-	Roots       []string // users can choose these directories and all directories below them; absolute paths
-	AddDirs     []string // more directories that all agents may use; absolute paths
-	Roles       Roles    // nil means none
-	Instruction string   // added to the system prompt of every turn; may be empty
-	UploadsDir  string   // contains a folder for each conversation, which its agents may read; may be empty
+	Roles       Roles  // nil means none
+	Instruction string // added to the system prompt of every turn; may be empty
 	// Protected lists ductor's own files and directories, as absolute paths without symbolic links. If a request
 	// touches one of them, a user must decide it, and no rule applies.
 	Protected []string

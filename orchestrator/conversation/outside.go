@@ -53,7 +53,7 @@ func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) erro
 	}
 	dir := ""
 	if o.Dir != "" {
-		if dir, err = e.resolveDir("", o.Dir); err != nil {
+		if dir, err = e.opts.Places.Resolve("", o.Dir); err != nil {
 			return fmt.Errorf("work in %s: %w", o.Dir, err)
 		}
 	}

@@ -41,10 +41,10 @@ func (r *runningTurn) prepare() (preparation, error) {
 		return preparation{}, err
 	}
 	t.Session = r.session.ID
-	if err := e.checkDir(r.session.Dir); err != nil {
+	if err := e.opts.Places.CheckDir(r.session.Dir); err != nil {
 		return preparation{}, err
 	}
-	if t.Sandbox, err = e.sandboxOf(conv.ID, r.session.Dir, t.Wants.Sandbox); err != nil {
+	if t.Sandbox, err = e.opts.Places.Sandbox(conv.ID, r.session.Dir, t.Wants.Sandbox); err != nil {
 		return preparation{}, err
 	}
 	who, err := e.chooseAgent(r.record, conv, t.Sandbox)
@@ -122,7 +122,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 		Model: who.Model, Effort: who.Effort, Accounts: conv.Settings.Accounts.With(t.Agent, t.Entry.Account),
 		ExtraArgs: e.turns().Agents[t.Agent].Args,
 		Sandbox:   t.Sandbox, Session: string(s.ID), Files: orchestrator.Paths(t.Prompt.Attachments),
-		Dir: s.Dir, AddDirs: e.addDirs(conv.ID),
+		Dir: s.Dir, AddDirs: e.opts.Places.MoreDirs(conv.ID, e.log),
 		Resume: s.AgentSessions[t.AgentEnv()].ID, Timeout: t.Wants.Timeout, Task: t.Wants.Task,
 	}
 	e.grant(&req, conv, t.Prompt.Rights)

@@ -48,7 +48,7 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 	return orchestrator.Session{
 		Person: owner,
 		ID:     orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
-		Dir: e.dirOf(conv), Created: e.now(), Used: e.now(),
+		Dir: e.opts.Places.DirOf(conv), Created: e.now(), Used: e.now(),
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{},
 	}
 }

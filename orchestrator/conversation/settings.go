@@ -211,7 +211,7 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 	if err != nil {
 		return "", err
 	}
-	dir, err := e.resolveDir(e.dirOf(conv), path)
+	dir, err := e.opts.Places.Resolve(e.opts.Places.DirOf(conv), path)
 	if err != nil {
 		return "", err
 	}

@@ -24,7 +24,7 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
-		Permission: e.permissionOf(conv, in), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
+		Permission: e.permissionOf(conv, in), Dir: e.opts.Places.DirOf(conv), Sandbox: in, Role: e.roleOf(conv),
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
 	st.Live.Resting = e.opts.Breakers.All(in, conv.Settings.Accounts)

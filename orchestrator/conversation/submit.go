@@ -143,7 +143,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 		return err
 	}
 	if conv.Session == "" { // create the folder now, so that the first turn need not wait for the disk
-		e.spawn(func() { e.uploads(conv.ID) })
+		e.spawn(func() { e.opts.Places.MoreDirs(conv.ID, e.log) })
 	}
 	t.State, t.Queued = orchestrator.TurnQueued, t.Prompt.Arrived
 	if t.Queued.IsZero() {
@@ -248,7 +248,7 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 		if w.Own == "" || !filepath.IsAbs(w.Dir) {
 			return fmt.Errorf("%s: %w", w.Dir, orchestrator.ErrNotADir)
 		}
-		if w.Dir, err = e.resolveDir("", w.Dir); err != nil {
+		if w.Dir, err = e.opts.Places.Resolve("", w.Dir); err != nil {
 			return err
 		}
 	}
@@ -285,7 +285,7 @@ func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 		return orchestrator.Session{}, fmt.Errorf("find session: %w", err)
 	}
 	s, ok, err := e.currentSession(ctx, id)
-	if err != nil || ok && s.Dir == e.dirOf(conv) {
+	if err != nil || ok && s.Dir == e.opts.Places.DirOf(conv) {
 		return s, err
 	}
 	s = e.newSession(conv, t)
