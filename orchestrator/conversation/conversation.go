@@ -74,7 +74,7 @@ type running struct {
 	cancel     context.CancelCauseFunc
 	retries    context.Context // cancelled when the turn ends, or when a user stops ductor from trying again
 	noRetries  context.CancelFunc
-	helpers    *helpers
+	helpers    *turn.Helpers
 	cleared    int           // value of conversation.cleared when the turn started
 	over       chan struct{} // closed once all processes of the turn are dead and ductor has tried to show the outcome
 }
@@ -103,7 +103,7 @@ func (c *conversation) startNext() {
 	}
 	retries, noRetries := context.WithCancel(ctx)
 	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries,
-		noRetries: noRetries, over: make(chan struct{}), helpers: &helpers{}, cleared: c.cleared})
+		noRetries: noRetries, over: make(chan struct{}), helpers: &turn.Helpers{}, cleared: c.cleared})
 	go func() {
 		defer c.e.wg.Done()
 		defer cancel(nil)

@@ -35,15 +35,15 @@ func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orch
 	// Do not pass ctx itself: when ctx is done, Open must still withdraw the requests.
 	requests := e.approvals.Open(context.WithoutCancel(ctx), approval.RunningTurn{Turn: t, Dir: req.Dir, Mode: cli.Ask,
 		Known: redactor.Known, Learn: redactor.Learn, Show: func(cli.Event) {}})
-	workers := &helpers{}
+	workers := &turn.Helpers{}
 	end := func() {
-		workers.end()
+		workers.End()
 		requests.Drain()
 		requests.Close()
 		reading.Wait()
 	}
 	hide := func(text string) string { return redactor.Known().String(text) }
-	return orchestrator.ActiveTurn{Turn: t, Request: req, Life: ctx, Hide: hide, Help: workers.join}, end, nil
+	return orchestrator.ActiveTurn{Turn: t, Request: req, Life: ctx, Hide: hide, Help: workers.Join}, end, nil
 }
 
 func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"ductor/cli"
 	"ductor/internal/secrets"
@@ -173,7 +172,7 @@ func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (or
 		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
 	}
 	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx,
-		Hide: e.secretsOf(*now.req).String, Help: now.helpers.join}, nil
+		Hide: e.secretsOf(*now.req).String, Help: now.helpers.Join}, nil
 }
 
 // AskUser implements orchestrator.ActiveTurns.
@@ -199,46 +198,4 @@ func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent c
 			Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
 		Dir: dir, Mode: cli.Ask, Known: redactor.Known, Learn: redactor.Learn,
 	}, asked)
-}
-
-// helpers counts the other agents that work for a running turn. The turn waits for them before it ends. The zero value
-// is ready to use.
-type helpers struct {
-	mu   sync.Mutex
-	over bool
-	ends map[*context.CancelCauseFunc]bool
-	wg   sync.WaitGroup
-}
-
-// join implements ActiveTurn.Help: it registers another agent.
-func (h *helpers) join(ctx context.Context) (_ context.Context, leave func(), err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over {
-		return ctx, nil, orchestrator.ErrNoTurn
-	}
-	ctx, end := context.WithCancelCause(ctx)
-	if h.ends == nil {
-		h.ends = map[*context.CancelCauseFunc]bool{}
-	}
-	h.ends[&end] = true
-	h.wg.Add(1)
-	return ctx, func() {
-		end(nil)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.ends, &end)
-		h.wg.Done()
-	}, nil
-}
-
-// end stops the other agents and waits until their processes have ended.
-func (h *helpers) end() {
-	h.mu.Lock()
-	h.over = true
-	for end := range h.ends {
-		(*end)(orchestrator.ErrNoTurn)
-	}
-	h.mu.Unlock()
-	h.wg.Wait()
 }
