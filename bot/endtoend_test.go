@@ -178,14 +178,15 @@ func startDuctor(t *testing.T, h *botRig, db everything, agent orchestrator.Gate
 		t.Fatal(err)
 	}
 	opts := conversation.Options{
-		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Snapshots: h.snapshots,
+		Store: db, Gateway: agent, Chat: b.Chat(), Snapshots: h.snapshots,
 		DeliveryWait: 10 * time.Second, Now: time.Now, NewID: uuid.NewString,
-		Approvers: func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {
-			return []orchestrator.PersonID{sender, 8}
-		},
 		Logger: slog.New(slog.NewTextHandler(h.log, nil)),
 	}
 	opts.Dir, opts.Roots = "/", []string{"/"}
+	opts.Screen = b.Chat()
+	opts.Approvers = func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {
+		return []orchestrator.PersonID{sender, 8}
+	}
 	opts.Mode, opts.QueueMax, opts.HandoffTokens = cli.Ask, 10, 1000
 	desk := conversation.New(opts)
 	ctx, cancel := context.WithCancel(context.Background())

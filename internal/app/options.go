@@ -141,19 +141,22 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes,
 		Gateway: a.gateway(), Tracer: a.turnTracer(), Viewers: a.attached.viewers(),
 		Tokens: side.Tokens{Try: a.tools.tokens.try, Keep: a.tools.tokens.keep},
-		Chat:   viewedChat{a.bot.Chat(), a.attached.hub}, Screen: viewedScreen{a.bot.Chat(), a.attached.hub},
-		Live: func() conversation.TurnOptions { return a.now().turns },
+		Chat:   viewedChat{a.bot.Chat(), a.attached.hub},
+		Live:   func() conversation.TurnOptions { return a.now().turns },
 		Places: workplace.Places{
 			Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
 			UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Sandboxes: a.envs.Sandboxes.Policy(),
 		},
-		Roles: a.roles, Protected: ownFiles(cfg),
-		Files:   func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
+		Policy: approval.Policy{
+			Screen: viewedScreen{a.bot.Chat(), a.attached.hub}, Approvers: a.approvers, Protected: ownFiles(cfg),
+			ApprovalTimeout: cfg.Permissions.AskTimeout,
+			Files:           func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
+		},
+		Roles:   a.roles,
 		Secrets: a.secretsOf,
 		Servers: a.toolServers, OwnersServers: a.openServers().For,
 
 		QuietHour: a.quietHour, Budgets: a.budgets(), DeliveryWait: deliveryWait,
-		Approvers: a.approvers, ApprovalTimeout: cfg.Permissions.AskTimeout,
 		OnFailure: conversation.OnFailure{Jobs: a.timers.scheduler, Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now)},
 		Shorten:   a.shortener(), Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
 	}

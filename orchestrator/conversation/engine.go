@@ -38,11 +38,6 @@ type Options struct {
 
 	Roles       Roles  // nil means none
 	Instruction string // added to the system prompt of every turn; may be empty
-	// Protected lists ductor's own files and directories, as absolute paths without symbolic links. If a request
-	// touches one of them, a user must decide it, and no rule applies.
-	Protected []string
-	// Files gives approvals access to the files in a sandbox.
-	Files func(in cli.Sandbox) (approval.Files, error)
 	// Servers returns ductor's own MCP servers for an agent in a conversation.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
 	// OwnersServers returns the owner's MCP servers for a request, and those of them that the agent cannot use. It
@@ -68,12 +63,7 @@ type Options struct {
 	DeliveryWait time.Duration
 	OnFailure
 
-	// Screen shows approvals to users. If it is nil, ductor denies all requests.
-	Screen orchestrator.ApprovalScreen
-	// Approvers returns the users who may decide requests in a group. The parameter sender is the user who started the
-	// turn. If Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
-	Approvers       func(in orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID
-	ApprovalTimeout time.Duration // after this time a request is denied; 0 means DefaultApprovalTimeout
+	approval.Policy
 
 	Lang *lang.Choices // the languages of messages in each chat
 
@@ -162,9 +152,6 @@ type Roles interface {
 	Names() []string
 }
 
-// DefaultApprovalTimeout limits how long users have for a decision, if Options has no ApprovalTimeout.
-const DefaultApprovalTimeout = 30 * time.Minute
-
 // Engine runs conversations. It is safe for concurrent use. Conversations do not wait for each other.
 type Engine struct {
 	orchestrator.Approvals // lets users decide requests of agents
@@ -185,9 +172,6 @@ type Engine struct {
 
 // New creates an Engine. Call Recover to continue the work of the previous process, and Close when ductor ends.
 func New(opts Options) *Engine {
-	if opts.ApprovalTimeout <= 0 {
-		opts.ApprovalTimeout = DefaultApprovalTimeout
-	}
 	if opts.After == nil {
 		opts.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 	}
@@ -199,9 +183,7 @@ func New(opts Options) *Engine {
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
-		Store: opts.Store, Agents: opts.Gateway, Snapshots: opts.Snapshots, Screen: opts.Screen,
-		Approvers: opts.Approvers, Timeout: opts.ApprovalTimeout,
-		Protected: opts.Protected, Files: opts.Files, Enter: e.enter,
+		Store: opts.Store, Agents: opts.Gateway, Snapshots: opts.Snapshots, Policy: opts.Policy, Enter: e.enter,
 		Now: opts.Now, After: opts.After, NewID: opts.NewID, Logger: opts.Logger,
 	})
 	e.Approvals = e.approvals
