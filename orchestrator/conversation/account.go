@@ -90,7 +90,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 	if err != nil {
 		return receipt, err
 	}
-	again := repetition(t, withoutJobWants(t.Wants), by)
+	again := repetition(t, by)
 	c.do(func() { // in the inbox, so that the new turn cannot start before its account is set
 		if err = e.unrepeated(ctx, t.ID, by.Conversation); err != nil {
 			return
@@ -120,22 +120,17 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 // switchAccount stops a running turn, and then does the same as continueAs.
 func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
-	c, err := e.conversation(by.Conversation)
+	r, err := e.replaceable(id, by)
 	if err != nil {
 		return receipt, err
-	}
-	r := c.running.Load()
-	switch {
-	case !r.is(id) || r.req == nil || orchestrator.IsJobTurn(id):
-		return receipt, orchestrator.ErrStillOpen
-	case !by.MayEnd(r.turn) || by.Precedes(r.turn):
-		return receipt, orchestrator.ErrNotAllowed
 	}
 	// Queue the copy of the turn first, so that the prompt is not lost once the turn is stopped. Do not mark the press
 	// as handled yet: if ductor crashes before StopTurn, it handles the press again, finds the copy and stops the turn.
 	queuing := by
 	queuing.Updates = nil
-	receipt, err = e.continueAs(ctx, r.turn, account, queuing)
+	again := r.turn
+	again.Wants = withoutJobWants(again.Wants)
+	receipt, err = e.continueAs(ctx, again, account, queuing)
 	if receipt.Full || err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
 		return receipt, err
 	}

@@ -34,31 +34,31 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 	if !t.Outcome.Recovery.Offers(what) && what != orchestrator.ActionAgain && what != orchestrator.ActionFresh {
 		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
 	}
-	wants := withoutJobWants(t.Wants)
+	t.Wants = withoutJobWants(t.Wants)
 	if other {
 		return e.continueAs(ctx, t, account, by)
 	}
 	switch what {
 	case orchestrator.ActionAgain:
-		return e.repeat(ctx, t, wants, by)
+		return e.repeat(ctx, t, by)
 	case orchestrator.ActionFresh, orchestrator.ActionSummary:
 		if t.Session == "" || t.Agent == "" {
-			return e.repeat(ctx, t, wants, by)
+			return e.repeat(ctx, t, by)
 		}
 		e.opts.Gateway.Release(by.Conversation.Key())
-		wants.Summarize = what == orchestrator.ActionSummary
+		t.Wants.Summarize = what == orchestrator.ActionSummary
 		if t.Outcome.Recovery.Kind == cli.Refused {
 			t.Prompt = handoff.WithoutPictures(t.Prompt)
 		}
 		// One transaction must reset the agent's session and store the turn. Otherwise a second press of the button
 		// could delete the session that the turn of the first press has already started.
-		return e.repeat(ctx, t, wants, by, t.AgentEnv())
+		return e.repeat(ctx, t, by, t.AgentEnv())
 	case orchestrator.ActionLift:
-		return e.liftBudgets(ctx, t, wants, by)
+		return e.liftBudgets(ctx, t, by)
 	case orchestrator.ActionCompact:
-		return e.compactFirst(ctx, t, wants, by)
+		return e.compactFirst(ctx, t, by)
 	case orchestrator.ActionHandOff:
-		return e.continueWith(ctx, t, wants, by)
+		return e.continueWith(ctx, t, by)
 	case orchestrator.ActionLater:
 		return e.runLater(ctx, t, by)
 	}
@@ -66,16 +66,16 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 }
 
 // repeat queues the prompt of an ended turn once more, in the same session.
-func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press,
+func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, by orchestrator.Press,
 	forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
-	return e.enqueue(ctx, repetition(t, wants, by), forget...)
+	return e.enqueue(ctx, repetition(t, by), forget...)
 }
 
-// repetition returns a new turn with the prompt and the session of t.
-func repetition(t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) orchestrator.Turn {
+// repetition returns a new turn with the prompt, the session and the settings of t.
+func repetition(t orchestrator.Turn, by orchestrator.Press) orchestrator.Turn {
 	p := t.Prompt
 	p.Person, p.Updates = by.Person, by.Updates
-	return orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: wants}
+	return orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: t.Wants}
 }
 
 // unrepeated returns ErrRepeated if another turn already repeats this turn, or if a job will do so later. The caller
@@ -89,15 +89,15 @@ func (e *Engine) unrepeated(ctx context.Context, id cli.TurnID, in orchestrator.
 
 // continueWith runs the prompt of a turn with another agent. It also makes that agent the agent of the conversation,
 // unless the turn's order named an agent.
-func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
+func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	other := t.Outcome.Recovery.Other
 	if other == "" {
 		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
 	}
-	own := wants.Agent != ""
-	wants.Agent, wants.Model, wants.Effort = other, "", ""
-	receipt, err := e.repeat(ctx, t, wants, by)
+	own := t.Wants.Agent != ""
+	t.Wants.Agent, t.Wants.Model, t.Wants.Effort = other, "", ""
+	receipt, err := e.repeat(ctx, t, by)
 	if err != nil || receipt.Full || own || !t.Prompt.Rights.OfChat() {
 		return receipt, err
 	}
@@ -127,26 +127,39 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	case at.IsZero() || e.opts.Jobs == nil:
 		return receipt, orchestrator.ErrBadChoice
 	case !at.After(e.now()):
-		return e.repeat(ctx, t, withoutJobWants(t.Wants), by)
+		return e.repeat(ctx, t, by)
 	}
 	receipt.At, err = e.scheduleLaterFor(ctx, t, at, by)
 	return receipt, err
+}
+
+// replaceable returns a running turn if a user may stop it and run its prompt again, at once or later. It returns
+// ErrStillOpen if the agent does not have the prompt yet, or if the turn belongs to a job.
+func (e *Engine) replaceable(id cli.TurnID, by orchestrator.Press) (*running, error) {
+	c, err := e.conversation(by.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	r := c.running.Load()
+	switch {
+	case !r.is(id) || r.req == nil || orchestrator.IsJobTurn(id):
+		return nil, orchestrator.ErrStillOpen
+	case !by.MayEnd(r.turn) || by.Precedes(r.turn):
+		return nil, orchestrator.ErrNotAllowed
+	}
+	return r, nil
 }
 
 // postpone stops a running turn. It creates a job that runs the prompt of the turn when the earliest usage limit of its
 // agent ends.
 func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
-	c, err := e.conversation(by.Conversation)
-	if err != nil {
-		return receipt, err
-	}
-	r := c.running.Load()
+	r, err := e.replaceable(id, by)
 	switch {
-	case !r.is(id) || r.req == nil || e.opts.Jobs == nil || orchestrator.IsJobTurn(id):
+	case err != nil:
+		return receipt, err
+	case e.opts.Jobs == nil:
 		return receipt, orchestrator.ErrStillOpen
-	case !by.MayEnd(r.turn):
-		return receipt, orchestrator.ErrNotAllowed
 	}
 	all, err := e.opts.Store.PlanLimits(ctx)
 	at := cli.LimitsOf(all, r.turn.Agent, r.turn.Entry.Account).Reset(e.now())

@@ -24,7 +24,7 @@ func (e *Engine) compaction(t orchestrator.Turn) orchestrator.Turn {
 
 // compactFirst queues two turns: the first compacts the agent's context, and the second repeats the prompt of t. The
 // second runs only if the first succeeds.
-func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
+func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 		return orchestrator.Receipt{}, err
@@ -32,13 +32,13 @@ func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants or
 	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Message: t.Prompt.Message,
 		Rights: t.Prompt.Rights}
 	shorter := orchestrator.Turn{Prompt: p, Session: t.Session,
-		Wants: orchestrator.Wants{Agent: wants.Agent, Model: wants.Model, Effort: wants.Effort}}
+		Wants: orchestrator.Wants{Agent: t.Wants.Agent, Model: t.Wants.Model, Effort: t.Wants.Effort}}
 	receipt, err := e.enqueue(ctx, e.compaction(shorter))
 	if err != nil || receipt.Full {
 		return receipt, err
 	}
-	wants.After = receipt.Turn
-	return e.repeat(ctx, t, wants, by)
+	t.Wants.After = receipt.Turn
+	return e.repeat(ctx, t, by)
 }
 
 // afterOther checks whether t may start. If t may run only after another turn has succeeded (Wants.After), and that
@@ -123,7 +123,7 @@ func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64
 }
 
 // liftBudgets removes all budgets for today at the request of an owner, and runs the prompt of a turn again.
-func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
+func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if e.opts.Budgets == nil {
 		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
@@ -134,7 +134,7 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orc
 	if err := e.opts.Budgets.Lift(ctx, by.Person); err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	return e.repeat(ctx, t, wants, by)
+	return e.repeat(ctx, t, by)
 }
 
 // warnOfBudgets warns a chat when most of a budget is used up, once in each period of the budget.
