@@ -15,6 +15,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/growstack"
 	"ductor/orchestrator"
+	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/turn"
 )
 
@@ -37,7 +38,7 @@ type conversation struct {
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once ductor has tried to show the newest outcome
 	last    lastTurn
-	titles  titles
+	titles  sessions.Titles
 }
 
 type lastTurn struct {

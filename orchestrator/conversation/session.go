@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/sessions"
 )
 
 // sessionFor returns the session for a turn. This is the session that was current when the turn was queued, or the
@@ -47,7 +45,7 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 	}
 	return orchestrator.Session{
 		Person: owner,
-		ID:     orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
+		ID:     orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: sessions.Title(t.Prompt.Text),
 		Dir: e.opts.Places.DirOf(conv), Created: e.now(), Used: e.now(),
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{},
 	}
@@ -130,75 +128,14 @@ func (e *Engine) expired(s orchestrator.Session) bool {
 	return s.Used.Before(reset)
 }
 
-const titleLength = 60
-
-func title(prompt string) string {
-	words := strings.Join(strings.Fields(prompt), " ")
-	if words == "" {
-		return "(files)"
-	}
-	return cli.Shorten(words, titleLength)
-}
-
-// titledBy is the number of entries, from the newest, whose prompts storeTitle compares with the title of a session.
-const titledBy = 20
-
-// titles handles the titles that agents choose for the sessions of a conversation.
-type titles struct {
-	newest  atomic.Pointer[agentTitle]
-	storing sync.Mutex
-	stored  agentTitle // the title that was stored last; guarded by storing
-}
-
-type agentTitle struct {
-	session orchestrator.SessionID
-	title   string
-}
-
 // Titled implements turn.Conversation. It changes the title of the session, unless a user has chosen the title.
-func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own string) {
-	now := &agentTitle{t.Session, own}
-	c.titles.newest.Store(now)
+func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, title string) {
+	store := c.titles.Choose(t, title)
 	c.e.wg.Go(func() {
-		c.titles.storing.Lock()
-		defer c.titles.storing.Unlock()
-		if newest := c.titles.newest.Load(); newest != now && newest.session == now.session {
-			return // the agent has already reported a newer title
-		}
-		if err := c.storeTitle(ctx, t, *now); err != nil {
+		if err := store(ctx, c.e.opts.Store); err != nil {
 			c.e.log.Warn("change the title of a session", "turn", t.ID, "err", err)
 		}
 	})
-}
-
-// storeTitle stores the agent's title as the title of a session, unless a user has chosen the title. It assumes that a
-// user has chosen any title that is neither an agent's title nor the beginning of a prompt. The caller holds
-// titles.storing.
-func (c *conversation) storeTitle(ctx context.Context, t orchestrator.Turn, now agentTitle) error {
-	s, err := c.e.opts.Store.Session(ctx, t.Session)
-	if err != nil {
-		return nil // the turn will report this error
-	}
-	replaces := s.Title == now.title || c.titles.stored == agentTitle{t.Session, s.Title}
-	if !replaces {
-		entries, err := c.e.opts.Store.History(ctx, t.Session, titledBy)
-		if err != nil {
-			return err
-		}
-		replaces = slices.ContainsFunc(append(entries, t), func(t orchestrator.Turn) bool {
-			return title(t.Prompt.Text) == s.Title
-		})
-	}
-	if !replaces {
-		return nil
-	}
-	if s.Title != now.title {
-		err = c.e.opts.Store.TitleSession(ctx, t.Session, s.Title, now.title)
-	}
-	if err == nil {
-		c.titles.stored = now
-	}
-	return err
 }
 
 // New implements bot.Desk.

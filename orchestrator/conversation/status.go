@@ -9,6 +9,7 @@ import (
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
+	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/turn"
 )
 
@@ -54,7 +55,7 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 	}
 	c.do(func() { st.Queue = len(c.queue) })
 	if r := c.running.Load(); r != nil {
-		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text),
+		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: sessions.Title(r.turn.Prompt.Text),
 			Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: r.started,
 			Rights: r.turn.Prompt.Rights}
 	}
