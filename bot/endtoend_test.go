@@ -187,7 +187,7 @@ func startDuctor(t *testing.T, h *botRig, db everything, agent orchestrator.Gate
 	opts.Approvers = func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {
 		return []orchestrator.PersonID{sender, 8}
 	}
-	opts.Mode, opts.QueueMax, opts.HandoffTokens = cli.Ask, 10, 1000
+	opts.Mode, opts.QueueMax, opts.Sessions.HandoffTokens = cli.Ask, 10, 1000
 	desk := conversation.New(opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &ductor{bot: b, desk: desk, done: make(chan error, 1), end: cancel}

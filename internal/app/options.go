@@ -199,7 +199,7 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 	return consult.Options{
 		Side: a.side(), Store: a.db, Session: a.orchestrator.SideSession, Names: a.db,
 		SideRequest: a.orchestrator.SideRequest, Now: time.Now, Logger: a.Log,
-		Budget:  func() int { return a.now().turns.HandoffTokens },
+		Budget:  func() int { return a.now().turns.Sessions.HandoffTokens },
 		Works:   consult.Works{AskFor: a.orchestrator.AskFor, Decide: a.gateway().Decide, Audit: a.db.RecordAudit},
 		Shorten: a.shortener(),
 	}

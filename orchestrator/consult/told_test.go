@@ -94,7 +94,7 @@ func (w *three) start() {
 		After: func(time.Duration, func()) func() bool { return func() bool { return true } },
 	}
 	o.Dir, o.Roots = filepath.Dir(w.path), []string{filepath.Dir(w.path)}
-	o.Mode, o.QueueMax, o.HandoffTokens = cli.Ask, 3, w.budget
+	o.Mode, o.QueueMax, o.Sessions.HandoffTokens = cli.Ask, 3, w.budget
 	talks := conversation.New(o)
 	client := side.Client{Gateway: gateway, NewID: newID}
 	w.process = &process{db: db, talks: talks, shown: chat, consults: consult.New(consult.Options{

@@ -14,6 +14,7 @@ import (
 	"ductor/orchestrator/approval"
 	"ductor/orchestrator/circuit"
 	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
 	"ductor/orchestrator/turn"
@@ -79,8 +80,8 @@ type Options struct {
 // which it started.
 type TurnOptions struct {
 	Permissions
-	Sessions
 	turn.Recovery
+	Sessions sessions.Policy
 	Agents   map[cli.Agent]orchestrator.AgentDefaults
 	Projects []orchestrator.ProjectPolicy
 	Settings orchestrator.Settings // defaults for the settings of conversations
@@ -99,24 +100,6 @@ type Permissions struct {
 	Approvers string `toml:"approvers" default:"sender" check:"sender|members"`
 }
 
-// Sessions configures when a session ends, and how much of its history a new agent gets.
-type Sessions struct {
-	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends a session that is idle so long; 0: never
-	// DailyReset is a time of day such as "04:00". The first turn after it does not continue an older session, but
-	// starts a new one. Empty means no daily reset.
-	DailyReset    string `toml:"daily_reset"`
-	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // maximum tokens of history
-	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // such as "claude/haiku"
-	DefaultRole   string `toml:"default_role"`
-}
-
-// Check implements config.checker.
-func (s Sessions) Check(problem func(key, format string, args ...any)) {
-	if _, err := time.Parse("15:04", s.DailyReset); err != nil && s.DailyReset != "" {
-		problem("daily_reset", `%q should be a time of day such as "04:00", or empty for never`, s.DailyReset)
-	}
-}
-
 func (e *Engine) turns() TurnOptions {
 	p := e.opts.TurnOptions
 	if e.opts.Live != nil {
@@ -133,7 +116,7 @@ func (e *Engine) turns() TurnOptions {
 
 func (e *Engine) turnSettings() turn.Settings {
 	now := e.turns()
-	return turn.Settings{Agents: now.Agents, HandoffTokens: now.HandoffTokens, Recovery: now.Recovery}
+	return turn.Settings{Agents: now.Agents, HandoffTokens: now.Sessions.HandoffTokens, Recovery: now.Recovery}
 }
 
 // OnFailure configures the reaction to a turn that failed before its agent ran anything.

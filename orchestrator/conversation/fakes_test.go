@@ -564,7 +564,7 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	opts.Dir, opts.Roots = filepath.Dir(path), []string{filepath.Dir(path)}
-	opts.Mode, opts.QueueMax, opts.HandoffTokens = cli.Ask, 3, 2000
+	opts.Mode, opts.QueueMax, opts.Sessions.HandoffTokens = cli.Ask, 3, 2000
 	h.board = &board{}
 	opts.Screen, opts.After = h.board, h.clock.after
 	if change != nil {

@@ -90,7 +90,7 @@ func (h *handed) take() cli.HandedOver {
 func (r *readers) start() {
 	r.house = openAt(r.t, r.path, func(o *conversation.Options) {
 		r.shown.chat = o.Chat.(*chat)
-		o.Chat, o.HandoffTokens, o.Now, o.Retries, o.RetryAfter = &r.shown, r.budget, time.Now, 1, time.Millisecond
+		o.Chat, o.Sessions.HandoffTokens, o.Now, o.Retries, o.RetryAfter = &r.shown, r.budget, time.Now, 1, time.Millisecond
 	})
 	r.agent.reply, r.agent.instead.agent = r.reply, "gemini"
 	if err := r.Recover(context.Background()); err != nil {

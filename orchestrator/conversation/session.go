@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -15,7 +14,7 @@ import (
 
 // sessionFor returns the session for a turn. This is the session that was current when the turn was queued, or the
 // current one if the conversation had none then. sessionFor creates a new session if there is none, if it was deleted,
-// if it was moved to another conversation, or if it has ended (see Sessions.IdleReset and Sessions.DailyReset).
+// if it was moved to another conversation, or if it has ended (see sessions.Policy).
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id, own := t.Session, t.Wants.Own != "" && e.opts.Orders != nil
@@ -110,23 +109,7 @@ func (e *Engine) currentSession(ctx context.Context, id orchestrator.SessionID) 
 	return s, err == nil && !e.expired(s), nil
 }
 
-// expired reports whether a session has ended by IdleReset or DailyReset.
-func (e *Engine) expired(s orchestrator.Session) bool {
-	now, resets := e.now(), e.turns().Sessions
-	if resets.IdleReset > 0 && now.Sub(s.Used) >= resets.IdleReset {
-		return true
-	}
-	at, err := time.Parse("15:04", resets.DailyReset)
-	if err != nil {
-		return false
-	}
-	local := now.Local()
-	reset := time.Date(local.Year(), local.Month(), local.Day(), at.Hour(), at.Minute(), 0, 0, local.Location())
-	if reset.After(local) {
-		reset = reset.AddDate(0, 0, -1)
-	}
-	return s.Used.Before(reset)
-}
+func (e *Engine) expired(s orchestrator.Session) bool { return e.turns().Sessions.Expired(s, e.now()) }
 
 // Titled implements turn.Conversation. It changes the title of the session, unless a user has chosen the title.
 func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, title string) {

@@ -181,7 +181,7 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 // "". It does not return the default role then, because the user chose another one.
 func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
-		return e.turns().DefaultRole
+		return e.turns().Sessions.DefaultRole
 	}
 	if _, ok := e.Role(c.Role); !ok {
 		return ""
