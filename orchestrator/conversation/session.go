@@ -127,9 +127,8 @@ func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error 
 		c.giveUpShowing()
 		return e.save(ctx, id, func(c *orchestrator.Conversation) { c.Session = "" })
 	})
-	e.opts.Gateway.Release(id.Key())
 	if err == nil {
-		e.warm(ctx, id)
+		e.reopen(ctx, id)
 	}
 	return err
 }
@@ -149,9 +148,8 @@ func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Ag
 			}
 		})
 	})
-	e.opts.Gateway.Release(s.Conversation.Key())
 	if err == nil {
-		e.warm(ctx, s.Conversation)
+		e.reopen(ctx, s.Conversation)
 	}
 	return err
 }
@@ -209,9 +207,8 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
 		return orchestrator.Session{}, err
 	}
 	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Session, c.Dir = s.ID, s.Dir })
-	e.opts.Gateway.Release(id.Key())
 	if err == nil {
-		e.warm(ctx, id)
+		e.reopen(ctx, id)
 	}
 	return s, err
 }

@@ -220,9 +220,8 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 			c.Dir, c.Session = dir, ""
 		}
 	}, orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Title: dir, By: by})
-	e.opts.Gateway.Release(id.Key())
 	if err == nil {
-		e.warm(ctx, id)
+		e.reopen(ctx, id)
 	}
 	return dir, err
 }

@@ -22,6 +22,12 @@ const afterAbort = 500 * time.Millisecond
 // errors, because the turn will report them.
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
 
+// reopen closes the agent process of a conversation if it is idle, and then starts the process for the next prompt.
+func (e *Engine) reopen(ctx context.Context, id orchestrator.ConversationID) {
+	e.opts.Gateway.Release(id.Key())
+	e.warm(ctx, id)
+}
+
 func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, pause time.Duration) {
 	e.spawn(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pause+warmLimit)
