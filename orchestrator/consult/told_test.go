@@ -90,7 +90,8 @@ func (w *three) start() {
 	}
 	newID := func() string { return name("id") }
 	o := conversation.Options{
-		Store: db, Orders: db, Gateway: gateway, Chat: chat, DeliveryWait: time.Second, NewID: newID, Now: time.Now, Logger: log,
+		Store: db, Orders: db, Gateway: gateway, Chat: chat, DeliveryWait: time.Second,
+		NewID: newID, Now: time.Now, Logger: log,
 		After: func(time.Duration, func()) func() bool { return func() bool { return true } },
 	}
 	o.Dir, o.Roots = filepath.Dir(w.path), []string{filepath.Dir(w.path)}
