@@ -165,8 +165,9 @@ var imports = map[string][]string{
 	},
 	"orchestrator/approval": {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
 	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval",
-		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending",
-		"orchestrator/turn", "cli", "internal/secrets"},
+		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/sessions", "orchestrator/side",
+		"orchestrator/spending", "orchestrator/steps", "orchestrator/turn", "orchestrator/workplace", "cli",
+		"internal/secrets"},
 	"orchestrator/turn": {
 		"cli", "cli/tools", "internal/growstack", "internal/secrets", "lang", "orchestrator", "orchestrator/approval",
 		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps",
@@ -179,10 +180,11 @@ var imports = map[string][]string{
 	"orchestrator/circuit":  {"cli"},
 	"orchestrator/consult": {"orchestrator", "orchestrator/handoff", "orchestrator/side", "orchestrator/steps", "cli",
 		"internal/secrets"},
-	"orchestrator/steps":    {"orchestrator", "cli"},
-	"orchestrator/handoff":  {"internal/rooted", "orchestrator", "orchestrator/side", "cli"},
-	"orchestrator/sessions": {"orchestrator", "cli"},
-	"orchestrator/projects": {"orchestrator", "cli", "git"},
+	"orchestrator/steps":     {"orchestrator", "cli"},
+	"orchestrator/handoff":   {"internal/rooted", "orchestrator", "orchestrator/side", "cli"},
+	"orchestrator/sessions":  {"orchestrator", "cli"},
+	"orchestrator/projects":  {"orchestrator", "cli", "git"},
+	"orchestrator/workplace": {"orchestrator", "cli"},
 }
 
 // modules lists the packages that may import an outside module, except in tests. "" allows every package.
