@@ -178,14 +178,16 @@ func startDuctor(t *testing.T, h *botRig, db everything, agent orchestrator.Gate
 		t.Fatal(err)
 	}
 	opts := conversation.Options{
-		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Dir: "/", Roots: []string{"/"}, Snapshots: h.snapshots,
+		Store: db, Gateway: agent, Chat: b.Chat(), Snapshots: h.snapshots,
 		DeliveryWait: 10 * time.Second, Now: time.Now, NewID: uuid.NewString,
-		Approvers: func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {
-			return []orchestrator.PersonID{sender, 8}
-		},
 		Logger: slog.New(slog.NewTextHandler(h.log, nil)),
 	}
-	opts.Mode, opts.QueueMax, opts.HandoffTokens = cli.Ask, 10, 1000
+	opts.Dir, opts.Roots = "/", []string{"/"}
+	opts.Screen = b.Chat()
+	opts.Approvers = func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {
+		return []orchestrator.PersonID{sender, 8}
+	}
+	opts.Mode, opts.QueueMax, opts.Sessions.HandoffTokens = cli.Ask, 10, 1000
 	desk := conversation.New(opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &ductor{bot: b, desk: desk, done: make(chan error, 1), end: cancel}

@@ -27,6 +27,7 @@ import (
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
+	"ductor/orchestrator/workplace"
 )
 
 // serving returns the options of the bot, except for some options that the caller adds.
@@ -140,18 +141,22 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes,
 		Gateway: a.gateway(), Tracer: a.turnTracer(), Viewers: a.attached.viewers(),
 		Tokens: side.Tokens{Try: a.tools.tokens.try, Keep: a.tools.tokens.keep},
-		Chat:   viewedChat{a.bot.Chat(), a.attached.hub}, Screen: viewedScreen{a.bot.Chat(), a.attached.hub},
-		Live:      func() conversation.TurnOptions { return a.now().turns },
-		Sandboxes: a.envs.Sandboxes.Policy(),
-		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
-		Roles:      a.roles,
-		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
-		Files:   func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
+		Chat:   viewedChat{a.bot.Chat(), a.attached.hub},
+		Live:   func() conversation.TurnOptions { return a.now().turns },
+		Places: workplace.Places{
+			Dir: cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
+			UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Sandboxes: a.envs.Sandboxes.Policy(),
+		},
+		Policy: approval.Policy{
+			Screen: viewedScreen{a.bot.Chat(), a.attached.hub}, Approvers: a.approvers, Protected: ownFiles(cfg),
+			ApprovalTimeout: cfg.Permissions.AskTimeout,
+			Files:           func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
+		},
+		Roles:   a.roles,
 		Secrets: a.secretsOf,
 		Servers: a.toolServers, OwnersServers: a.openServers().For,
 
 		QuietHour: a.quietHour, Budgets: a.budgets(), DeliveryWait: deliveryWait,
-		Approvers: a.approvers, ApprovalTimeout: cfg.Permissions.AskTimeout,
 		OnFailure: conversation.OnFailure{Jobs: a.timers.scheduler, Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now)},
 		Shorten:   a.shortener(), Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
 	}
@@ -194,7 +199,7 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 	return consult.Options{
 		Side: a.side(), Store: a.db, Session: a.orchestrator.SideSession, Names: a.db,
 		SideRequest: a.orchestrator.SideRequest, Now: time.Now, Logger: a.Log,
-		Budget:  func() int { return a.now().turns.HandoffTokens },
+		Budget:  func() int { return a.now().turns.Sessions.HandoffTokens },
 		Works:   consult.Works{AskFor: a.orchestrator.AskFor, Decide: a.gateway().Decide, Audit: a.db.RecordAudit},
 		Shorten: a.shortener(),
 	}

@@ -122,7 +122,8 @@ var imports = map[string][]string{
 		"cli/tools", "docker", "heartbeat", "heartbeat/webhook",
 		"internal/keys", "internal/nearest", "internal/rooted", "internal/secrets", "internal/trace",
 		"internal/transcribe", "mcp/servers",
-		"orchestrator", "orchestrator/conversation", "orchestrator/spending", "orchestrator/turn",
+		"orchestrator", "orchestrator/conversation", "orchestrator/sessions", "orchestrator/spending",
+		"orchestrator/turn",
 	},
 	"internal/nearest":               {},
 	"internal/health":                {"orchestrator"},
@@ -165,8 +166,9 @@ var imports = map[string][]string{
 	},
 	"orchestrator/approval": {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
 	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval",
-		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending",
-		"orchestrator/turn", "cli", "internal/secrets"},
+		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/sessions", "orchestrator/side",
+		"orchestrator/spending", "orchestrator/steps", "orchestrator/turn", "orchestrator/workplace", "cli",
+		"internal/secrets"},
 	"orchestrator/turn": {
 		"cli", "cli/tools", "internal/growstack", "internal/secrets", "lang", "orchestrator", "orchestrator/approval",
 		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps",
@@ -179,10 +181,11 @@ var imports = map[string][]string{
 	"orchestrator/circuit":  {"cli"},
 	"orchestrator/consult": {"orchestrator", "orchestrator/handoff", "orchestrator/side", "orchestrator/steps", "cli",
 		"internal/secrets"},
-	"orchestrator/steps":    {"orchestrator", "cli"},
-	"orchestrator/handoff":  {"internal/rooted", "orchestrator", "orchestrator/side", "cli"},
-	"orchestrator/sessions": {"orchestrator", "cli"},
-	"orchestrator/projects": {"orchestrator", "cli", "git"},
+	"orchestrator/steps":     {"orchestrator", "cli"},
+	"orchestrator/handoff":   {"internal/rooted", "orchestrator", "orchestrator/side", "cli"},
+	"orchestrator/sessions":  {"orchestrator", "cli"},
+	"orchestrator/projects":  {"orchestrator", "cli", "git"},
+	"orchestrator/workplace": {"orchestrator", "cli"},
 }
 
 // modules lists the packages that may import an outside module, except in tests. "" allows every package.

@@ -23,6 +23,7 @@ import (
 	"ductor/mcp/servers"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/spending"
 	"ductor/orchestrator/turn"
 )
@@ -35,7 +36,7 @@ type Config struct {
 	Stream      Stream                           `toml:"stream" applies:"at once"`
 	Notify      Notify                           `toml:"notify" applies:"at once"`
 	Queue       Queue                            `toml:"queue" applies:"after a restart"`
-	Sessions    conversation.Sessions            `toml:"sessions" applies:"at once"`
+	Sessions    sessions.Policy                  `toml:"sessions" applies:"at once"`
 	Recovery    turn.Recovery                    `toml:"recovery" applies:"at once"`
 	Budget      spending.Budget                  `toml:"budget" applies:"at once"`
 	Agents      Agents                           `toml:"agents" applies:"after a restart"`

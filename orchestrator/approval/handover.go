@@ -56,8 +56,42 @@ func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 	}
 	ctx, cancel := context.WithTimeout(r.recordContext(), acceptWait)
 	defer cancel()
-	return r.s.opts.Agents.Decide(ctx, r.turn.Turn.ID, request, d)
+	return r.s.passDecision(ctx, r.turn.Turn.ID, request, d)
 }
+
+// passDecision passes a decision to the agent. It allows a request only once the snapshot of the turn's files is
+// complete. If the snapshot is not complete yet, passDecision waits for it in the background and returns nil, so that
+// the user who decides need not wait. If the turn ends before that, the agent no longer needs the decision. If ductor
+// ends before that, the agent repeats its request.
+func (s *Service) passDecision(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
+	files := s.opts.Snapshots
+	if !d.Allow || files == nil {
+		return s.opts.Agents.Decide(ctx, turn, id, d)
+	}
+	allow := func(ctx context.Context) error {
+		files.AwaitSnapshot(ctx, turn, id)
+		return s.opts.Agents.Decide(ctx, turn, id, d)
+	}
+	if files.SnapshotTaken(turn) {
+		return allow(ctx)
+	}
+	leave, ok := s.opts.Enter()
+	if !ok {
+		return allow(ctx)
+	}
+	go func() {
+		defer leave()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotWait)
+		defer cancel()
+		if err := allow(ctx); err != nil {
+			s.log.Warn("deliver a decision to the agent", "turn", turn, "approval", id, "err", err)
+		}
+	}()
+	return nil
+}
+
+// snapshotWait limits the time from a decision until the agent has it, if it waits for a snapshot.
+const snapshotWait = 15 * time.Second
 
 func (r *Requests) deny(request cli.ApprovalID, reason string) {
 	defer r.turn.Show(cli.ApprovalWithdrawn{ID: request})

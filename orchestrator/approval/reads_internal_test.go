@@ -143,7 +143,7 @@ func TestWhatAToolReads(t *testing.T) {
 // No rule and no mode allows a command that names one of ductor's own files.
 func TestACommandNamesOurFiles(t *testing.T) {
 	dir := t.TempDir()
-	s := New(Options{Protected: []string{filepath.Join(dir, "state")}})
+	s := New(Options{Policy: Policy{Protected: []string{filepath.Join(dir, "state")}}})
 	for command, want := range map[string]bool{"cat state/token": true, "cat " + dir + "/state/token": true, "cat other": false, "make state": true} {
 		a := commandApproval(command)
 		a.Dir = dir

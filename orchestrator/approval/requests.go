@@ -324,7 +324,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 			AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Sandbox: turn.Sandbox, Asked: now,
 		},
 		ApprovalTerms: orchestrator.ApprovalTerms{Approvers: r.s.approvers(turn.Prompt),
-			Expires: now.Add(r.s.opts.Timeout)},
+			Expires: now.Add(r.s.opts.ApprovalTimeout)},
 		Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 	}
 	switch ev := ev.(type) {

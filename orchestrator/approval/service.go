@@ -19,16 +19,10 @@ import (
 type Options struct {
 	Store  orchestrator.ApprovalStore
 	Agents Agents
-	Screen orchestrator.ApprovalScreen // shows approvals to users; if nil, every request is denied
-	// Approvers returns the users who may decide requests in a group. The parameter sender is the user who started the
-	// turn. If Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
-	Approvers func(in orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID
-	Timeout   time.Duration // how long users have for a decision before the request is denied
-	// Protected lists ductor's own files and directories, as absolute paths without symbolic links. If a request
-	// touches one of them, a user must decide it, and no rule applies.
-	Protected []string
-	// Files gives access to the files in a sandbox.
-	Files func(in cli.Sandbox) (Files, error)
+	// Snapshots contains the snapshots of turns' files. An agent that may write must wait for the snapshot of its turn.
+	// If Snapshots is nil, no agent waits.
+	Snapshots orchestrator.Snapshots
+	Policy
 
 	// Enter must be called before work in the background starts. If ok is false, ductor is ending and the work must not
 	// start. Otherwise ductor does not end before leave is called.
@@ -38,6 +32,24 @@ type Options struct {
 	NewID  func() string
 	Logger *slog.Logger
 }
+
+// Policy configures who decides requests, and how.
+type Policy struct {
+	Screen orchestrator.ApprovalScreen // shows approvals to users; if nil, every request is denied
+	// Approvers returns the users who may decide requests in a group. The parameter sender is the user who started the
+	// turn. If Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
+	Approvers func(in orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID
+	// ApprovalTimeout is how long users have for a decision before the request is denied. 0 means DefaultTimeout.
+	ApprovalTimeout time.Duration
+	// Protected lists ductor's own files and directories, as absolute paths without symbolic links. If a request
+	// touches one of them, a user must decide it, and no rule applies.
+	Protected []string
+	// Files gives access to the files in a sandbox.
+	Files func(in cli.Sandbox) (Files, error)
+}
+
+// DefaultTimeout limits how long users have for a decision, if the Policy has no ApprovalTimeout.
+const DefaultTimeout = 30 * time.Minute
 
 // Agents contains the methods of service.Service that a Service needs.
 type Agents interface {
@@ -58,6 +70,9 @@ type Service struct {
 
 // New creates a Service.
 func New(opts Options) *Service {
+	if opts.ApprovalTimeout <= 0 {
+		opts.ApprovalTimeout = DefaultTimeout
+	}
 	return &Service{opts: opts, log: opts.Logger, turns: map[cli.TurnID]*Requests{}}
 }
 

@@ -77,7 +77,7 @@ func TestApprovalsThatEndOnAFullDisk(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			screen := &shown{}
 			s := New(Options{
-				Store: fullStore{until: time.Now().Add(time.Minute)}, Screen: screen, Now: time.Now,
+				Store: fullStore{until: time.Now().Add(time.Minute)}, Policy: Policy{Screen: screen}, Now: time.Now,
 				Enter:  func() (func(), bool) { return func() {}, true },
 				After:  func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop },
 				Logger: slog.New(slog.DiscardHandler),

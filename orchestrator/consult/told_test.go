@@ -90,11 +90,12 @@ func (w *three) start() {
 	}
 	newID := func() string { return name("id") }
 	o := conversation.Options{
-		Store: db, Orders: db, Gateway: gateway, Chat: chat, Dir: filepath.Dir(w.path),
-		Roots: []string{filepath.Dir(w.path)}, DeliveryWait: time.Second, NewID: newID, Now: time.Now, Logger: log,
+		Store: db, Orders: db, Gateway: gateway, Chat: chat, DeliveryWait: time.Second,
+		NewID: newID, Now: time.Now, Logger: log,
 		After: func(time.Duration, func()) func() bool { return func() bool { return true } },
 	}
-	o.Mode, o.QueueMax, o.HandoffTokens = cli.Ask, 3, w.budget
+	o.Dir, o.Roots = filepath.Dir(w.path), []string{filepath.Dir(w.path)}
+	o.Mode, o.QueueMax, o.Sessions.HandoffTokens = cli.Ask, 3, w.budget
 	talks := conversation.New(o)
 	client := side.Client{Gateway: gateway, NewID: newID}
 	w.process = &process{db: db, talks: talks, shown: chat, consults: consult.New(consult.Options{

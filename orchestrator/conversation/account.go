@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,11 +15,7 @@ const accountsWait = 2 * time.Second
 
 // Accounts implements menu.Service.
 func (e *Engine) Accounts(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AccountChoice, error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return orchestrator.AccountChoice{}, fmt.Errorf("load conversation: %w", err)
-	}
-	_, in, err := e.nextPlace(ctx, conv)
+	conv, _, in, err := e.next(ctx, id)
 	if err != nil {
 		return orchestrator.AccountChoice{}, err
 	}
@@ -44,16 +39,7 @@ func (e *Engine) SetAccount(ctx context.Context, id orchestrator.ConversationID,
 	if !e.hasAccount(ctx, agent, account) {
 		return orchestrator.ErrBadChoice
 	}
-	err := e.setAccount(ctx, id, agent, account)
-	if err == nil {
-		e.warm(ctx, id)
-	}
-	return err
-}
-
-func (e *Engine) setAccount(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent,
-	account cli.Account) error {
-	return e.change(ctx, id, func(c *orchestrator.Conversation) {
+	return e.changeAndWarm(ctx, id, func(c *orchestrator.Conversation) {
 		c.Settings.Accounts = c.Settings.Accounts.With(agent, account)
 	})
 }
@@ -84,7 +70,9 @@ func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation,
 	err := e.opts.Chat.Notice(ctx, conv.ID,
 		e.opts.Lang.Of(conv.ID.Chat).Text("turn.account-gone", t.Agent.Name(), string(gone)))
 	if err == nil {
-		err = e.setAccount(ctx, conv.ID, t.Agent, "")
+		err = e.change(ctx, conv.ID, func(c *orchestrator.Conversation) {
+			c.Settings.Accounts = c.Settings.Accounts.With(t.Agent, "")
+		})
 	}
 	if err != nil {
 		e.log.Error("notify a chat that an account is no longer configured", "chat", conv.ID.Chat, "err", err)
@@ -102,7 +90,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 	if err != nil {
 		return receipt, err
 	}
-	again := repetition(t, withoutJobWants(t.Wants), by)
+	again := repetition(t, by)
 	c.do(func() { // in the inbox, so that the new turn cannot start before its account is set
 		if err = e.unrepeated(ctx, t.ID, by.Conversation); err != nil {
 			return
@@ -125,31 +113,24 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 			}))
 		}
 	})
-	if err == nil && receipt.Ahead > 0 && !receipt.Full {
-		c.showQueued(again, receipt.Ahead)
-	}
+	c.showQueued(again, receipt.Ahead)
 	return receipt, err
 }
 
 // switchAccount stops a running turn, and then does the same as continueAs.
 func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
-	c, err := e.conversation(by.Conversation)
+	r, err := e.replaceable(id, by)
 	if err != nil {
 		return receipt, err
-	}
-	r := c.running.Load()
-	switch {
-	case !r.is(id) || r.req == nil || orchestrator.IsJobTurn(id):
-		return receipt, orchestrator.ErrStillOpen
-	case !by.MayEnd(r.turn) || by.Precedes(r.turn):
-		return receipt, orchestrator.ErrNotAllowed
 	}
 	// Queue the copy of the turn first, so that the prompt is not lost once the turn is stopped. Do not mark the press
 	// as handled yet: if ductor crashes before StopTurn, it handles the press again, finds the copy and stops the turn.
 	queuing := by
 	queuing.Updates = nil
-	receipt, err = e.continueAs(ctx, r.turn, account, queuing)
+	again := r.turn
+	again.Wants = withoutJobWants(again.Wants)
+	receipt, err = e.continueAs(ctx, again, account, queuing)
 	if receipt.Full || err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
 		return receipt, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
-	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/approval"
 )
 
 // detachedHouse is a house whose agent asks ev and that is shut down while the request is open. Another house opens its store
@@ -164,7 +164,7 @@ func TestAPressBeforeTheAgentAskedAgainIsHandedOverThen(t *testing.T) {
 func TestWhatExpiredWhileNobodyWasThereIsDenied(t *testing.T) {
 	d := detachWhileAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
-	h.clock.advance(conversation.DefaultApprovalTimeout)
+	h.clock.advance(approval.DefaultTimeout)
 	h.recover(t)
 	h.eventually(t, "it to expire", func() bool {
 		h.clock.ring()

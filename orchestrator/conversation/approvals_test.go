@@ -14,6 +14,7 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
 	"ductor/orchestrator/conversation"
 )
 
@@ -116,11 +117,11 @@ func TestNoWrongPressAllows(t *testing.T) {
 			return allowed(p, p.a.ID, p.a.Nonce, 1, group)
 		}, orchestrator.ErrApprovalDecided},
 		{"as the time is over", func(_ *testing.T, p press) error {
-			p.h.clock.advance(conversation.DefaultApprovalTimeout)
+			p.h.clock.advance(approval.DefaultTimeout)
 			return allowed(p, p.a.ID, p.a.Nonce, 1, group)
 		}, orchestrator.ErrApprovalExpired},
 		{"after it expired", func(t *testing.T, p press) error {
-			p.h.clock.advance(conversation.DefaultApprovalTimeout)
+			p.h.clock.advance(approval.DefaultTimeout)
 			p.h.clock.ring()
 			ends(t, p)
 			return allowed(p, p.a.ID, p.a.Nonce, 1, group)
@@ -264,7 +265,7 @@ func TestNobodyDecidesInTime(t *testing.T) {
 	h.asking(bash("a", "make"))
 	h.submit(t, here, "go")
 	h.awaitApproval(t, "make")
-	h.clock.advance(conversation.DefaultApprovalTimeout - time.Second)
+	h.clock.advance(approval.DefaultTimeout - time.Second)
 	h.clock.ring()
 	if got := h.agent.decisions(); len(got) > 0 {
 		t.Fatalf("too early the agent was told %q", got)
@@ -297,7 +298,7 @@ func TestTheTimeToDecideWhenTheClockJumps(t *testing.T) {
 		},
 		"the clock was set back": func(h *house, _ orchestrator.Approval) {
 			h.clock.jump(-24 * time.Hour)
-			for range int(conversation.DefaultApprovalTimeout / time.Minute) {
+			for range int(approval.DefaultTimeout / time.Minute) {
 				h.clock.advance(time.Minute)
 				h.clock.ring()
 			}

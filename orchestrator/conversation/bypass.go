@@ -23,7 +23,6 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 		Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
 	if err == nil {
 		e.opts.After(lasts, func() { e.bypassOver(context.WithoutCancel(ctx), id, until) })
-		e.warm(ctx, id)
 	}
 	return err
 }
@@ -139,8 +138,11 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 	return nil
 }
 
-func (e *Engine) notice(ctx context.Context, id orchestrator.ConversationID, text lang.Key) {
-	if err := e.opts.Chat.Notice(ctx, id, e.opts.Lang.Of(id.Chat).Text(text)); err != nil {
-		e.log.Error("notify a chat", "chat", id.Chat, "topic", id.Topic, "err", err)
+// notice sends a message to a chat. It logs errors, and reports whether it succeeded.
+func (e *Engine) notice(ctx context.Context, id orchestrator.ConversationID, text lang.Key) bool {
+	err := e.opts.Chat.Notice(ctx, id, e.opts.Lang.Of(id.Chat).Text(text))
+	if err != nil {
+		e.log.Error("notify a chat", "chat", id.Chat, "topic", id.Topic, "text", text, "err", err)
 	}
+	return err == nil
 }

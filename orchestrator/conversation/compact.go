@@ -6,7 +6,6 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
-	"ductor/orchestrator/spending"
 )
 
 // Compact implements agent.Service: it compacts the agent's context. If the agent has no command for that, ductor
@@ -24,21 +23,21 @@ func (e *Engine) compaction(t orchestrator.Turn) orchestrator.Turn {
 
 // compactFirst queues two turns: the first compacts the agent's context, and the second repeats the prompt of t. The
 // second runs only if the first succeeds.
-func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
-	by orchestrator.Press) (orchestrator.Receipt, error) {
+func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, by orchestrator.Press) (orchestrator.Receipt,
+	error) {
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 		return orchestrator.Receipt{}, err
 	}
 	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Message: t.Prompt.Message,
 		Rights: t.Prompt.Rights}
 	shorter := orchestrator.Turn{Prompt: p, Session: t.Session,
-		Wants: orchestrator.Wants{Agent: wants.Agent, Model: wants.Model, Effort: wants.Effort}}
+		Wants: orchestrator.Wants{Agent: t.Wants.Agent, Model: t.Wants.Model, Effort: t.Wants.Effort}}
 	receipt, err := e.enqueue(ctx, e.compaction(shorter))
 	if err != nil || receipt.Full {
 		return receipt, err
 	}
-	wants.After = receipt.Turn
-	return e.repeat(ctx, t, wants, by)
+	t.Wants.After = receipt.Turn
+	return e.repeat(ctx, t, by)
 }
 
 // afterOther checks whether t may start. If t may run only after another turn has succeeded (Wants.After), and that
@@ -110,44 +109,4 @@ func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationI
 		return who, req, now.Turn.ID, nil
 	}
 	return who, req, "", nil
-}
-
-func spender(t orchestrator.Turn) spending.Spender {
-	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
-}
-
-// withinBudget returns how many US dollars a turn may cost. 0 means no limit. If a budget is used up, it returns a
-// *cli.Failure.
-func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
-	if e.opts.Budgets == nil {
-		return 0, nil
-	}
-	return e.opts.Budgets.Left(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t))
-}
-
-// liftBudgets removes all budgets for today at the request of an owner, and runs the prompt of a turn again.
-func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
-	by orchestrator.Press) (orchestrator.Receipt, error) {
-	if e.opts.Budgets == nil {
-		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
-	}
-	if !by.May(orchestrator.LiftBudgets) {
-		return orchestrator.Receipt{}, orchestrator.ErrNotOwner
-	}
-	if err := e.opts.Budgets.Lift(ctx, by.Person); err != nil {
-		return orchestrator.Receipt{}, err
-	}
-	return e.repeat(ctx, t, wants, by)
-}
-
-// warnOfBudgets warns a chat when most of a budget is used up, once in each period of the budget.
-func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
-	if e.opts.Budgets == nil {
-		return
-	}
-	for _, text := range e.opts.Budgets.Warnings(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t)) {
-		if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, text); err != nil {
-			e.log.Error("warn of a budget", "chat", t.Prompt.Conversation.Chat, "err", err)
-		}
-	}
 }

@@ -204,14 +204,12 @@ func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
 	done := make(chan bool, 1)
 	err := write(ctx)
-	if err == nil || !e.open() {
-		done <- err == nil
-		return done, err
-	}
-	go func() {
-		defer e.wg.Done()
+	retry := func() {
 		done <- e.retryUntilDone(log, "not-recorded", func() error { return write(ctx) })
-	}()
+	}
+	if err == nil || !e.spawn(retry) {
+		done <- err == nil
+	}
 	return done, err
 }
 

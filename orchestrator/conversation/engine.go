@@ -14,9 +14,11 @@ import (
 	"ductor/orchestrator/approval"
 	"ductor/orchestrator/circuit"
 	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
 	"ductor/orchestrator/turn"
+	"ductor/orchestrator/workplace"
 )
 
 // Options configures an Engine. Store, Gateway and Chat are required.
@@ -30,24 +32,13 @@ type Options struct {
 	Orders    orchestrator.OrderStore // if nil, SubmitOrder returns an error
 	Snapshots orchestrator.Snapshots  // if nil, file changes are not recorded
 	Disk      orchestrator.Disk       // the disk of Store; if nil, failed writes are tried again after a pause
-	// Sandboxes selects where agents run. If it is nil, all agents run on this host, and orders that require a sandbox
-	// are an error.
-	Sandboxes orchestrator.Sandboxes
+	workplace.Places
 
 	TurnOptions                    // fixed options, if Live is nil
 	Live        func() TurnOptions // called for each turn
 
-	Dir         string   // default working directory of conversations; absolute path
-	Roots       []string // users can choose these directories and all directories below them; absolute paths
-	AddDirs     []string // more directories that all agents may use; absolute paths
-	Roles       Roles    // nil means none
-	Instruction string   // added to the system prompt of every turn; may be empty
-	UploadsDir  string   // contains a folder for each conversation, which its agents may read; may be empty
-	// Protected lists ductor's own files and directories, as absolute paths without symbolic links. If a request
-	// touches one of them, a user must decide it, and no rule applies.
-	Protected []string
-	// Files gives approvals access to the files in a sandbox.
-	Files func(in cli.Sandbox) (approval.Files, error)
+	Roles       Roles  // nil means none
+	Instruction string // added to the system prompt of every turn; may be empty
 	// Servers returns ductor's own MCP servers for an agent in a conversation.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
 	// OwnersServers returns the owner's MCP servers for a request, and those of them that the agent cannot use. It
@@ -73,12 +64,7 @@ type Options struct {
 	DeliveryWait time.Duration
 	OnFailure
 
-	// Screen shows approvals to users. If it is nil, ductor denies all requests.
-	Screen orchestrator.ApprovalScreen
-	// Approvers returns the users who may decide requests in a group. The parameter sender is the user who started the
-	// turn. If Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
-	Approvers       func(in orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID
-	ApprovalTimeout time.Duration // after this time a request is denied; 0 means DefaultApprovalTimeout
+	approval.Policy
 
 	Lang *lang.Choices // the languages of messages in each chat
 
@@ -94,8 +80,8 @@ type Options struct {
 // which it started.
 type TurnOptions struct {
 	Permissions
-	Sessions
 	turn.Recovery
+	Sessions sessions.Policy
 	Agents   map[cli.Agent]orchestrator.AgentDefaults
 	Projects []orchestrator.ProjectPolicy
 	Settings orchestrator.Settings // defaults for the settings of conversations
@@ -114,24 +100,6 @@ type Permissions struct {
 	Approvers string `toml:"approvers" default:"sender" check:"sender|members"`
 }
 
-// Sessions configures when a session ends, and how much of its history a new agent gets.
-type Sessions struct {
-	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends a session that is idle so long; 0: never
-	// DailyReset is a time of day such as "04:00". The first turn after it does not continue an older session, but
-	// starts a new one. Empty means no daily reset.
-	DailyReset    string `toml:"daily_reset"`
-	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // maximum tokens of history
-	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // such as "claude/haiku"
-	DefaultRole   string `toml:"default_role"`
-}
-
-// Check implements config.checker.
-func (s Sessions) Check(problem func(key, format string, args ...any)) {
-	if _, err := time.Parse("15:04", s.DailyReset); err != nil && s.DailyReset != "" {
-		problem("daily_reset", `%q should be a time of day such as "04:00", or empty for never`, s.DailyReset)
-	}
-}
-
 func (e *Engine) turns() TurnOptions {
 	p := e.opts.TurnOptions
 	if e.opts.Live != nil {
@@ -148,7 +116,7 @@ func (e *Engine) turns() TurnOptions {
 
 func (e *Engine) turnSettings() turn.Settings {
 	now := e.turns()
-	return turn.Settings{Agents: now.Agents, HandoffTokens: now.HandoffTokens, Recovery: now.Recovery}
+	return turn.Settings{Agents: now.Agents, HandoffTokens: now.Sessions.HandoffTokens, Recovery: now.Recovery}
 }
 
 // OnFailure configures the reaction to a turn that failed before its agent ran anything.
@@ -166,9 +134,6 @@ type Roles interface {
 	// Names lists the names of all roles, sorted.
 	Names() []string
 }
-
-// DefaultApprovalTimeout limits how long users have for a decision, if Options has no ApprovalTimeout.
-const DefaultApprovalTimeout = 30 * time.Minute
 
 // Engine runs conversations. It is safe for concurrent use. Conversations do not wait for each other.
 type Engine struct {
@@ -190,9 +155,6 @@ type Engine struct {
 
 // New creates an Engine. Call Recover to continue the work of the previous process, and Close when ductor ends.
 func New(opts Options) *Engine {
-	if opts.ApprovalTimeout <= 0 {
-		opts.ApprovalTimeout = DefaultApprovalTimeout
-	}
 	if opts.After == nil {
 		opts.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 	}
@@ -204,9 +166,7 @@ func New(opts Options) *Engine {
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
-		Store: opts.Store, Agents: heldAgents{opts.Gateway, e}, Screen: opts.Screen, Approvers: opts.Approvers,
-		Timeout:   opts.ApprovalTimeout,
-		Protected: opts.Protected, Files: opts.Files, Enter: e.enter,
+		Store: opts.Store, Agents: opts.Gateway, Snapshots: opts.Snapshots, Policy: opts.Policy, Enter: e.enter,
 		Now: opts.Now, After: opts.After, NewID: opts.NewID, Logger: opts.Logger,
 	})
 	e.Approvals = e.approvals
@@ -277,6 +237,16 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	return c, nil
 }
 
+// do calls f in the inbox of a conversation, for a request of a user. It returns an error if the engine is closed.
+func (e *Engine) do(id orchestrator.ConversationID, f func(*conversation) error) error {
+	c, err := e.conversation(id)
+	if err != nil {
+		return err
+	}
+	c.do(func() { err = f(c) })
+	return err
+}
+
 // open reports whether turns may still start. If it returns true, it has called wg.Add, and the caller must call
 // wg.Done.
 func (e *Engine) open() bool {
@@ -286,6 +256,18 @@ func (e *Engine) open() bool {
 		return false
 	}
 	e.wg.Add(1)
+	return true
+}
+
+// spawn runs f in a goroutine for which Close waits. If the engine is closed, it runs nothing and returns false.
+func (e *Engine) spawn(f func()) bool {
+	if !e.open() {
+		return false
+	}
+	go func() {
+		defer e.wg.Done()
+		f()
+	}()
 	return true
 }
 

@@ -554,8 +554,7 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 	}
 	opts := conversation.Options{
 		Store: db, Gateway: h.agent, Chat: h.chat,
-		Dir: filepath.Dir(path), Roots: []string{filepath.Dir(path)}, DeliveryWait: 50 * time.Millisecond,
-		Now: h.clock.now,
+		DeliveryWait: 50 * time.Millisecond, Now: h.clock.now,
 		NewID: func() string {
 			ids.Lock()
 			defer ids.Unlock()
@@ -564,7 +563,8 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 		},
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	opts.Mode, opts.QueueMax, opts.HandoffTokens = cli.Ask, 3, 2000
+	opts.Dir, opts.Roots = filepath.Dir(path), []string{filepath.Dir(path)}
+	opts.Mode, opts.QueueMax, opts.Sessions.HandoffTokens = cli.Ask, 3, 2000
 	h.board = &board{}
 	opts.Screen, opts.After = h.board, h.clock.after
 	if change != nil {

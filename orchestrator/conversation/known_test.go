@@ -90,7 +90,8 @@ func (h *handed) take() cli.HandedOver {
 func (r *readers) start() {
 	r.house = openAt(r.t, r.path, func(o *conversation.Options) {
 		r.shown.chat = o.Chat.(*chat)
-		o.Chat, o.HandoffTokens, o.Now, o.Retries, o.RetryAfter = &r.shown, r.budget, time.Now, 1, time.Millisecond
+		o.Chat, o.Now, o.Retries, o.RetryAfter = &r.shown, time.Now, 1, time.Millisecond
+		o.Sessions.HandoffTokens = r.budget
 	})
 	r.agent.reply, r.agent.instead.agent = r.reply, "gemini"
 	if err := r.Recover(context.Background()); err != nil {

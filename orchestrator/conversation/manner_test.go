@@ -30,7 +30,7 @@ func (m mapRoles) Names() []string                            { return slices.So
 
 func withRoles(defaultRole string) func(*conversation.Options) {
 	return func(o *conversation.Options) {
-		o.DefaultRole = defaultRole
+		o.Sessions.DefaultRole = defaultRole
 		o.Roles = mapRoles{
 			"reviewer": {Prompt: "You review.", Append: true},
 			"author":   {Prompt: "You write.", Agent: "codex", Model: "m2"},

@@ -368,7 +368,9 @@ func TestResetRules(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			h := openAt(t, newPath(t), func(o *conversation.Options) { o.IdleReset, o.DailyReset = c.idle, c.daily })
+			h := openAt(t, newPath(t), func(o *conversation.Options) {
+				o.Sessions.IdleReset, o.Sessions.DailyReset = c.idle, c.daily
+			})
 			h.submit(t, here, "one")
 			h.await(t, "done one")
 			h.clock.advance(c.pass)
@@ -382,7 +384,7 @@ func TestResetRules(t *testing.T) {
 }
 
 func TestASessionThatWasResetCanBeGoneOnWith(t *testing.T) {
-	h := openAt(t, newPath(t), func(o *conversation.Options) { o.IdleReset = time.Hour })
+	h := openAt(t, newPath(t), func(o *conversation.Options) { o.Sessions.IdleReset = time.Hour })
 	h.submit(t, here, "one")
 	h.await(t, "done one")
 	sessions, err := h.Sessions(t.Context(), here)

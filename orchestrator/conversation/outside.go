@@ -35,25 +35,25 @@ func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orch
 	// Do not pass ctx itself: when ctx is done, Open must still withdraw the requests.
 	requests := e.approvals.Open(context.WithoutCancel(ctx), approval.RunningTurn{Turn: t, Dir: req.Dir, Mode: cli.Ask,
 		Known: redactor.Known, Learn: redactor.Learn, Show: func(cli.Event) {}})
-	workers := &helpers{}
+	workers := &turn.Helpers{}
 	end := func() {
-		workers.end()
+		workers.End()
 		requests.Drain()
 		requests.Close()
 		reading.Wait()
 	}
 	hide := func(text string) string { return redactor.Known().String(text) }
-	return orchestrator.ActiveTurn{Turn: t, Request: req, Life: ctx, Hide: hide, Help: workers.join}, end, nil
+	return orchestrator.ActiveTurn{Turn: t, Request: req, Life: ctx, Hide: hide, Help: workers.Join}, end, nil
 }
 
 func (e *Engine) moveOutsider(ctx context.Context, o orchestrator.Outsider) error {
-	conv, err := e.opts.Store.Conversation(ctx, o.Conversation())
+	conv, err := e.load(ctx, o.Conversation())
 	if err != nil {
-		return fmt.Errorf("load conversation: %w", err)
+		return err
 	}
 	dir := ""
 	if o.Dir != "" {
-		if dir, err = e.resolveDir("", o.Dir); err != nil {
+		if dir, err = e.opts.Places.Resolve("", o.Dir); err != nil {
 			return fmt.Errorf("work in %s: %w", o.Dir, err)
 		}
 	}

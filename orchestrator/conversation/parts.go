@@ -51,11 +51,10 @@ func (c *conversation) mergePrompts(ctx context.Context, i int, first, second or
 // PromptSent implements turn.Conversation. It sends messages to the agent that arrived before the turn started and
 // belong to its prompt (Prompt.PartOf).
 func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
-	if t.Prompt.Message == 0 || !c.e.open() {
+	if t.Prompt.Message == 0 {
 		return
 	}
-	go func() {
-		defer c.e.wg.Done()
+	c.e.spawn(func() {
 		var parts []orchestrator.Turn
 		c.do(func() {
 			for _, w := range c.queue {
@@ -71,29 +70,22 @@ func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 				c.e.log.Warn("steer a part of a prompt", "turn", p.ID, "err", err)
 			}
 		}
-	}()
+	})
 }
 
 // StartOver implements bot.Desk.
 func (e *Engine) StartOver(ctx context.Context, message int, waiting cli.TurnID, by orchestrator.Press) error {
-	c, err := e.conversation(by.Conversation)
-	if err != nil {
-		return err
-	}
-	c.do(func() {
+	return e.do(by.Conversation, func(c *conversation) error {
 		r, i := c.running.Load(), c.find(waiting)
 		if r == nil || r.turn.Prompt.Message != message || i < 0 {
-			err = orchestrator.ErrNotWaiting
-			return
+			return orchestrator.ErrNotWaiting
 		}
-		ok := false
-		if ok, err = c.mergePrompts(ctx, i, r.turn.Prompt, c.queue[i].turn.Prompt); !ok {
-			err = cmp.Or(err, orchestrator.ErrNotWaiting)
-			return
+		if ok, err := c.mergePrompts(ctx, i, r.turn.Prompt, c.queue[i].turn.Prompt); !ok {
+			return cmp.Or(err, orchestrator.ErrNotWaiting)
 		}
-		if err = c.promote(ctx, waiting); err == nil {
-			err = c.replaceRunning(ctx)
+		if err := c.promote(ctx, waiting); err != nil {
+			return err
 		}
+		return c.replaceRunning(ctx)
 	})
-	return err
 }

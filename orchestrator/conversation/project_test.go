@@ -6,7 +6,7 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
-	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/approval"
 )
 
 // programs returns settings of a project that start a program.
@@ -104,7 +104,7 @@ func TestATurnStartsWithoutSettingsThatNobodyDecidedOn(t *testing.T) {
 	h := inProject(t, programs("make"))
 	h.submit(t, here, "go")
 	h.awaitApproval(t, h.root(t))
-	h.clock.advance(conversation.DefaultApprovalTimeout)
+	h.clock.advance(approval.DefaultTimeout)
 	h.clock.ring()
 	h.await(t, "done go")
 	if h.project() != cli.WithoutProject {

@@ -22,9 +22,9 @@ type preparation struct {
 // prepare makes the same choices as then.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
-	conv, err := e.opts.Store.Conversation(r.record, t.Prompt.Conversation)
+	conv, err := e.load(r.record, t.Prompt.Conversation)
 	if err != nil {
-		return preparation{}, fmt.Errorf("load conversation: %w", err)
+		return preparation{}, err
 	}
 	conv = withWants(conv, t.Wants)
 	if r.waiting.remains != "" {
@@ -41,10 +41,10 @@ func (r *runningTurn) prepare() (preparation, error) {
 		return preparation{}, err
 	}
 	t.Session = r.session.ID
-	if err := e.checkDir(r.session.Dir); err != nil {
+	if err := e.opts.Places.CheckDir(r.session.Dir); err != nil {
 		return preparation{}, err
 	}
-	if t.Sandbox, err = e.sandboxOf(conv.ID, r.session.Dir, t.Wants.Sandbox); err != nil {
+	if t.Sandbox, err = e.opts.Places.Sandbox(conv.ID, r.session.Dir, t.Wants.Sandbox); err != nil {
 		return preparation{}, err
 	}
 	who, err := e.chooseAgent(r.record, conv, t.Sandbox)
@@ -116,13 +116,13 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 // request builds the request to the agent. It does not add the history that the agent has not seen.
 func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session,
 	t orchestrator.Turn, who turn.Choice) (cli.Request, error) {
-	role, _ := e.role(e.roleOf(conv))
+	role := e.roleFor(conv)
 	req := cli.Request{
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat, Lang: e.opts.Lang.In(conv.ID.Chat),
 		Model: who.Model, Effort: who.Effort, Accounts: conv.Settings.Accounts.With(t.Agent, t.Entry.Account),
 		ExtraArgs: e.turns().Agents[t.Agent].Args,
 		Sandbox:   t.Sandbox, Session: string(s.ID), Files: orchestrator.Paths(t.Prompt.Attachments),
-		Dir: s.Dir, AddDirs: e.addDirs(conv.ID),
+		Dir: s.Dir, AddDirs: e.opts.Places.MoreDirs(conv.ID, e.log),
 		Resume: s.AgentSessions[t.AgentEnv()].ID, Timeout: t.Wants.Timeout, Task: t.Wants.Task,
 	}
 	e.grant(&req, conv, t.Prompt.Rights)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/steps"
 )
 
 // Recover continues the work of the previous process. Call it once, before the first Submit. It starts the following
@@ -167,14 +167,8 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 		return nil
 	}
 	files := e.opts.Snapshots.Watch(t, session.Dir, true)
-	for _, s := range done {
-		id := cli.ToolID(strconv.Itoa(s.Number))
-		if s.Change != "" {
-			files.Observe(cli.FileChanged{Path: s.Title, Kind: s.Change})
-			continue
-		}
-		files.Observe(cli.ToolStarted{ID: id, Name: s.Tool})
-		files.Observe(cli.ToolEnded{ID: id, ExitCode: s.ExitCode, Err: s.Err})
+	for _, ev := range steps.Events(done) {
+		files.Observe(ev)
 	}
 	return files.End()
 }
@@ -182,9 +176,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 // dropOutcome marks an outcome as delivered although the chat does not show it, and notifies the user.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
-	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation,
-		e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shown")); err != nil {
-		e.log.Error("report that an outcome is not shown", "turn", t.ID, "err", err)
+	if !e.notice(ctx, t.Prompt.Conversation, "turn.not-shown") {
 		return
 	}
 	if err := e.opts.Store.MarkDelivered(ctx, t.ID); err != nil {

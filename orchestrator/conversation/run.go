@@ -58,7 +58,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	result, promptSent := r.running.Run(p.req)
 	r.promptSent = promptSent
 	r.turn = r.running.Turn()
-	now.helpers.end()
+	now.helpers.End()
 	if replaced := cli.Replaced(ctx); len(result.Unread) > 0 && (replaced || !result.Aborted) {
 		c.do(func() { c.requeueUnread(r.record, result.Unread, replaced) })
 	}

@@ -6,41 +6,29 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/sessions"
 )
 
 // sessionFor returns the session for a turn. This is the session that was current when the turn was queued, or the
 // current one if the conversation had none then. sessionFor creates a new session if there is none, if it was deleted,
-// if it was moved to another conversation, or if it has ended (see Sessions.IdleReset and Sessions.DailyReset).
+// if it was moved to another conversation, or if it has ended (see sessions.Policy).
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
-	id := t.Session
-	switch {
-	case id == "" && t.Wants.Own != "" && e.opts.Orders != nil:
-		return e.ownSession(ctx, conv, t)
-	case id == "":
+	id, own := t.Session, t.Wants.Own != "" && e.opts.Orders != nil
+	if id == "" && !own {
 		id = conv.Session
 	}
-	if id != "" {
-		s, err := e.opts.Store.Session(ctx, id)
-		switch {
-		case err == nil && !e.expired(s) && s.Conversation == conv.ID:
-			return s, nil
-		case err != nil && !errors.Is(err, orchestrator.ErrNoSession):
-			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
-		}
-	}
-	if t.Wants.Own != "" && e.opts.Orders != nil {
+	s, ok, err := e.currentSession(ctx, id)
+	switch {
+	case err != nil || ok && s.Conversation == conv.ID:
+		return s, err
+	case own:
 		return e.ownSession(ctx, conv, t)
 	}
-	s := e.newSession(conv, t)
-	var err error
+	s = e.newSession(conv, t)
 	// In the inbox, no concurrent change of the conversation can overwrite the current session.
 	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
@@ -56,8 +44,8 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 	}
 	return orchestrator.Session{
 		Person: owner,
-		ID:     orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
-		Dir: e.dirOf(conv), Created: e.now(), Used: e.now(),
+		ID:     orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: sessions.Title(t.Prompt.Text),
+		Dir: e.opts.Places.DirOf(conv), Created: e.now(), Used: e.now(),
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{},
 	}
 }
@@ -72,19 +60,18 @@ func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion
 		}
 		return e.opts.Store.Session(ctx, t.Session)
 	}
-	c, err := e.conversation(q.Conversation)
-	if err != nil {
-		return s, err
-	}
 	// Do this in the inbox: two questions at the same moment must not create two sessions.
-	c.do(func() { s, err = e.sideSession(ctx, q) })
+	err = e.do(q.Conversation, func(*conversation) error {
+		s, err = e.sideSession(ctx, q)
+		return err
+	})
 	return s, err
 }
 
 func (e *Engine) sideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
-	conv, err := e.opts.Store.Conversation(ctx, q.Conversation)
+	conv, err := e.load(ctx, q.Conversation)
 	if err != nil {
-		return s, fmt.Errorf("load conversation: %w", err)
+		return s, err
 	}
 	asks := orchestrator.Turn{Prompt: orchestrator.Prompt{Person: q.Person, Text: q.Text}}
 	if q.Session == "" {
@@ -109,123 +96,50 @@ func (e *Engine) sideSession(ctx context.Context, q orchestrator.ConsultQuestion
 	return s, e.opts.Orders.CreateOwnSession(ctx, q.Session, s)
 }
 
-// expired reports whether a session has ended by IdleReset or DailyReset.
-func (e *Engine) expired(s orchestrator.Session) bool {
-	now := e.now()
-	if e.turns().IdleReset > 0 && now.Sub(s.Used) >= e.turns().IdleReset {
-		return true
+// currentSession loads a session that the next turn can continue. It returns false if no session has this ID, or if the
+// session has ended by IdleReset or DailyReset.
+func (e *Engine) currentSession(ctx context.Context, id orchestrator.SessionID) (orchestrator.Session, bool, error) {
+	if id == "" {
+		return orchestrator.Session{}, false, nil
 	}
-	at, err := time.Parse("15:04", e.turns().DailyReset)
-	if err != nil {
-		return false
+	s, err := e.opts.Store.Session(ctx, id)
+	if err != nil && !errors.Is(err, orchestrator.ErrNoSession) {
+		return orchestrator.Session{}, false, fmt.Errorf("load session: %w", err)
 	}
-	local := now.Local()
-	reset := time.Date(local.Year(), local.Month(), local.Day(), at.Hour(), at.Minute(), 0, 0, local.Location())
-	if reset.After(local) {
-		reset = reset.AddDate(0, 0, -1)
-	}
-	return s.Used.Before(reset)
+	return s, err == nil && !e.expired(s), nil
 }
 
-const titleLength = 60
-
-func title(prompt string) string {
-	words := strings.Join(strings.Fields(prompt), " ")
-	if words == "" {
-		return "(files)"
-	}
-	return cli.Shorten(words, titleLength)
-}
-
-// titledBy is the number of entries, from the newest, whose prompts storeTitle compares with the title of a session.
-const titledBy = 20
-
-// titles handles the titles that agents choose for the sessions of a conversation.
-type titles struct {
-	newest  atomic.Pointer[agentTitle]
-	storing sync.Mutex
-	stored  agentTitle // the title that was stored last; guarded by storing
-}
-
-type agentTitle struct {
-	session orchestrator.SessionID
-	title   string
-}
+func (e *Engine) expired(s orchestrator.Session) bool { return e.turns().Sessions.Expired(s, e.now()) }
 
 // Titled implements turn.Conversation. It changes the title of the session, unless a user has chosen the title.
-func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, own string) {
-	now := &agentTitle{t.Session, own}
-	c.titles.newest.Store(now)
+func (c *conversation) Titled(ctx context.Context, t orchestrator.Turn, title string) {
+	store := c.titles.Choose(t, title)
 	c.e.wg.Go(func() {
-		c.titles.storing.Lock()
-		defer c.titles.storing.Unlock()
-		if newest := c.titles.newest.Load(); newest != now && newest.session == now.session {
-			return // the agent has already reported a newer title
-		}
-		if err := c.storeTitle(ctx, t, *now); err != nil {
+		if err := store(ctx, c.e.opts.Store); err != nil {
 			c.e.log.Warn("change the title of a session", "turn", t.ID, "err", err)
 		}
 	})
 }
 
-// storeTitle stores the agent's title as the title of a session, unless a user has chosen the title. It assumes that a
-// user has chosen any title that is neither an agent's title nor the beginning of a prompt. The caller holds
-// titles.storing.
-func (c *conversation) storeTitle(ctx context.Context, t orchestrator.Turn, now agentTitle) error {
-	s, err := c.e.opts.Store.Session(ctx, t.Session)
-	if err != nil {
-		return nil // the turn will report this error
-	}
-	replaces := s.Title == now.title || c.titles.stored == agentTitle{t.Session, s.Title}
-	if !replaces {
-		entries, err := c.e.opts.Store.History(ctx, t.Session, titledBy)
-		if err != nil {
-			return err
-		}
-		replaces = slices.ContainsFunc(append(entries, t), func(t orchestrator.Turn) bool {
-			return title(t.Prompt.Text) == s.Title
-		})
-	}
-	if !replaces {
-		return nil
-	}
-	if s.Title != now.title {
-		err = c.e.opts.Store.TitleSession(ctx, t.Session, s.Title, now.title)
-	}
-	if err == nil {
-		c.titles.stored = now
-	}
-	return err
-}
-
 // New implements bot.Desk.
 func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error {
-	c, err := e.conversation(id)
-	if err != nil {
-		return err
-	}
-	c.do(func() {
+	err := e.do(id, func(c *conversation) error {
 		c.giveUpShowing()
-		err = e.save(ctx, id, func(c *orchestrator.Conversation) { c.Session = "" })
+		return e.save(ctx, id, func(c *orchestrator.Conversation) { c.Session = "" })
 	})
-	e.opts.Gateway.Release(id.Key())
 	if err == nil {
-		e.warm(ctx, id)
+		e.reopen(ctx, id)
 	}
 	return err
 }
 
 // Begin implements sessions.Engine.
 func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
-	c, err := e.conversation(s.Conversation)
-	if err != nil {
-		return err
-	}
-	c.do(func() {
-		if err = e.opts.Store.CreateSession(ctx, s); err != nil {
-			return
+	err := e.do(s.Conversation, func(*conversation) error {
+		if err := e.opts.Store.CreateSession(ctx, s); err != nil {
+			return err
 		}
-		err = e.save(ctx, s.Conversation, func(c *orchestrator.Conversation) {
+		return e.save(ctx, s.Conversation, func(c *orchestrator.Conversation) {
 			if c.Session, c.Dir = s.ID, s.Dir; c.Agent != agent {
 				c.Agent, c.Model, c.Effort = agent, "", ""
 			}
@@ -234,37 +148,29 @@ func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Ag
 			}
 		})
 	})
-	e.opts.Gateway.Release(s.Conversation.Key())
 	if err == nil {
-		e.warm(ctx, s.Conversation)
+		e.reopen(ctx, s.Conversation)
 	}
 	return err
 }
 
 // Move implements sessions.Engine. It notifies the old conversation.
 func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error {
-	from, err := e.conversation(s.Conversation)
-	if err != nil {
-		return err
-	}
 	var was orchestrator.Conversation
-	from.do(func() {
+	err := e.do(s.Conversation, func(from *conversation) (err error) {
 		if from.running.Load() != nil || len(from.queue) > 0 {
-			err = orchestrator.ErrSessionInUse
-			return
+			return orchestrator.ErrSessionInUse
 		}
-		if was, err = e.opts.Store.Conversation(ctx, s.Conversation); err == nil {
-			err = e.opts.Store.MoveSession(ctx, s.ID, to)
+		if was, err = e.load(ctx, s.Conversation); err != nil {
+			return err
 		}
+		return e.opts.Store.MoveSession(ctx, s.ID, to)
 	})
 	if err != nil || was.Session != s.ID {
 		return err
 	}
 	e.opts.Gateway.Release(s.Conversation.Key())
-	if err := e.opts.Chat.Notice(ctx, s.Conversation,
-		e.opts.Lang.Of(s.Conversation.Chat).Text("turn.session-moved")); err != nil {
-		e.log.Warn("notify a chat that its session moved", "chat", s.Conversation.Chat, "err", err)
-	}
+	e.notice(ctx, s.Conversation, "turn.session-moved")
 	return nil
 }
 
@@ -301,9 +207,8 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
 		return orchestrator.Session{}, err
 	}
 	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Session, c.Dir = s.ID, s.Dir })
-	e.opts.Gateway.Release(id.Key())
 	if err == nil {
-		e.warm(ctx, id)
+		e.reopen(ctx, id)
 	}
 	return s, err
 }

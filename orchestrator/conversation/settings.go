@@ -10,7 +10,6 @@ import (
 	"ductor/cli"
 	"ductor/cli/tools"
 	"ductor/orchestrator"
-	"ductor/orchestrator/approval"
 	"ductor/orchestrator/turn"
 )
 
@@ -23,26 +22,18 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 	if mode == cli.Bypass {
 		return e.Bypass(ctx, id, orchestrator.DefaultBypass, by)
 	}
-	err := e.setMode(ctx, id, mode, time.Time{}, orchestrator.AuditEntry{What: orchestrator.AuditMode,
+	return e.setMode(ctx, id, mode, time.Time{}, orchestrator.AuditEntry{What: orchestrator.AuditMode,
 		Title: string(mode), By: by})
-	if err == nil {
-		e.warm(ctx, id)
-	}
-	return err
 }
 
-// setMode stores a permission mode that a user chose. The mode applies only in the environment of the next turn.
+// setMode stores a permission mode that a user chose, and warms the next agent process. The mode applies only in the environment of the next turn.
 func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 	until time.Time, audit orchestrator.AuditEntry) error {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return fmt.Errorf("load conversation: %w", err)
-	}
-	_, in, err := e.nextPlace(ctx, conv)
+	_, _, in, err := e.next(ctx, id)
 	if err != nil {
 		return err
 	}
-	return e.change(ctx, id, func(c *orchestrator.Conversation) {
+	return e.changeAndWarm(ctx, id, func(c *orchestrator.Conversation) {
 		c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until
 	}, audit)
 }
@@ -60,12 +51,8 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 	for _, name := range list.Denied {
 		title += " -" + name
 	}
-	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Tools = list },
+	return e.changeAndWarm(ctx, id, func(c *orchestrator.Conversation) { c.Tools = list },
 		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: title, By: by})
-	if err == nil {
-		e.warm(ctx, id)
-	}
-	return err
 }
 
 // SetRole implements menu.Service. Some agents read the system prompt only when they start, so ductor restarts them and
@@ -73,14 +60,10 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
 	if name == "" {
 		name = orchestrator.NoRole
-	} else if _, ok := e.role(name); !ok {
+	} else if _, ok := e.Role(name); !ok {
 		return orchestrator.ErrNoRole
 	}
-	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Role = name })
-	if err == nil {
-		e.warm(ctx, id)
-	}
-	return err
+	return e.changeAndWarm(ctx, id, func(c *orchestrator.Conversation) { c.Role = name })
 }
 
 // Roles implements menu.Service. It omits a role with an empty name and a role called NoRole, because users could not
@@ -94,9 +77,7 @@ func (e *Engine) Roles() []string {
 }
 
 // Role returns the role with this name. It returns false if users cannot choose such a role.
-func (e *Engine) Role(name string) (orchestrator.Role, bool) { return e.role(name) }
-
-func (e *Engine) role(name string) (orchestrator.Role, bool) {
+func (e *Engine) Role(name string) (orchestrator.Role, bool) {
 	if e.opts.Roles == nil || name == "" || name == orchestrator.NoRole {
 		return orchestrator.Role{}, false
 	}
@@ -155,77 +136,41 @@ func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
 	return c.Settings.Busy
 }
 
-// permissionOf returns the permission mode of a conversation for turns in an environment.
-func (e *Engine) permissionOf(c orchestrator.Conversation, in cli.Sandbox) cli.PermissionMode {
-	switch {
-	case c.Permission == "":
-		return e.turns().Mode
-	case elsewhere(c, in), c.Permission == cli.Bypass && !e.bypassed(c, in):
-		return cli.Ask
-	}
-	return c.Permission
-}
-
-// elsewhere reports whether the conversation's permission mode does not apply in the given environment, because a user
-// chose it for another one.
-func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
-	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
-}
-
-// endElsewhere resets the permission mode of the conversation if a user chose the mode for another environment than
-// that of the turn. It returns the mode that it reset, or "".
-func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation,
-	t orchestrator.Turn) (ended cli.PermissionMode) {
-	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {
-		return ""
-	}
-	ended = conv.Permission
-	ask := func(c *orchestrator.Conversation) {
-		if elsewhere(*c, t.Sandbox) { // a user may have chosen another mode in the meantime
-			c.Permission, c.GrantedIn, c.BypassUntil = cli.Ask, "", time.Time{}
-		}
-	}
-	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
-		Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
-	if err != nil {
-		// Only log the error: permissionOf checks the environment, so the mode does not apply.
-		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err)
-	}
-	ask(conv)
-	return ended
-}
-
 // roleOf returns the name of the conversation's role, or "". If a user chose a role that no longer exists, it returns
 // "". It does not return the default role then, because the user chose another one.
 func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
-		return e.turns().DefaultRole
+		return e.turns().Sessions.DefaultRole
 	}
-	if _, ok := e.role(c.Role); !ok {
+	if _, ok := e.Role(c.Role); !ok {
 		return ""
 	}
 	return c.Role
+}
+
+// roleFor returns the role of a conversation, or the zero value if it has none.
+func (e *Engine) roleFor(c orchestrator.Conversation) orchestrator.Role {
+	role, _ := e.Role(e.roleOf(c))
+	return role
 }
 
 // SetModel sets the agent and model for the next turns. If the agent is new in the session, it gets the history of the
 // session.
 func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
 	effort cli.Effort) error {
-	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Agent, c.Model, c.Effort = agent, model, effort })
-	if err == nil {
-		e.warm(ctx, id)
-	}
-	return err
+	return e.changeAndWarm(ctx, id, func(c *orchestrator.Conversation) {
+		c.Agent, c.Model, c.Effort = agent, model, effort
+	})
 }
 
 // SetDir implements bot.Desk.
 func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, path string,
 	by orchestrator.PersonID) (string, error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
+	conv, err := e.load(ctx, id)
 	if err != nil {
-		return "", fmt.Errorf("load conversation: %w", err)
+		return "", err
 	}
-	dir, err := e.resolveDir(e.dirOf(conv), path)
+	dir, err := e.opts.Places.Resolve(e.opts.Places.DirOf(conv), path)
 	if err != nil {
 		return "", err
 	}
@@ -234,9 +179,8 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 			c.Dir, c.Session = dir, ""
 		}
 	}, orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Title: dir, By: by})
-	e.opts.Gateway.Release(id.Key())
 	if err == nil {
-		e.warm(ctx, id)
+		e.reopen(ctx, id)
 	}
 	return dir, err
 }
@@ -245,20 +189,34 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 // the conversation of the entries. All of this happens in the inbox, so that no concurrent change is lost.
 func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
-	c, err := e.conversation(id)
-	if err != nil {
-		return err
+	return e.do(id, func(*conversation) error { return e.save(ctx, id, f, audit...) })
+}
+
+// changeAndWarm is like change, and then starts the agent process that the next turn needs.
+func (e *Engine) changeAndWarm(ctx context.Context, id orchestrator.ConversationID,
+	f func(*orchestrator.Conversation), audit ...orchestrator.AuditEntry) error {
+	err := e.change(ctx, id, f, audit...)
+	if err == nil {
+		e.warm(ctx, id)
 	}
-	c.do(func() { err = e.save(ctx, id, f, audit...) })
 	return err
+}
+
+// load loads the choices of a conversation.
+func (e *Engine) load(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
+	conv, err := e.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return conv, fmt.Errorf("load conversation: %w", err)
+	}
+	return conv, nil
 }
 
 // save is like change, for callers that are already in the inbox of the conversation.
 func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
 	audit ...orchestrator.AuditEntry) error {
-	conv, err := e.opts.Store.Conversation(ctx, id)
+	conv, err := e.load(ctx, id)
 	if err != nil {
-		return fmt.Errorf("load conversation: %w", err)
+		return err
 	}
 	f(&conv)
 	for i := range audit {
@@ -273,7 +231,7 @@ func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f fun
 // chooseAgent returns the agent and model for a turn in an environment: the choice of the conversation, or else of its
 // role, or else the configured default. A model that was chosen for one agent is never used with another agent.
 func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
-	role, _ := e.role(e.roleOf(conv))
+	role := e.roleFor(conv)
 	who := turn.Choice{Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort}
 	if who.Agent == "" {
 		who = turn.Choice{Agent: role.Agent, Model: role.Model}
@@ -289,69 +247,4 @@ func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation
 	own := e.turns().Agents[who.Agent]
 	who.Model, who.Effort = cmp.Or(who.Model, own.Model), cmp.Or(who.Effort, own.Effort)
 	return who, nil
-}
-
-func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, in cli.Sandbox) cli.PermissionMode {
-	if r.OfChat() {
-		return orchestrator.AtMost(e.permissionOf(conv, in), r.Mode)
-	}
-	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.turns().Mode))
-}
-
-// toolLists returns the lists of allowed and forbidden tools that apply to a conversation's turns in a directory.
-func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.ToolList {
-	role, _ := e.role(e.roleOf(conv))
-	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
-}
-
-func (e *Engine) boundsOf(conv orchestrator.Conversation, dir string) orchestrator.Bounds {
-	role, _ := e.role(e.roleOf(conv))
-	return role.Bounds.With(e.projectOf(dir).Bounds)
-}
-
-// grant adds permissions to a request: the bounds, the tools and the permission mode. The allowed tools of the
-// configuration apply only to turns with the rights of the chat. The forbidden tools of the configuration apply to all
-// turns.
-func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
-	req.Permission = e.modeFor(conv, r, req.Sandbox)
-	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
-	bounds := e.boundsOf(conv, req.Dir)
-	req.AddDirs, req.MaxTurns = append(req.AddDirs, bounds.AddDirs...), bounds.MaxTurns
-	if r.OfChat() {
-		req.AllowedTools = slices.Concat(e.turns().AllowedTools, bounds.AllowedTools)
-	}
-	if req.Permission == cli.Plan {
-		req.AllowedTools = tools.Reading(req.AllowedTools)
-	}
-	// A bypass with a time limit may end while the turn runs. Then the agent must be able to ask a user.
-	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox))
-	req.Attended = e.opts.Screen != nil && !forever
-}
-
-// Decide implements orchestrator.Approvals. Two choices also change the permission mode of the conversation: AllowEdits
-// sets it to accept-edits, and allowing a plan ends plan mode.
-func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press,
-	v orchestrator.Verdict) (orchestrator.Approval, error) {
-	a, err := e.approvals.Decide(ctx, id, nonce, by, v)
-	if err != nil || !a.Edits {
-		return a, err
-	}
-	conv, err := e.opts.Store.Conversation(ctx, a.Conversation)
-	if err != nil {
-		return a, fmt.Errorf("load conversation: %w", err)
-	}
-	mode := approval.ModeAfter(a, v.Choice, e.permissionOf(conv, a.Sandbox))
-	if mode == "" {
-		return a, nil
-	}
-	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
-		// Do not overwrite a mode that a user has chosen since the request.
-		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) {
-			c.Permission, c.GrantedIn, c.BypassUntil = mode, a.Sandbox, time.Time{}
-		}
-	}, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: a.Turn, Title: string(mode), By: by.Person})
-	if err != nil {
-		return a, fmt.Errorf("change the mode of the conversation: %w", err)
-	}
-	return a, nil
 }

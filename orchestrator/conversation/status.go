@@ -4,22 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"ductor/cli"
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
+	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/turn"
 )
 
 // Status implements menu.Service.
 func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return orchestrator.Status{}, fmt.Errorf("load conversation: %w", err)
-	}
-	_, in, err := e.nextPlace(ctx, conv)
+	conv, _, in, err := e.next(ctx, id)
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
@@ -28,7 +24,7 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
-		Permission: e.permissionOf(conv, in), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
+		Permission: e.permissionOf(conv, in), Dir: e.opts.Places.DirOf(conv), Sandbox: in, Role: e.roleOf(conv),
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
 	st.Live.Resting = e.opts.Breakers.All(in, conv.Settings.Accounts)
@@ -59,7 +55,7 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 	}
 	c.do(func() { st.Queue = len(c.queue) })
 	if r := c.running.Load(); r != nil {
-		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text),
+		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: sessions.Title(r.turn.Prompt.Text),
 			Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: r.started,
 			Rights: r.turn.Prompt.Rights}
 	}
@@ -80,9 +76,9 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 
 // Permissions implements menu.Service.
 func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error) {
-	conv, err := e.opts.Store.Conversation(ctx, in)
+	conv, err := e.load(ctx, in)
 	if err != nil {
-		return orchestrator.Permissions{}, fmt.Errorf("load conversation: %w", err)
+		return orchestrator.Permissions{}, err
 	}
 	rules, err := e.opts.Store.RulesOf(ctx, in)
 	if err != nil {
@@ -143,11 +139,7 @@ func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only 
 // placeOf returns a request that contains only the working directory, the environment and the accounts of the
 // conversation's next turn.
 func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (at cli.Request, err error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return at, fmt.Errorf("load conversation: %w", err)
-	}
-	session, in, err := e.nextPlace(ctx, conv)
+	conv, session, in, err := e.next(ctx, id)
 	return cli.Request{Dir: session.Dir, Sandbox: in, ChatID: id.Chat, Accounts: conv.Settings.Accounts}, err
 }
 
@@ -181,7 +173,7 @@ func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (or
 		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
 	}
 	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx,
-		Hide: e.secretsOf(*now.req).String, Help: now.helpers.join}, nil
+		Hide: e.secretsOf(*now.req).String, Help: now.helpers.Join}, nil
 }
 
 // AskUser implements orchestrator.ActiveTurns.
@@ -207,46 +199,4 @@ func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent c
 			Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
 		Dir: dir, Mode: cli.Ask, Known: redactor.Known, Learn: redactor.Learn,
 	}, asked)
-}
-
-// helpers counts the other agents that work for a running turn. The turn waits for them before it ends. The zero value
-// is ready to use.
-type helpers struct {
-	mu   sync.Mutex
-	over bool
-	ends map[*context.CancelCauseFunc]bool
-	wg   sync.WaitGroup
-}
-
-// join implements ActiveTurn.Help: it registers another agent.
-func (h *helpers) join(ctx context.Context) (_ context.Context, leave func(), err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over {
-		return ctx, nil, orchestrator.ErrNoTurn
-	}
-	ctx, end := context.WithCancelCause(ctx)
-	if h.ends == nil {
-		h.ends = map[*context.CancelCauseFunc]bool{}
-	}
-	h.ends[&end] = true
-	h.wg.Add(1)
-	return ctx, func() {
-		end(nil)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.ends, &end)
-		h.wg.Done()
-	}, nil
-}
-
-// end stops the other agents and waits until their processes have ended.
-func (h *helpers) end() {
-	h.mu.Lock()
-	h.over = true
-	for end := range h.ends {
-		(*end)(orchestrator.ErrNoTurn)
-	}
-	h.mu.Unlock()
-	h.wg.Wait()
 }

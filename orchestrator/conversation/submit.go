@@ -45,9 +45,12 @@ func (e *Engine) submit(ctx context.Context, t orchestrator.Turn) (orchestrator.
 	return receipt, nil
 }
 
-// showQueued shows that a turn waits, unless the turn has started. It runs in the inbox, so that the chat shows this
-// before the card of that turn.
+// showQueued shows that a turn waits behind others, if it is still in the queue. It runs in the inbox, so that the chat
+// shows this before the card of that turn.
 func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
+	if ahead == 0 {
+		return
+	}
 	c.do(func() {
 		if i := c.find(t.ID); i >= 0 {
 			c.queue[i].shown = true
@@ -107,9 +110,7 @@ func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn,
 	}
 	var receipt orchestrator.Receipt
 	c.do(func() { receipt, err = c.append(ctx, &t, forget...) })
-	if err == nil && receipt.Ahead > 0 && !receipt.Full {
-		c.showQueued(t, receipt.Ahead)
-	}
+	c.showQueued(t, receipt.Ahead)
 	return receipt, err
 }
 
@@ -137,17 +138,12 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 			return cmp.Or(err, orchestrator.ErrRepeated)
 		}
 	}
-	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	conv, err := e.load(ctx, t.Prompt.Conversation)
 	if err != nil {
-		return fmt.Errorf("load conversation: %w", err)
+		return err
 	}
 	if conv.Session == "" { // create the folder now, so that the first turn need not wait for the disk
-		if leave, ok := e.enter(); ok {
-			go func() {
-				defer leave()
-				e.uploads(conv.ID)
-			}()
-		}
+		e.spawn(func() { e.opts.Places.MoreDirs(conv.ID, e.log) })
 	}
 	t.State, t.Queued = orchestrator.TurnQueued, t.Prompt.Arrived
 	if t.Queued.IsZero() {
@@ -171,23 +167,20 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 
 // CancelQueued implements bot.Desk.
 func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrator.Press) (cancelled bool, err error) {
-	c, err := e.conversation(by.Conversation)
-	if err != nil {
-		return false, err
-	}
-	c.do(func() {
+	err = e.do(by.Conversation, func(c *conversation) error {
 		i := c.find(id)
 		if i < 0 {
-			return
+			return nil
 		}
 		if !by.MayEnd(c.queue[i].turn) {
-			err = orchestrator.ErrNotAllowed
-			return
+			return orchestrator.ErrNotAllowed
 		}
-		if err = e.drop(ctx, c.queue[i]); err == nil {
-			c.remove(i)
-			cancelled = true
+		if err := e.drop(ctx, c.queue[i]); err != nil {
+			return err
 		}
+		c.remove(i)
+		cancelled = true
+		return nil
 	})
 	return cancelled, err
 }
@@ -195,22 +188,16 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 // EditQueued implements bot.Desk.
 func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID, message int,
 	text string) (edited bool, err error) {
-	c, err := e.conversation(id)
-	if err != nil {
-		return false, err
-	}
-	c.do(func() {
+	err = e.do(id, func(c *conversation) error {
 		i := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == message })
-		if i < 0 {
-			return
+		if i < 0 || c.queue[i].turn.Prompt.Text == text {
+			return nil
 		}
 		t := &c.queue[i].turn
-		if t.Prompt.Text == text {
-			return
-		}
 		if edited, err = e.opts.Store.UpdatePrompt(ctx, t.ID, text, t.Prompt.Attachments); edited && err == nil {
 			t.Prompt.Text = text
 		}
+		return err
 	})
 	return edited, err
 }
@@ -261,7 +248,7 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 		if w.Own == "" || !filepath.IsAbs(w.Dir) {
 			return fmt.Errorf("%s: %w", w.Dir, orchestrator.ErrNotADir)
 		}
-		if w.Dir, err = e.resolveDir("", w.Dir); err != nil {
+		if w.Dir, err = e.opts.Places.Resolve("", w.Dir); err != nil {
 			return err
 		}
 	}
@@ -297,16 +284,11 @@ func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("find session: %w", err)
 	}
-	if id != "" {
-		s, err := e.opts.Store.Session(ctx, id)
-		if err == nil && !e.expired(s) && s.Dir == e.dirOf(conv) {
-			return s, nil
-		}
-		if err != nil && !errors.Is(err, orchestrator.ErrNoSession) {
-			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
-		}
+	s, ok, err := e.currentSession(ctx, id)
+	if err != nil || ok && s.Dir == e.opts.Places.DirOf(conv) {
+		return s, err
 	}
-	s := e.newSession(conv, t)
+	s = e.newSession(conv, t)
 	if err := e.opts.Orders.CreateOwnSession(ctx, t.Wants.Own, s); err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
 	}

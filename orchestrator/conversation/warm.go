@@ -2,12 +2,9 @@ package conversation
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"time"
 
 	"ductor/cli"
-	"ductor/internal/secrets"
 	"ductor/orchestrator"
 )
 
@@ -22,12 +19,14 @@ const afterAbort = 500 * time.Millisecond
 // errors, because the turn will report them.
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
 
+// reopen closes the agent process of a conversation if it is idle, and then starts the process for the next prompt.
+func (e *Engine) reopen(ctx context.Context, id orchestrator.ConversationID) {
+	e.opts.Gateway.Release(id.Key())
+	e.warm(ctx, id)
+}
+
 func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, pause time.Duration) {
-	if !e.open() {
-		return
-	}
-	go func() {
-		defer e.wg.Done()
+	e.spawn(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pause+warmLimit)
 		defer cancel()
 		defer context.AfterFunc(e.life, cancel)()
@@ -42,16 +41,12 @@ func (e *Engine) warmLater(ctx context.Context, id orchestrator.ConversationID, 
 			return
 		}
 		e.opts.Gateway.Warm(who, req)
-	}()
+	})
 }
 
 // nextRequest returns the agent and the request of the next turn. The request has no prompt.
 func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID) (cli.Agent, cli.Request, error) {
-	conv, err := e.opts.Store.Conversation(ctx, id)
-	if err != nil {
-		return "", cli.Request{}, err
-	}
-	session, in, err := e.nextPlace(ctx, conv)
+	conv, session, in, err := e.next(ctx, id)
 	if err != nil {
 		return "", cli.Request{}, err
 	}
@@ -62,85 +57,4 @@ func (e *Engine) nextRequest(ctx context.Context, id orchestrator.ConversationID
 	req, err := e.request(ctx, conv, session, orchestrator.Turn{Agent: who.Agent, Sandbox: in,
 		Entry: orchestrator.Entry{Account: who.Account}}, who)
 	return who.Agent, req, err
-}
-
-// Background shows text that an agent wrote while no turn was running, for example when a background command ended.
-func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
-	id, err := orchestrator.ParseKey(key)
-	if err == nil && e.opts.Budgets != nil && (r.CostUSD > 0 || r.Usage != cli.Usage{}) {
-		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude",
-			Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
-	}
-	if err != nil || r.Text == "" && r.Task == "" || !e.open() {
-		return
-	}
-	text := r.Text
-	if r.Task != "" {
-		text = strings.TrimSpace(e.opts.Lang.Of(id.Chat).Text("turn.background",
-			"`"+strings.ReplaceAll(r.Task, "`", "'")+"`") + "\n\n" + text)
-	}
-	go func() {
-		defer e.wg.Done()
-		text := e.withoutSecrets(id, text)
-		if r.Of != "" && e.extend(id, r.Of, text) {
-			return
-		}
-		if err := e.opts.Chat.Notice(e.life, id, text); err != nil {
-			e.log.Error("show background output of the agent", "chat", id.Chat, "err", err)
-		}
-	}()
-}
-
-// lateWait is how long extend waits until the chat shows the turn.
-const lateWait = 10 * time.Second
-
-// extend adds text to the answer of a turn that has ended, and to its card. It returns false if the card has no space
-// for the text.
-func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text string) bool {
-	ctx, cancel := context.WithTimeout(e.life, lateWait)
-	defer cancel()
-	c, err := e.conversation(in)
-	if err != nil {
-		return false
-	}
-	if r := c.running.Load(); r.is(turn) {
-		select {
-		case <-r.over:
-		case <-ctx.Done():
-		}
-	}
-	t, err := e.opts.Store.ExtendAnswer(ctx, turn, text)
-	if err == nil && t.Outcome.Short == "" {
-		err = e.opts.Chat.Extend(ctx, t)
-	}
-	if err != nil && !errors.Is(err, orchestrator.ErrCannotAmend) {
-		e.log.Error("extend the answer of a turn", "turn", turn, "err", err)
-	}
-	return err == nil && t.Outcome.Short == ""
-}
-
-func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) string {
-	var dir string
-	conv, err := e.opts.Store.Conversation(e.life, id)
-	if err == nil {
-		var session orchestrator.Session
-		session, _, err = e.nextPlace(e.life, conv)
-		dir = session.Dir
-	}
-	if err != nil {
-		e.log.Error("load the secrets of a project", "chat", id.Chat, "err", err)
-	}
-	return e.secretsOf(cli.Request{Dir: dir}).String(text)
-}
-
-// secretsOf returns the secrets that a request could expose: ductor's, the project's, and the MCP servers'.
-func (e *Engine) secretsOf(req cli.Request) *secrets.Set {
-	var set *secrets.Set
-	if e.opts.Secrets != nil {
-		set = e.opts.Secrets(req.Dir)
-	}
-	for _, s := range req.Servers {
-		set = set.With(secrets.OfEnvironment(s.Environ())...)
-	}
-	return set
 }

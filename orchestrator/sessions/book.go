@@ -1,5 +1,5 @@
 // Package sessions lets users manage sessions. Users can find, rename, pin, archive, fork, export and delete them, and
-// move them from and to a terminal.
+// move them from and to a terminal. The package also decides when a session ends, and which title it has.
 //
 // The package does NOT run turns and does not send messages.
 package sessions

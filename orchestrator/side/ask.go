@@ -99,13 +99,11 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	if who.Person == 0 && at.ChatID > 0 { // the ID of a private chat is the ID of its user
 		who.Person = orchestrator.PersonID(at.ChatID)
 	}
-	if a.Budgets != nil {
-		left, err := a.Budgets.Left(ctx, at.Lang.Printer(), who)
-		if err != nil {
-			return cli.Result{}, err
-		}
-		at.Budget = left
+	left, err := a.Budgets.Left(ctx, at.Lang.Printer(), who)
+	if err != nil {
+		return cli.Result{}, err
 	}
+	at.Budget = left
 	size := 0
 	at.Conversation = cli.Conversation("side/" + a.NewID())
 	defer a.Gateway.Release(at.Conversation)
@@ -120,12 +118,10 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 		}
 	})
 	a.Gateway.Settled(at.Turn) // the next process must not continue this turn after a restart
-	if a.Budgets != nil {
-		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn),
-			Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
-			Agent: q.Model.Agent, Model: cmp.Or(result.Model, q.Model.Model), Usage: result.Usage,
-			CostUSD: result.CostUSD, Took: result.Duration})
-	}
+	a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn),
+		Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
+		Agent: q.Model.Agent, Model: cmp.Or(result.Model, q.Model.Model), Usage: result.Usage,
+		CostUSD: result.CostUSD, Took: result.Duration})
 	if a.Secrets != nil {
 		result, _ = secrets.Clean(a.Secrets(at.Dir), result)
 	}

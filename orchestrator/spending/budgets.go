@@ -31,7 +31,8 @@ type Budget struct {
 	JobMonth  float64 `toml:"job_month" check:"0|0.01..1e6"`
 }
 
-// Budgets compares costs with the configured limits. It is safe for concurrent use.
+// Budgets compares costs with the configured limits. It is safe for concurrent use. A nil pointer is ready to use: it
+// limits, counts and warns of nothing.
 type Budgets struct{ opts Options }
 
 // New creates Budgets.
@@ -67,6 +68,9 @@ func (a account) scope() orchestrator.BudgetScope {
 }
 
 func (b *Budgets) accounts(who Spender) (list []account) {
+	if b == nil {
+		return nil
+	}
 	now := b.opts.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, now.Location())
@@ -167,7 +171,7 @@ func (b *Budgets) Lift(ctx context.Context, by orchestrator.PersonID) error {
 
 // Count adds tokens and cost that do not belong to a turn.
 func (b *Budgets) Count(ctx context.Context, s orchestrator.Spent) {
-	if s.Usage == (cli.Usage{}) && s.CostUSD == 0 {
+	if b == nil || s.Usage == (cli.Usage{}) && s.CostUSD == 0 {
 		return
 	}
 	s.At = b.opts.Now()

@@ -5,6 +5,7 @@ package steps
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -172,4 +173,19 @@ func (r Reader) turn(ctx context.Context, in orchestrator.ConversationID, turn c
 		return orchestrator.Turn{}, orchestrator.ErrElsewhere
 	}
 	return t, err
+}
+
+// Events returns the events that a Recorder turned into these steps: the start and the end of each tool call, and each
+// changed file. The events contain no input and no output.
+func Events(stored []orchestrator.Step) (events []cli.Event) {
+	for _, s := range stored {
+		if s.Change != "" {
+			events = append(events, cli.FileChanged{Path: s.Title, Kind: s.Change})
+			continue
+		}
+		id := cli.ToolID(strconv.Itoa(s.Number))
+		events = append(events, cli.ToolStarted{ID: id, Name: s.Tool},
+			cli.ToolEnded{ID: id, ExitCode: s.ExitCode, Err: s.Err})
+	}
+	return events
 }

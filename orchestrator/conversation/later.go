@@ -1,0 +1,192 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/turn"
+)
+
+// runLater creates a job that runs the prompt of a turn again when the agent's usage limit ends. If the limit has ended
+// already, runLater runs the prompt now.
+func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
+	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
+	at := t.Outcome.Recovery.At
+	switch {
+	case at.IsZero() || e.opts.Jobs == nil:
+		return receipt, orchestrator.ErrBadChoice
+	case !at.After(e.now()):
+		return e.repeat(ctx, t, by)
+	}
+	receipt.At, err = e.scheduleLaterFor(ctx, t, at, by)
+	return receipt, err
+}
+
+// postpone stops a running turn. It creates a job that runs the prompt of the turn when the earliest usage limit of its
+// agent ends.
+func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
+	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
+	r, err := e.replaceable(id, by)
+	switch {
+	case err != nil:
+		return receipt, err
+	case e.opts.Jobs == nil:
+		return receipt, orchestrator.ErrStillOpen
+	}
+	all, err := e.opts.Store.PlanLimits(ctx)
+	at := cli.LimitsOf(all, r.turn.Agent, r.turn.Entry.Account).Reset(e.now())
+	if err != nil || at.IsZero() {
+		return receipt, cmp.Or(err, orchestrator.ErrBadChoice)
+	}
+	receipt.Turn = id
+	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
+	created := err == nil
+	if errors.Is(err, orchestrator.ErrRepeated) {
+		// If the job exists already, the turn must still be stopped: the user pressed the button before, or ductor
+		// crashed while it handled this press. If no job exists, another turn already repeats the prompt.
+		if _, err = e.waitingJob(ctx, id, by.Conversation); errors.Is(err, orchestrator.ErrNoJob) {
+			err = orchestrator.ErrRepeated
+		}
+	}
+	if err != nil {
+		return receipt, err
+	}
+	// An error here means that the turn has just ended without an abort.
+	if err = e.StopTurn(ctx, id, by); err != nil && created {
+		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, laterJob(id), by))
+	}
+	return receipt, err
+}
+
+// scheduleLaterFor calls scheduleLater in the inbox for a user who pressed a button. The job gets the rights of the chat
+// only if both the turn and the user have them. The permission mode of the job is then limited to the mode that the
+// chat has now. It is never bypass.
+func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
+	by orchestrator.Press) (scheduled time.Time, err error) {
+	err = e.do(by.Conversation, func(*conversation) error {
+		var most cli.PermissionMode
+		if t.Prompt.Rights.OfChat() && by.May(orchestrator.ActAsChat) {
+			conv, err := e.load(ctx, by.Conversation)
+			if err != nil {
+				return err
+			}
+			if most = e.modeFor(conv, t.Prompt.Rights, t.Sandbox); most == cli.Bypass {
+				most = cli.Ask
+			}
+		}
+		scheduled, err = e.scheduleLater(ctx, t, at, most)
+		return err
+	})
+	return scheduled, err
+}
+
+// scheduleLater creates a job that runs the prompt of a turn at a time. It must run in the inbox. It returns ErrRepeated
+// if another turn or job already repeats the prompt. The parameter most limits the permission mode of the job. If it is
+// empty, the job does not get the rights of the chat.
+func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
+	most cli.PermissionMode) (time.Time, error) {
+	in := t.Prompt.Conversation
+	if err := e.unrepeated(ctx, t.ID, in); err != nil {
+		return at, err
+	}
+	if err := e.deleteFinishedLater(ctx, in, t.Prompt.Person); err != nil {
+		return at, err
+	}
+	prompt := t.Prompt.Text
+	for _, a := range t.Prompt.Attachments {
+		prompt += handoff.Attached(a)
+	}
+	at = at.Truncate(time.Second).Add(time.Second)
+	j := orchestrator.Job{
+		ID: laterJob(t.ID), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
+		JobTiming: orchestrator.JobTiming{
+			Schedule: "at " + at.UTC().Format(time.DateTime), QuietHours: orchestrator.QuietHours{Zone: "UTC"},
+		},
+		JobTurn: orchestrator.JobTurn{
+			Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout,
+		},
+	}
+	if most != "" {
+		j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: most}
+	}
+	if _, err := e.opts.Jobs.AddJob(ctx, j); err != nil {
+		return at, fmt.Errorf("add a job: %w", err)
+	}
+	return at, nil
+}
+
+// RunLater implements turn.Conversation.
+func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) (err error) {
+	c.do(func() { _, err = c.e.scheduleLater(ctx, t, at, "") })
+	return err
+}
+
+// laterJob returns the ID of the job that runs the prompt of a turn again later.
+func laterJob(id cli.TurnID) orchestrator.JobID {
+	return orchestrator.JobID(turn.LaterJob + string(id))
+}
+
+// waitingJob returns the job that will run the prompt of a turn again later, or ErrNoJob.
+func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
+	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+	if e.opts.Jobs == nil {
+		return orchestrator.JobStatus{}, orchestrator.ErrNoJob
+	}
+	return e.opts.Jobs.Job(ctx, laterJob(id), in)
+}
+
+// deleteFinishedLater deletes the jobs that scheduleLater created earlier and that have run.
+func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.ConversationID,
+	person orchestrator.PersonID) error {
+	all, err := e.opts.Jobs.Jobs(ctx, in)
+	if err != nil {
+		return err
+	}
+	for _, st := range all {
+		if strings.HasPrefix(string(st.Job.ID), turn.LaterJob) && st.Next.IsZero() && st.Open == 0 {
+			if err := e.opts.Jobs.DeleteJob(ctx, st.Job.ID,
+				orchestrator.Press{Conversation: in, Person: person}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cancelRetries makes ductor stop trying a turn again. It cancels the retries of a running turn, and the job that would
+// run the turn later. If the buttons of the turn's card will change because of that, Receipt.Turn is the turn.
+func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
+	error) {
+	t, err := e.endedTurn(ctx, id, by)
+	if errors.Is(err, orchestrator.ErrStillOpen) {
+		c, err := e.conversation(by.Conversation)
+		if err != nil {
+			return orchestrator.Receipt{}, err
+		}
+		if r := c.running.Load(); r.is(id) {
+			r.noRetries()
+		}
+		return orchestrator.Receipt{Turn: id}, nil
+	}
+	if err != nil {
+		return orchestrator.Receipt{}, err
+	}
+	if !t.Outcome.Recovery.Offers(orchestrator.ActionDrop) {
+		return orchestrator.Receipt{Turn: id}, nil
+	}
+	st, err := e.waitingJob(ctx, t.ID, by.Conversation)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoJob):
+		return orchestrator.Receipt{}, nil
+	case err != nil:
+		return orchestrator.Receipt{}, err
+	}
+	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
+}

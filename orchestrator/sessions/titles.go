@@ -1,0 +1,83 @@
+package sessions
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+const titleLength = 60
+
+// Title returns the title of a session that begins with this prompt.
+func Title(prompt string) string {
+	words := strings.Join(strings.Fields(prompt), " ")
+	if words == "" {
+		return "(files)"
+	}
+	return cli.Shorten(words, titleLength)
+}
+
+// titledBy is the number of entries, from the newest, whose prompts Titles compares with the title of a session.
+const titledBy = 20
+
+// Titles stores the titles that agents choose for the sessions of one conversation. It is safe for concurrent use. The
+// zero value is ready to use.
+type Titles struct {
+	newest  atomic.Pointer[agentTitle]
+	storing sync.Mutex
+	stored  agentTitle // the title that was stored last; guarded by storing
+}
+
+type agentTitle struct {
+	session orchestrator.SessionID
+	title   string
+}
+
+// Choose records the title that an agent chose during a turn. It returns a function that stores the title, unless a
+// user has chosen one, or the agent has chosen a newer one in the meantime. Choose itself does not block.
+func (s *Titles) Choose(t orchestrator.Turn, title string) (store func(context.Context, orchestrator.Store) error) {
+	now := &agentTitle{t.Session, title}
+	s.newest.Store(now)
+	return func(ctx context.Context, in orchestrator.Store) error {
+		s.storing.Lock()
+		defer s.storing.Unlock()
+		if newest := s.newest.Load(); newest != now && newest.session == now.session {
+			return nil
+		}
+		return s.store(ctx, in, t, *now)
+	}
+}
+
+// store stores the agent's title as the title of a session, unless a user has chosen the title. It assumes that a user
+// has chosen any title that is neither an agent's title nor the beginning of a prompt. The caller holds storing.
+func (s *Titles) store(ctx context.Context, in orchestrator.Store, t orchestrator.Turn, now agentTitle) error {
+	session, err := in.Session(ctx, t.Session)
+	if err != nil {
+		return nil // the turn will report this error
+	}
+	replaces := session.Title == now.title || s.stored == agentTitle{t.Session, session.Title}
+	if !replaces {
+		entries, err := in.History(ctx, t.Session, titledBy)
+		if err != nil {
+			return err
+		}
+		replaces = slices.ContainsFunc(append(entries, t), func(t orchestrator.Turn) bool {
+			return Title(t.Prompt.Text) == session.Title
+		})
+	}
+	if !replaces {
+		return nil
+	}
+	if session.Title != now.title {
+		err = in.TitleSession(ctx, t.Session, session.Title, now.title)
+	}
+	if err == nil {
+		s.stored = now
+	}
+	return err
+}

@@ -1,0 +1,138 @@
+// Package workplace selects and checks the directories and the environment in which the agents of a conversation work.
+package workplace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Places contains the directories and environments in which agents may work. All paths are absolute.
+type Places struct {
+	Dir        string   // default working directory of conversations
+	Roots      []string // users can choose these directories and all directories below them
+	AddDirs    []string // more directories that all agents may use
+	UploadsDir string   // contains a folder for each conversation, which its agents may read; may be empty
+	// Sandboxes selects where agents run. If it is nil, all agents run on this host, and orders that require a sandbox
+	// are an error.
+	Sandboxes orchestrator.Sandboxes
+}
+
+var (
+	errNotOutside = errors.New("this task must run outside of a sandbox, but everything in its directory runs in one")
+	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
+)
+
+// Sandbox returns the environment in which a conversation must work in a directory. The parameter wanted can request a
+// sandbox although the policy requires none. It cannot prevent a sandbox that the policy requires.
+func (p Places) Sandbox(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
+	var policy cli.Sandbox
+	if p.Sandboxes != nil {
+		policy = p.Sandboxes.Of(dir, conv)
+	}
+	switch {
+	case wanted == "" || wanted == orchestrator.SandboxDocker && policy != "" || wanted == orchestrator.SandboxOff &&
+		policy == "":
+		return policy, nil
+	case wanted == orchestrator.SandboxOff:
+		return "", errNotOutside
+	case wanted != orchestrator.SandboxDocker || p.Sandboxes == nil:
+		return "", noSandbox(errNotInside)
+	}
+	forced, err := p.Sandboxes.Forced(dir, conv)
+	if err == nil && forced == "" {
+		err = errNotInside
+	}
+	if err != nil {
+		return "", noSandbox(err)
+	}
+	return forced, nil
+}
+
+func noSandbox(err error) *cli.Failure {
+	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
+}
+
+// DirOf returns the directory in which new sessions of a conversation work.
+func (p Places) DirOf(c orchestrator.Conversation) string {
+	if c.Dir != "" {
+		return c.Dir
+	}
+	return p.Dir
+}
+
+// Resolve returns the absolute path of a directory, without symbolic links. It returns an error unless this path is
+// inside Roots.
+func (p Places) Resolve(base, path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", orchestrator.ErrNotADir
+		}
+		path = filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(base, path)
+	}
+	dir, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", orchestrator.ErrNotADir
+	}
+	for _, root := range p.Roots {
+		if root == path {
+			root = dir
+		} else if root, err = filepath.EvalSymlinks(root); err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				return "", orchestrator.ErrNotADir
+			}
+			return dir, nil
+		}
+	}
+	return "", orchestrator.ErrOutsideRoot
+}
+
+// CheckDir checks the directory of a session again before each turn, because an agent may have replaced it by a
+// symbolic link. The error is a *cli.Failure.
+func (p Places) CheckDir(dir string) error {
+	if _, err := p.Resolve("", dir); err != nil {
+		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
+	}
+	return nil
+}
+
+// MoreDirs returns the additional directories that agents in a conversation may use: AddDirs, and the folder with the
+// conversation's uploads. It creates that folder, because agents look for it when they start. It omits the folder if it
+// is a symbolic link, because the link could lead to the folder of another conversation.
+func (p Places) MoreDirs(id orchestrator.ConversationID, log *slog.Logger) []string {
+	dirs := slices.Clone(p.AddDirs)
+	if p.UploadsDir == "" {
+		return dirs
+	}
+	uploads := filepath.Join(p.UploadsDir, id.UploadFolder())
+	for {
+		info, err := os.Lstat(uploads)
+		if err == nil && info.IsDir() {
+			return append(dirs, uploads)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = os.Mkdir(uploads, 0o700)
+			if err == nil || errors.Is(err, fs.ErrExist) {
+				continue
+			}
+		}
+		log.Warn("an agent does not get the uploads of its chat: their folder is missing, a link or no directory",
+			"dir", uploads, "err", err)
+		return dirs
+	}
+}
