@@ -14,7 +14,7 @@ import (
 
 const (
 	architecturePage = "docs/architecture.md"
-	maxPageLines     = 120
+	maxPageLines     = 60 // without the generated table
 	maxGlossary      = 15
 
 	tableBegin = "<!-- packages: `go test ./internal/archtest -update` writes this table from the package " +
@@ -92,9 +92,9 @@ func formatPackages(summaries map[string]string) (string, error) {
 	return b.String(), nil
 }
 
-// TestArchitectureIsShort limits docs/architecture.md.
+// TestArchitectureIsShort limits docs/architecture.md without its generated table, which grows with the packages.
 func TestArchitectureIsShort(t *testing.T) {
-	page := readDoc(t, architecturePage)
+	page := packageTable.ReplaceAllString(readDoc(t, architecturePage), "")
 	if n := strings.Count(page, "\n"); n > maxPageLines {
 		t.Errorf("%s has %d lines, and may have %d", architecturePage, n, maxPageLines)
 	}
