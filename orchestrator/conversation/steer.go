@@ -18,7 +18,8 @@ const steerWait = 15 * time.Second
 //
 // First it stores the state TurnSteered. Then it sends the prompt to the agent, and marks the turn as delivered. If
 // ductor crashes before the last step, the next process does not send the prompt again. Instead, the chat shows that
-// the prompt may not have reached the agent.
+// the prompt may not have reached the agent. The running turn may end before the last step, and requeueUnread may then
+// put the prompt back into the queue.
 func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -35,7 +36,8 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 	err = e.opts.Gateway.Steer(call, h.into, h.req)
 	switch {
 	case err == nil:
-		return e.steered(ctx, h)
+		c.do(func() { err = c.steered(ctx, h) })
+		return err
 	case errors.Is(err, cli.ErrNoTurn) || errors.Is(err, errors.ErrUnsupported):
 		c.do(func() { err = c.requeue(ctx, h) })
 		return err
@@ -95,12 +97,22 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	return h, nil
 }
 
-func (e *Engine) steered(ctx context.Context, h handover) error {
-	err := e.opts.Store.MarkDelivered(ctx, h.waiting.turn.ID)
-	e.unqueued(h.waiting)
-	if err != nil {
-		return fmt.Errorf("record a steered turn: %w", err)
+// steered records that the agent has the prompt. If the prompt is already back in the queue, it returns ErrCannotSteer.
+func (c *conversation) steered(ctx context.Context, h handover) error {
+	id := h.waiting.turn.ID
+	ok, err := c.e.opts.Store.MarkSteered(ctx, id, h.into)
+	if err == nil && !ok {
+		return orchestrator.ErrCannotSteer
 	}
+	if err != nil { // the agent has the prompt, so only the record is missing
+		log := c.e.log.With("turn", id)
+		log.Error("record a steered turn", "err", err)
+		_, _ = c.e.record(ctx, log, func(ctx context.Context) error {
+			_, err := c.e.opts.Store.MarkSteered(ctx, id, h.into)
+			return err
+		})
+	}
+	c.e.unqueued(h.waiting)
 	return nil
 }
 
@@ -194,7 +206,8 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, r
 		}
 		at := min(next, len(c.queue))
 		next++
-		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: at > 0})
+		// A card may say that the message is steered.
+		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: true})
 		if at > 0 { // the first one starts now
 			c.e.opts.Chat.Queued(t, at)
 		}
