@@ -107,108 +107,114 @@ func TestALostMessageWaitsForTheEndOfItsTurn(t *testing.T) {
 	}
 }
 
-// An agent may do anything in any order, and each message still has one fate: the model read it, or Steer returned
-// ErrNoTurn, or Settle lists it. Only if Steer gave up before the turn ended, it may return another error.
+// A message has exactly one fate: the model read it, Steer returned ErrNoTurn, or Settle lists it. Steer may return
+// another error only if it gave up before the turn ended.
 func TestLawAMessageHasOneFate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var a Added
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		type sent struct {
-			name     string
-			named    bool // ductor chose the name
-			m        *Message
-			returned bool
-			err      error
-			gotIt    bool // the model said that it read the message
-			silent   bool // the model cannot read it, or does not name it
-			gaveUp   bool // Steer returned before the turn ended
-		}
-		var all []*sent
-		gone, exited := false, false
-		pick := func(t *rapid.T) *sent {
-			if len(all) == 0 {
-				t.Skip("no message")
-			}
-			return rapid.SampledFrom(all).Draw(t, "message")
-		}
-		unanswered := func(t *rapid.T) *sent {
-			s := pick(t)
-			if s.returned {
-				t.Skip("Steer has returned")
-			}
-			s.returned = true
-			return s
-		}
-		inTurn := func(t *rapid.T) {
-			if gone {
-				t.Skip("the turn is over")
-			}
-		}
+		var law fates
 		t.Repeat(map[string]func(*rapid.T){
-			"add": func(t *rapid.T) {
-				s := &sent{name: string(rune('a' + len(all))), named: rapid.Bool().Draw(t, "named")}
-				name := ""
-				if s.named {
-					name = s.name
-				}
-				if s.m, _ = a.Add(name, cli.TurnID(s.name)); s.m != nil {
-					all = append(all, s)
-				} else if !gone {
-					t.Fatal("a running turn accepts no message")
-				}
-			},
-			"accept": func(t *rapid.T) { s := unanswered(t); s.err = s.m.Accepted(s.name) },
-			"reject": func(t *rapid.T) {
-				s := unanswered(t)
-				if s.gotIt { // an agent does not reject what its model has read
-					s.err = s.m.Accepted(s.name)
-					return
-				}
-				s.err = s.m.Rejected()
-				s.silent = true
-			},
-			"lose": func(t *rapid.T) {
-				s := unanswered(t)
-				s.err = s.m.Lost(over, cli.ErrNoTurn)
-				s.silent, s.gaveUp = !s.named, !gone
-			},
-			"read": func(t *rapid.T) {
-				inTurn(t)
-				if s := pick(t); !s.silent {
-					s.gotIt = true
-					a.Read(s.name)
-				}
-			},
-			"exit": func(t *rapid.T) {
-				inTurn(t)
-				gone, exited = true, true
-				a.DropAll()
-			},
-			"expire": func(t *rapid.T) {
-				inTurn(t)
-				gone = true
-				a.Expire()
-			},
+			"add": law.add, "accept": law.accept, "reject": law.reject, "lose": law.lose, "read": law.read,
+			"exit":   func(t *rapid.T) { law.end(t, (*Added).DropAll); law.exited = true },
+			"expire": func(t *rapid.T) { law.end(t, (*Added).Expire) },
 		})
-		unread := a.Settle()
-		for _, s := range all {
+		unread := law.Settle()
+		for _, s := range law.all {
 			if !s.returned {
-				s.err = s.m.Lost(over, cli.ErrNoTurn)
+				s.err = s.m.Lost(law.done(), cli.ErrNoTurn)
 			}
 			refused, listed := errors.Is(s.err, cli.ErrNoTurn), slices.Contains(unread, cli.TurnID(s.name))
 			switch {
 			case refused && listed:
 				t.Errorf("%s runs twice", s.name)
-			case s.gotIt && listed, s.gotIt && refused && s.named:
+			case s.read && listed, s.read && refused && s.named:
 				t.Errorf("%s runs again although the model read it", s.name)
 			case listed && s.err != nil:
 				t.Errorf("%s is not read, and Steer returned %v", s.name, s.err)
-			case exited && s.err == nil && !s.gotIt && !listed:
+			case law.exited && s.err == nil && !s.read && !listed:
 				t.Errorf("%s is lost", s.name)
-			case exited && s.err != nil && !refused && !s.gaveUp:
+			case law.exited && s.err != nil && !refused && !s.gaveUp:
 				t.Errorf("%s has no fate after the exit: %v", s.name, s.err)
 			}
 		}
 	})
+}
+
+// fates contains messages of a turn, and the facts from which their fates follow.
+type fates struct {
+	Added
+	all          []*fate
+	over, exited bool
+}
+
+type fate struct {
+	name     string
+	named    bool // ductor chose the name
+	m        *Message
+	returned bool
+	err      error
+	read     bool
+	silent   bool // the model cannot read it, or does not name it
+	gaveUp   bool // Steer returned before the turn ended
+}
+
+// done returns a context that is done.
+func (*fates) done() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// pick returns a message in a state that suits the step, or skips the step.
+func (f *fates) pick(t *rapid.T, suits func(*fate) bool) *fate {
+	all := slices.DeleteFunc(slices.Clone(f.all), func(s *fate) bool { return !suits(s) })
+	if len(all) == 0 {
+		t.Skip("no message")
+	}
+	return rapid.SampledFrom(all).Draw(t, "message")
+}
+
+// answered returns a message whose Steer returns in this step.
+func (f *fates) answered(t *rapid.T) *fate {
+	s := f.pick(t, func(s *fate) bool { return !s.returned })
+	s.returned = true
+	return s
+}
+
+func (f *fates) add(t *rapid.T) {
+	s, name := &fate{name: string(rune('a' + len(f.all))), named: rapid.Bool().Draw(t, "named")}, ""
+	if s.named {
+		name = s.name
+	}
+	if s.m, _ = f.Add(name, cli.TurnID(s.name)); s.m != nil {
+		f.all = append(f.all, s)
+	} else if !f.over {
+		t.Fatal("a running turn accepts no message")
+	}
+}
+
+func (f *fates) accept(t *rapid.T) { s := f.answered(t); s.err = s.m.Accepted(s.name) }
+
+// reject rejects a message, unless the model has read it: no agent does that.
+func (f *fates) reject(t *rapid.T) {
+	s := f.pick(t, func(s *fate) bool { return !s.returned && !s.read })
+	s.returned, s.silent, s.err = true, true, s.m.Rejected()
+}
+
+func (f *fates) lose(t *rapid.T) {
+	s := f.answered(t)
+	s.silent, s.gaveUp, s.err = !s.named, !f.over, s.m.Lost(f.done(), cli.ErrNoTurn)
+}
+
+func (f *fates) read(t *rapid.T) {
+	s := f.pick(t, func(s *fate) bool { return !s.silent && !f.over })
+	s.read = true
+	f.Read(s.name)
+}
+
+func (f *fates) end(t *rapid.T, end func(*Added)) {
+	if f.over {
+		t.Skip("the turn is over")
+	}
+	f.over = true
+	end(&f.Added)
 }
