@@ -1,9 +1,9 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -37,17 +37,17 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 	switch {
 	case err == nil:
 		c.do(func() { err = c.steered(ctx, h) })
-		return err
 	case errors.Is(err, cli.ErrNoTurn) || errors.Is(err, errors.ErrUnsupported):
 		c.do(func() { err = c.requeue(ctx, h) })
-		return err
+	default:
+		e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
+		err = orchestrator.ErrSteerUnknown
+		if e.open() {
+			defer e.wg.Done()
+			c.redeliver(ctx, h.waiting.turn)
+		}
 	}
-	e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
-	if e.open() {
-		defer e.wg.Done()
-		c.redeliver(ctx, h.waiting.turn)
-	}
-	return orchestrator.ErrSteerUnknown
+	return err
 }
 
 // handover describes a waiting turn whose prompt is being sent to the running turn.
@@ -81,11 +81,8 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	}
 	h := handover{into: r.turn.ID, req: *r.req, cleared: c.cleared}
 	ok, err := c.e.opts.Store.SteerTurn(ctx, id, h.into, c.e.now())
-	if err != nil {
-		return handover{}, fmt.Errorf("steer turn: %w", err)
-	}
-	if !ok {
-		return handover{}, orchestrator.ErrNotWaiting
+	if err != nil || !ok {
+		return handover{}, cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
 	h.waiting = c.remove(i)
 	t := &h.waiting.turn
@@ -99,18 +96,12 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 
 // steered records that the agent has the prompt. If the prompt is already back in the queue, it returns ErrCannotSteer.
 func (c *conversation) steered(ctx context.Context, h handover) error {
-	id := h.waiting.turn.ID
-	ok, err := c.e.opts.Store.MarkSteered(ctx, id, h.into)
-	if err == nil && !ok {
+	ok, err := c.e.opts.Store.MarkSteered(ctx, h.waiting.turn.ID, h.into)
+	switch {
+	case err != nil: // the agent has the prompt, so only the record is missing
+		c.e.log.Error("record a steered turn", "turn", h.waiting.turn.ID, "err", err)
+	case !ok:
 		return orchestrator.ErrCannotSteer
-	}
-	if err != nil { // the agent has the prompt, so only the record is missing
-		log := c.e.log.With("turn", id)
-		log.Error("record a steered turn", "err", err)
-		_, _ = c.e.record(ctx, log, func(ctx context.Context) error {
-			_, err := c.e.opts.Store.MarkSteered(ctx, id, h.into)
-			return err
-		})
 	}
 	c.e.unqueued(h.waiting)
 	return nil
@@ -129,7 +120,7 @@ func (c *conversation) requeue(ctx context.Context, h handover) error {
 	}
 	ok, err := c.e.opts.Store.UnsteerTurn(ctx, w.turn.ID)
 	if err != nil || !ok {
-		return fmt.Errorf("take a turn back into the queue: %w", errors.Join(err, orchestrator.ErrNotWaiting))
+		return cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
 	w.turn.State, w.turn.Entry.Into = orchestrator.TurnQueued, ""
 	w.turn.Agent, w.turn.Model, w.turn.Sandbox = "", "", ""
@@ -158,11 +149,8 @@ func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 		return orchestrator.ErrNotWaiting
 	}
 	ok, err := c.e.opts.Store.PromoteTurn(ctx, id)
-	if err != nil {
-		return fmt.Errorf("promote turn: %w", err)
-	}
-	if !ok {
-		return orchestrator.ErrNotWaiting
+	if err != nil || !ok {
+		return cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
 	c.queue = slices.Insert(c.queue, 0, c.remove(i))
 	return nil
@@ -175,10 +163,7 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 		return nil
 	}
 	r.cancel(cli.ErrReplaced)
-	if err := c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{}); err != nil {
-		return fmt.Errorf("record abort: %w", err)
-	}
-	return nil
+	return c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{})
 }
 
 // requeueUnread puts messages that were sent to the running turn, but that its agent did not read, back into the queue:
@@ -193,15 +178,11 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, r
 	}
 	for _, id := range unread {
 		ok, err := c.e.opts.Store.UnsteerTurn(ctx, id)
-		if err == nil && !ok {
-			continue
-		}
-		var t orchestrator.Turn
-		if err == nil {
-			t, err = c.e.opts.Store.Turn(ctx, id)
-		}
-		if err != nil {
+		t, readErr := c.e.opts.Store.Turn(ctx, id)
+		if err = cmp.Or(err, readErr); err != nil {
 			c.e.log.Error("requeue a message", "turn", id, "err", err)
+		}
+		if err != nil || !ok {
 			continue
 		}
 		at := min(next, len(c.queue))
@@ -238,11 +219,11 @@ func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
 	}
 	t.Prompt.Text, t.Prompt.Person, t.Prompt.Updates = text, by.Person, by.Updates
 	if err := e.opts.Store.EnqueueTurn(ctx, t); err != nil {
-		return orchestrator.Receipt{}, fmt.Errorf("enqueue turn: %w", err)
+		return orchestrator.Receipt{}, err
 	}
 	c.queue = slices.Insert(c.queue, 0, waiting{turn: t})
 	if _, err := e.opts.Store.PromoteTurn(ctx, t.ID); err != nil {
-		return orchestrator.Receipt{}, fmt.Errorf("promote turn: %w", err)
+		return orchestrator.Receipt{}, err
 	}
 	return orchestrator.Receipt{Turn: t.ID, Ahead: 1, Did: orchestrator.BusyInterrupt}, c.replaceRunning(ctx)
 }
