@@ -148,7 +148,7 @@ type fates struct {
 
 type fate struct {
 	name     string
-	named    bool // ductor chose the name
+	named    bool // Added knows the name
 	m        *Message
 	returned bool
 	err      error
@@ -192,7 +192,10 @@ func (f *fates) add(t *rapid.T) {
 	}
 }
 
-func (f *fates) accept(t *rapid.T) { s := f.answered(t); s.err = s.m.Accepted(s.name) }
+func (f *fates) accept(t *rapid.T) {
+	s := f.answered(t)
+	s.named, s.err = true, s.m.Accepted(s.name)
+}
 
 // reject rejects a message, unless the model has read it: no agent does that.
 func (f *fates) reject(t *rapid.T) {
