@@ -85,9 +85,12 @@ type QueueStore interface {
 	PromoteTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// SteerTurn changes a queued turn to the state TurnSteered, because its prompt is sent to a running turn. The
 	// parameter into is the ID of the running turn. SteerTurn sets the queued turn's session, agent and model to those
-	// of the running turn. OpenTurns lists the queued turn until MarkDelivered. SteerTurn returns false if id is no
+	// of the running turn. OpenTurns lists the queued turn until MarkSteered. SteerTurn returns false if id is no
 	// longer queued or if into is not running.
 	SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (bool, error)
+	// MarkSteered records that the agent of the turn into has the prompt of the turn id. It returns false if id is no
+	// longer a turn that was steered into that one.
+	MarkSteered(ctx context.Context, id, into cli.TurnID) (bool, error)
 	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
 	// in another state.
 	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)

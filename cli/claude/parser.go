@@ -118,7 +118,7 @@ func (p *parser) abandon(outcome cli.Result) { p.phase, p.outcome = abandoned, o
 
 // echoed handles Claude's confirmation that it has accepted the message with this ID.
 func (p *parser) echoed(id string) {
-	p.steers.Taken(id)
+	p.steers.Read(id)
 	if p.phase == taken || p.echo == "" || id != p.echo {
 		return
 	}

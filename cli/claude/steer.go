@@ -78,20 +78,19 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
-	isNew, over := t.p.steers.Add(id, turn)
+	m, isNew := t.p.steers.Add(id, turn)
 	switch {
-	case over:
+	case m == nil:
 		return cli.ErrNoTurn
 	case !isNew:
 		return nil
 	}
-	t.note.Steers, t.note.Sending = t.p.steers.All(), id
+	t.note.Steers, t.note.Sending = t.p.steers.Sent(), id
 	t.updateNote(ctx)
 	if err := t.deliver(ctx, line); err != nil {
-		return fmt.Errorf("steer claude: %w", err)
+		return m.Lost(ctx, err)
 	}
-	t.p.steers.Sent(id, id)
-	return nil
+	return m.Accepted(id)
 }
 
 // deliver sends a line and waits until it was written.
@@ -159,7 +158,7 @@ func (t *liveTurn) replied(r *controlReply) {
 	}
 	// If the answer is an error, Claude may still read the message. In this case liveTurn.finish stops the process.
 	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled {
-		t.p.steers.GiveBack(id)
+		t.p.steers.Drop(id)
 	}
 }
 

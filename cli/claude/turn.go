@@ -104,16 +104,15 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 		background: t.session.background(),
 	}
 	for _, id := range t.note.Steers { // these were sent before a restart of ductor
-		p.steers.Add(id, "")
+		if id != t.note.Sending || !t.left.unsent() {
+			p.steers.Adopt(id, "")
+		}
 	}
 	if t.req.Attended {
 		p.approvals = turn.NewApprovals[asked](em, t.note.Answered)
 	}
 	if t.left != nil {
 		p.approvals.Hold()
-		if t.left.unsent() {
-			p.steers.Sent(t.note.Sending, "")
-		}
 	}
 	return p
 }
@@ -198,9 +197,9 @@ func (t *liveTurn) finish(end turn.End) {
 		exited = exited || err == nil
 	}
 	if exited {
-		t.p.steers.ProcessEnded()
+		t.p.steers.DropAll()
 	}
-	result.Unread = t.p.steers.Unread()
+	result.Unread = t.p.steers.Settle()
 	t.p.approvals.Close(detached)
 	t.p.flow.em.Finish(result)
 	if end == turn.EndTurn && !mustStop && t.req.Turn != "" {

@@ -89,7 +89,7 @@ func (t *liveTurn) Handle(n news) {
 		t.parser.subAgentItem(n.method, n.notice.Item)
 	default:
 		if it := n.notice.Item; it != nil && it.Type == "userMessage" {
-			t.added.Taken(it.ClientID)
+			t.added.Read(it.ClientID)
 			t.nameServers()
 		}
 		t.parser.notification(n.method, n.notice)
@@ -145,22 +145,27 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	if id == nil {
 		return cli.ErrNoTurn
 	}
+	name := string(req.Turn)
+	m, isNew := t.added.Add(name, req.Turn)
+	switch {
+	case m == nil:
+		return cli.ErrNoTurn
+	case !isNew:
+		return nil
+	}
 	params := map[string]any{"threadId": t.s.id, "expectedTurnId": *id, "input": inputOf(req)}
-	if req.Turn != "" { // Codex repeats the ID when its model gets the message
-		params["clientUserMessageId"] = string(req.Turn)
-		t.added.Add(string(req.Turn), req.Turn)
+	if name != "" { // Codex repeats the ID when its model gets the message
+		params["clientUserMessageId"] = name
 	}
 	err := t.s.server.Peer().Call(ctx, "turn/steer", params, nil)
-	if err != nil {
-		t.added.Sent(string(req.Turn), "")
-	} else {
-		t.added.Sent(string(req.Turn), string(req.Turn))
+	var rejected *rpc.Error
+	switch {
+	case errors.As(err, &rejected):
+		return m.Rejected()
+	case err != nil:
+		return m.Lost(ctx, err)
 	}
-	var refused *rpc.Error
-	if errors.As(err, &refused) && refused.Code == rpc.CodeInvalidRequest {
-		return cli.ErrNoTurn
-	}
-	return err
+	return m.Accepted(name)
 }
 
 // Result implements shared.AgentTurn. It returns Codex's own result, unless ductor interrupted the turn.
@@ -176,22 +181,18 @@ func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 		r = t.Loop.Outcome(end, Agent, t.s.server.exit)
 	}
 	r.Usage, r.Fill, r.Denials = t.parser.used(), t.parser.fill(), append(r.Denials, t.parser.denials...)
-	if end == turn.EndExit {
-		t.added.ProcessEnded()
-	}
-	if end != turn.EndDetached && (end == turn.EndExit || t.Loop.Cut()) {
-		r.Unread = t.added.Unread()
-	}
+	r.Unread = t.added.Settle()
 	return r
 }
 
 // End implements shared.AgentTurn. After an interrupt, Codex drops messages that its model has not read.
-func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
+func (t *liveTurn) End(end turn.End) (shared.Phase, shared.TurnEnd) {
+	if end == turn.EndExit || t.Loop.Cut() {
+		t.added.DropAll()
+	}
+	t.added.Expire()
 	if !t.Loop.Cut() {
 		return shared.PhaseIdle, shared.EndOver
-	}
-	for _, id := range t.added.Waiting() {
-		t.added.GiveBack(id)
 	}
 	if t.sessionGoesOn() {
 		return shared.PhaseIdle, shared.EndOver

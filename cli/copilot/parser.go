@@ -33,7 +33,7 @@ type parser struct {
 	thought bool       // whether reasoning was emitted since the last request to the model
 	waiting waiting
 	tools   map[string]cli.ToolStarted // by call ID; the event of a tool's end does not repeat this data
-	seen    map[string]bool            // IDs of the user's messages that the model has received
+	added   turn.Added                 // messages that users added to the turn
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
@@ -43,7 +43,7 @@ func newParser(out *turn.Emitter, req cli.Request) *parser {
 	}
 	return &parser{
 		out: out, dir: req.Dir, session: cli.SessionStarted{Model: req.Model}, phase: phase, waiting: waiting{out: out},
-		tools: map[string]cli.ToolStarted{}, seen: map[string]bool{},
+		tools: map[string]cli.ToolStarted{},
 	}
 }
 
@@ -128,7 +128,7 @@ func (p *parser) event(e event) error {
 func (p *parser) begin(f fields) {
 	p.phase = begun
 	p.out.Accepted()
-	p.seen[f.MessageID] = true
+	p.added.Read(f.MessageID)
 }
 
 // idle ends the turn. If the turn has not started yet, the event belongs to an earlier turn, so idle ignores it.

@@ -2,7 +2,10 @@ package copilot
 
 import (
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -58,4 +61,62 @@ func TestSteeringATurnThatWasRefused(t *testing.T) {
 	if modes := peer.sends(); !errors.Is(err, cli.ErrNoTurn) || len(modes) != 1 || r.Err == nil {
 		t.Errorf("%v; it was sent %v; %+v", err, modes, r)
 	}
+}
+
+// steersOnly is the peer behaviour that starts a turn without an end, and accepts a message that its model never reads.
+func steersOnly(p *peer, m message) bool {
+	switch {
+	case m.Method == "session.abort":
+	case m.Method != "session.send":
+		return false
+	case m.Params["mode"] == "immediate":
+		p.reply(m, `{"messageId":"m2"}`)
+	default:
+		p.reply(m, `{"messageId":"m1"}`)
+		p.event("user.message", `{"messageId":"m1"}`)
+		p.event("assistant.message", `{"messageId":"a","content":"Hi."}`)
+	}
+	return true
+}
+
+func TestAMessageThatATurnInSilenceDidNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPeer(t, steersOnly)
+		req := cli.Request{Prompt: "hello"}
+		s := clitest.Open(t, p, cli.Live, req)
+		turn := begin(t.Context(), s, req)
+		await[cli.TextDelta](t, turn)
+		if err := s.(cli.Steerer).Steer(t.Context(), cli.Request{Prompt: "more", Turn: "more"}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(cli.DefaultStall)
+		r := turn.result(t)
+		if r.Err == nil || r.Err.Kind != cli.TimedOut || !slices.Equal(r.Unread, []cli.TurnID{"more"}) {
+			t.Errorf("%+v: unread are %q", r.Err, r.Unread)
+		}
+		if s.Info().Alive {
+			t.Error("the session is said to be of use")
+		}
+	})
+}
+
+// The process ends while it is not known whether it got a message: the message runs next, and only there.
+func TestAMessageInFlightWhenTheProcessEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPeer(t, func(p *peer, m message) bool {
+			if m.Params["mode"] == "immediate" {
+				p.die(1)
+				return true
+			}
+			return steersOnly(p, m)
+		})
+		req := cli.Request{Prompt: "hello"}
+		s := clitest.Open(t, p, cli.Live, req)
+		turn := begin(t.Context(), s, req)
+		await[cli.TextDelta](t, turn)
+		err := s.(cli.Steerer).Steer(t.Context(), cli.Request{Prompt: "more", Turn: "more"})
+		if r := turn.result(t); !errors.Is(err, cli.ErrNoTurn) || len(r.Unread) > 0 {
+			t.Errorf("%v, and unread are %q", err, r.Unread)
+		}
+	})
 }

@@ -16,9 +16,8 @@ import (
 // else runs in the goroutine of Turn.
 type liveTurn struct {
 	*shared.Turn[news]
-	s     *session
-	p     *parser
-	added turn.Added
+	s *session
+	p *parser
 }
 
 func (s *session) Check(t *shared.Turn[news]) error {
@@ -132,7 +131,7 @@ func (t *liveTurn) event(e event) {
 // message that a user added may have continued the turn after that output.
 func (t *liveTurn) Over() bool {
 	failed := t.p.phase == awaited && t.p.known.Err != nil
-	return !t.Loop.Past() && (failed || t.p.phase == ended && t.heard())
+	return !t.Loop.Past() && (failed || t.p.phase == ended && t.p.added.End())
 }
 
 func (t *liveTurn) Late(n news) { t.s.server.betweenTurns(t.s.id, n.event) }
@@ -142,24 +141,26 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	if end == turn.EndExit && r.Err == nil { // an added message was not answered
 		r.Err = exitFailure(t.s.server.Failure())
 	}
-	if end == turn.EndExit {
-		t.heard()
-		t.added.ProcessEnded()
-		r.Unread = t.added.Unread()
-	}
+	r.Unread = t.p.added.Settle()
 	return r
 }
 
 // End implements shared.AgentTurn. If an aborted turn ran tools, processes of these tools may still run. ductor cannot
 // distinguish them from processes of other sessions, because the protocol has no environment per session. Copilot's
 // process must therefore end.
-func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
-	t.added.Close()
+//
+// If the turn is cut short before the model has read an added message, the session must end too. Otherwise the model
+// could still read the message later.
+func (t *liveTurn) End(end turn.End) (shared.Phase, shared.TurnEnd) {
+	left := t.p.added.Close()
+	if end == turn.EndExit || t.Loop.Cut() {
+		t.p.added.DropAll()
+	}
 	t.s.mu.Lock()
 	t.s.model = t.p.session.Model
 	t.s.mu.Unlock()
 	phase, leaves := shared.PhaseIdle, shared.EndOver
-	if t.Loop.Cut() && t.p.phase != ended {
+	if t.Loop.Cut() && (left || t.p.phase != ended) {
 		phase = shared.PhaseSpent
 	}
 	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed() // Copilot has ended its tools, too

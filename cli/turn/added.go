@@ -1,140 +1,250 @@
 package turn
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 
 	"ductor/cli"
 )
 
-// Added contains the messages that the user sent while a turn was running, and that ductor added to it. A message has
-// an ID that the provider chose. The zero value is empty. Safe for concurrent use.
+// Added contains the messages that the user sent while a turn was running, and that ductor added to it. Providers
+// report what they learn about a message, and Added decides what becomes of it:
+//
+//   - If the agent has the message, Steer returns nil. If the model then never reads it, Settle lists it.
+//   - If the model will never read the message, and Steer has not returned yet, Steer returns ErrNoTurn.
+//   - If neither is known, Steer returns another error.
+//
+// The zero value is empty. Safe for concurrent use.
 type Added struct {
-	mu   sync.Mutex
-	all  []added // in the order of Add
-	over bool    // the turn accepts no more messages
+	mu     sync.Mutex
+	all    []*Message // in the order of Add
+	closed bool       // the turn accepts no more messages
+	early  []string   // names that the model read before a message had them
 }
 
-type added struct {
-	id    string
-	turn  cli.TurnID // for Result.Unread; empty if unknown
-	sent  bool       // whether the message has reached the agent
-	state addedState
+// Message is a message in an Added. After Add, the caller sends the message to the agent. Then it calls Accepted,
+// Rejected or Lost, and returns their error from Steer.
+type Message struct {
+	in      *Added
+	name    string     // the agent's name of the message; empty if it is not known
+	turn    cli.TurnID // for Result.Unread; empty if it is not known
+	state   messageState
+	settled chan struct{} // closed when the message is no longer in flight
 }
 
-type addedState int
+// messageState is the state of a Message. The comments describe what Steer returns.
+type messageState string
 
 const (
-	waits addedState = iota
-	takenUp
-	givenBack
+	inFlight messageState = "in flight" // it is not known yet whether the agent has the message; Steer has not returned
+	accepted messageState = "accepted"  // the agent has the message, but its model has not read it; nil
+	read     messageState = "read"      // the model has read the message; nil, or another error if it came from unknown
+	unread   messageState = "unread"    // the model will never read the message, and Settle lists it; nil
+	dropped  messageState = "dropped"   // the model will never read the message; ErrNoTurn
+	unknown  messageState = "unknown"   // it is unknown whether the agent has the message; another error
 )
 
-// Add adds a message. The result isNew is true if the caller must now send the message to the agent. It is false if the
-// turn accepts no more messages (closed), or if Add was called before with the same ID.
-func (a *Added) Add(id string, turn cli.TurnID) (isNew, closed bool) {
+// Add adds a message that the caller is about to send. name is the agent's name of the message, or empty if the agent
+// chooses the name. It returns nil if the turn accepts no more messages. If the turn already contains a message with
+// this name, Add returns that message, and isNew is false.
+func (a *Added) Add(name string, turn cli.TurnID) (m *Message, isNew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	isNew = !a.over && a.index(id) < 0
-	if isNew {
-		a.all = append(a.all, added{id: id, turn: turn})
+	if a.closed {
+		return nil, false
 	}
-	return isNew, a.over
+	if m := a.find(name); m != nil {
+		return m, false
+	}
+	m = &Message{in: a, name: name, turn: turn, state: inFlight, settled: make(chan struct{})}
+	a.all = append(a.all, m)
+	return m, true
 }
 
-// index returns the index of a message, or -1. The caller holds mu.
-func (a *Added) index(id string) int {
-	return slices.IndexFunc(a.all, func(m added) bool { return m.id == id })
-}
-
-// Sent records that a message reached the agent, and replaces its ID by the agent's own ID in the parameter name. If
-// name is empty, the agent did not receive the message, and Sent removes it.
-func (a *Added) Sent(id, name string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch i := a.index(id); {
-	case i < 0:
-	case name == "":
-		a.all = slices.Delete(a.all, i, i+1)
-	default:
-		a.all[i].id, a.all[i].sent = name, true
+// Adopt adds a message that the previous process of ductor sent.
+func (a *Added) Adopt(name string, turn cli.TurnID) {
+	if m, isNew := a.Add(name, turn); isNew {
+		_ = m.Accepted(name)
 	}
 }
 
-// Taken records that the model has read a message.
-func (a *Added) Taken(id string) { a.become(id, takenUp) }
+// find returns the message with this name, or nil. The caller holds mu.
+func (a *Added) find(name string) *Message {
+	i := slices.IndexFunc(a.all, func(m *Message) bool { return name != "" && m.name == name && m.state != dropped })
+	if i < 0 {
+		return nil
+	}
+	return a.all[i]
+}
 
-// GiveBack records that the model will never read a message.
-func (a *Added) GiveBack(id string) { a.become(id, givenBack) }
+// become changes the state. The caller holds mu.
+func (m *Message) become(state messageState) {
+	if m.state == inFlight && state != inFlight {
+		close(m.settled)
+	}
+	m.state = state
+}
 
-// ProcessEnded records that the agent will never read the messages that wait. It leaves out messages of which it is
-// unknown whether they reached the agent.
-func (a *Added) ProcessEnded() {
+// Accepted records that the agent has the message, and what the agent calls it. It returns ErrNoTurn if the model will
+// nevertheless not read the message.
+func (m *Message) Accepted(name string) error {
+	m.in.mu.Lock()
+	defer m.in.mu.Unlock()
+	m.name = name
+	switch {
+	case slices.Contains(m.in.early, name):
+		m.become(read)
+	case m.state == dropped:
+		return cli.ErrNoTurn
+	case m.state == inFlight:
+		m.become(accepted)
+	}
+	return nil
+}
+
+// Rejected records that the agent did not take the message. It returns ErrNoTurn, unless the model has read the message.
+func (m *Message) Rejected() error {
+	m.in.mu.Lock()
+	defer m.in.mu.Unlock()
+	if m.state == read {
+		return nil
+	}
+	m.become(dropped)
+	return cli.ErrNoTurn
+}
+
+// Lost records that the agent did not answer whether it has the message. It waits until Added knows what became of the
+// message, or until ctx is done.
+func (m *Message) Lost(ctx context.Context, err error) error {
+	select {
+	case <-m.settled:
+	case <-ctx.Done():
+	}
+	m.in.mu.Lock()
+	defer m.in.mu.Unlock()
+	switch m.state {
+	case read:
+		return nil
+	case dropped:
+		return cli.ErrNoTurn
+	}
+	m.become(unknown)
+	return fmt.Errorf("it is unknown whether the agent has the message: %v", err) // err may be ErrNoTurn
+}
+
+// Read records that the model has read a message.
+func (a *Added) Read(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, m := range a.all {
-		if m.state == waits && m.sent {
-			a.all[i].state = givenBack
+	switch m := a.find(name); {
+	case name == "": // ductor chose no name, so it does not follow the message
+	case m == nil:
+		a.early = append(a.early, name)
+	case m.state != unread:
+		m.become(read)
+	}
+}
+
+// Drop records that the model will never read a message.
+func (a *Added) Drop(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m := a.find(name); m != nil {
+		m.drop()
+	}
+}
+
+// DropAll records that the model will read no more messages, for example because the process has ended.
+func (a *Added) DropAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for _, m := range a.all {
+		m.drop()
+	}
+}
+
+// drop records that the model will never read the message. The caller holds mu.
+func (m *Message) drop() {
+	switch m.state {
+	case accepted:
+		m.become(unread)
+	case inFlight, unknown:
+		m.become(dropped)
+	}
+}
+
+// Expire ends the turn of an agent that accepts messages only while its turn runs, and whose model reads all of them
+// before the turn ends. So the agent does not have the messages that are in flight.
+func (a *Added) Expire() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	for _, m := range a.all {
+		if m.state == inFlight {
+			m.become(dropped)
 		}
 	}
 }
 
-func (a *Added) become(id string, state addedState) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if i := a.index(id); i >= 0 && a.all[i].state == waits {
-		a.all[i].state = state
-	}
-}
-
-// All returns the IDs of all messages, in order.
-func (a *Added) All() []string { return a.names(waits, takenUp, givenBack) }
-
-// Waiting returns the IDs of the messages that the model has not read, in order.
-func (a *Added) Waiting() []string { return a.names(waits) }
-
-func (a *Added) names(states ...addedState) (names []string) {
+// names returns the names of the messages in these states, in order.
+func (a *Added) names(states ...messageState) (names []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range a.all {
 		if slices.Contains(states, m.state) {
-			names = append(names, m.id)
+			names = append(names, m.name)
 		}
 	}
 	return names
 }
 
-// Unread returns the turn IDs of the messages that the model will never read, for Result.Unread.
-func (a *Added) Unread() (turns []cli.TurnID) {
+// Sent returns the names of all messages that the agent may have, in order.
+func (a *Added) Sent() []string { return a.names(inFlight, accepted, read, unread, unknown) }
+
+// Waiting returns the names of the messages that the model may still read, in order.
+func (a *Added) Waiting() []string { return a.names(inFlight, accepted, unknown) }
+
+// End reports whether the turn may end: the model will read no further message. If End returns true, the turn accepts
+// no more messages.
+func (a *Added) End() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.closed = a.closed || !a.waits()
+	return !a.waits()
+}
+
+// Close makes the turn accept no more messages. It reports whether the model may still read messages.
+func (a *Added) Close() (left bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	return a.waits()
+}
+
+// waits reports whether the model may still read a message. If a message is no longer in flight and its name is not
+// known, waits ignores it, because Read would not find it. The caller holds mu.
+func (a *Added) waits() bool {
+	return slices.ContainsFunc(a.all, func(m *Message) bool {
+		return m.state == inFlight || (m.state == accepted || m.state == unknown) && m.name != ""
+	})
+}
+
+// Settle ends the account of the turn. Messages that are still in flight are unknown. Settle returns the turn IDs of
+// the messages that the agent has, but that the model will never read, for Result.Unread.
+func (a *Added) Settle() (turns []cli.TurnID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
 	for _, m := range a.all {
-		if m.state == givenBack && m.turn != "" {
+		if m.state == inFlight {
+			m.become(unknown)
+		}
+		if m.state == unread && m.turn != "" {
 			turns = append(turns, m.turn)
 		}
 	}
 	return turns
-}
-
-// End reports whether the turn may end: the model has read every message, or will never read it. If End returns true,
-// the turn accepts no more messages.
-func (a *Added) End() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = !a.waiting()
-	return a.over
-}
-
-// Close makes the turn accept no more messages. It reports whether there are messages that the model has not read but
-// may still read.
-func (a *Added) Close() (left bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = true
-	return a.waiting()
-}
-
-// waiting reports whether the model has still to read a message. The caller holds mu.
-func (a *Added) waiting() bool {
-	return slices.ContainsFunc(a.all, func(m added) bool { return m.state == waits })
 }

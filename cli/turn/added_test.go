@@ -1,58 +1,67 @@
 package turn
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
 
 	"ductor/cli"
 )
 
-// A turn does not end before each message was read, given back or known not to have arrived.
+// A turn does not end before the model has read each message, or will never read it.
 func TestATurnWaitsForWhatWasAddedToIt(t *testing.T) {
 	var a Added
-	add := func(id string, turn cli.TurnID, wantNew bool) {
-		if isNew, over := a.Add(id, turn); isNew != wantNew || over {
-			t.Errorf("%s: new %v, over %v", id, isNew, over)
+	messages := map[string]*Message{}
+	for _, name := range []string{"1", "2", "3", "4"} {
+		m, isNew := a.Add(name, cli.TurnID("turn "+name))
+		if m == nil || !isNew {
+			t.Fatalf("%s: %v, new %v", name, m, isNew)
 		}
+		messages[name] = m
 	}
-	add("1", "one", true)
-	add("2", "two", true)
-	add("3", "", true)
-	add("4", "four", true)
-	add("2", "two", false)
-	a.Sent("4", "")
-	a.Sent("1", "the first")
+	if m, isNew := a.Add("2", "turn 2"); isNew || m != messages["2"] {
+		t.Error("a message is contained twice")
+	}
+	if err := messages["4"].Rejected(); !errors.Is(err, cli.ErrNoTurn) {
+		t.Errorf("rejected: %v", err)
+	}
+	if err := messages["1"].Accepted("the first"); err != nil {
+		t.Error(err)
+	}
 	if got := a.Waiting(); !slices.Equal(got, []string{"the first", "2", "3"}) || a.End() {
 		t.Errorf("%q wait", got)
 	}
-	a.Taken("the first")
-	a.Taken("nobody's")
-	a.GiveBack("2")
-	a.GiveBack("3")
-	a.GiveBack("the first") // too late
-	if got := a.Unread(); !slices.Equal(got, []cli.TurnID{"two"}) {
-		t.Errorf("%q were given back", got)
+	a.Read("the first")
+	a.Read("nobody's")
+	for _, name := range []string{"2", "3"} {
+		if err := messages[name].Accepted(name); err != nil {
+			t.Error(err)
+		}
+		a.Drop(name)
 	}
-	if got := a.All(); !slices.Equal(got, []string{"the first", "2", "3"}) || !a.End() {
+	a.Drop("the first") // too late
+	if got := a.Sent(); !slices.Equal(got, []string{"the first", "2", "3"}) || !a.End() {
 		t.Errorf("of %q some wait", got)
 	}
-	if isNew, over := a.Add("5", ""); isNew || !over || a.Close() {
+	if m, _ := a.Add("5", ""); m != nil || a.Close() {
 		t.Error("it takes more")
+	}
+	if got := a.Settle(); !slices.Equal(got, []cli.TurnID{"turn 2", "turn 3"}) {
+		t.Errorf("%q were not read", got)
 	}
 }
 
-// An agent that ended did not read the messages that wait. It may have read a message whose arrival is unknown.
-func TestAnAgentThatEndedReadsNothing(t *testing.T) {
+// A rejected message can be added again.
+func TestARejectedMessageIsAddedAgain(t *testing.T) {
 	var a Added
-	for _, id := range []string{"1", "2", "3"} {
-		a.Add(id, cli.TurnID(id))
-	}
-	a.Sent("1", "1")
-	a.Sent("2", "2")
-	a.Taken("1")
-	a.ProcessEnded()
-	if got := a.Unread(); !slices.Equal(got, []cli.TurnID{"2"}) {
-		t.Errorf("%q were not read", got)
+	m, _ := a.Add("1", "one")
+	_ = m.Rejected()
+	if again, isNew := a.Add("1", "one"); !isNew || again == m {
+		t.Error("it is not new")
 	}
 }
 
@@ -62,7 +71,153 @@ func TestATurnThatIsCutLeavesWhatWaits(t *testing.T) {
 	if !a.Close() {
 		t.Error("nothing waits")
 	}
-	if _, over := a.Add("2", "two"); !over {
+	if m, _ := a.Add("2", "two"); m != nil {
 		t.Error("it takes more")
 	}
+}
+
+// A sender whose agent does not answer waits for the end of the turn.
+func TestALostMessageWaitsForTheEndOfItsTurn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end  func(*Added)
+		want func(error) bool
+	}{
+		"the process ended": {(*Added).DropAll, func(err error) bool { return errors.Is(err, cli.ErrNoTurn) }},
+		"the turn ended":    {(*Added).Expire, func(err error) bool { return errors.Is(err, cli.ErrNoTurn) }},
+		"the model read it": {func(a *Added) { a.Read("1"); a.DropAll() }, func(err error) bool { return err == nil }},
+		"ductor detached": {func(a *Added) { a.Settle() },
+			func(err error) bool { return err != nil && !errors.Is(err, cli.ErrNoTurn) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var a Added
+				m, _ := a.Add("1", "one")
+				result := make(chan error, 1)
+				go func() { result <- m.Lost(t.Context(), cli.ErrNoTurn) }()
+				synctest.Wait()
+				if len(result) > 0 {
+					t.Error("Lost did not wait")
+				}
+				tc.end(&a)
+				if err := <-result; !tc.want(err) || len(a.Settle()) > 0 {
+					t.Errorf("Steer returns %v, and %q were not read", err, a.Settle())
+				}
+			})
+		})
+	}
+}
+
+// A message has exactly one fate: the model read it, Steer returned ErrNoTurn, or Settle lists it. Steer may return
+// another error only if it gave up before the turn ended.
+func TestLawAMessageHasOneFate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var law fates
+		t.Repeat(map[string]func(*rapid.T){
+			"add": law.add, "accept": law.accept, "reject": law.reject, "lose": law.lose, "read": law.read,
+			"exit":   func(t *rapid.T) { law.end(t, (*Added).DropAll); law.exited = true },
+			"expire": func(t *rapid.T) { law.end(t, (*Added).Expire) },
+		})
+		unread := law.Settle()
+		for _, s := range law.all {
+			if !s.returned {
+				s.err = s.m.Lost(law.done(), cli.ErrNoTurn)
+			}
+			refused, listed := errors.Is(s.err, cli.ErrNoTurn), slices.Contains(unread, cli.TurnID(s.name))
+			switch {
+			case refused && listed:
+				t.Errorf("%s runs twice", s.name)
+			case s.read && listed, s.read && refused && s.named:
+				t.Errorf("%s runs again although the model read it", s.name)
+			case listed && s.err != nil:
+				t.Errorf("%s is not read, and Steer returned %v", s.name, s.err)
+			case law.exited && s.err == nil && !s.read && !listed:
+				t.Errorf("%s is lost", s.name)
+			case law.exited && s.err != nil && !refused && !s.gaveUp:
+				t.Errorf("%s has no fate after the exit: %v", s.name, s.err)
+			}
+		}
+	})
+}
+
+// fates contains messages of a turn, and the facts from which their fates follow.
+type fates struct {
+	Added
+	all          []*fate
+	over, exited bool
+}
+
+type fate struct {
+	name     string
+	named    bool // Added knows the name
+	m        *Message
+	returned bool
+	err      error
+	read     bool
+	silent   bool // the model cannot read it, or does not name it
+	gaveUp   bool // Steer returned before the turn ended
+}
+
+// done returns a context that is done.
+func (*fates) done() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// pick returns a message in a state that suits the step, or skips the step.
+func (f *fates) pick(t *rapid.T, suits func(*fate) bool) *fate {
+	all := slices.DeleteFunc(slices.Clone(f.all), func(s *fate) bool { return !suits(s) })
+	if len(all) == 0 {
+		t.Skip("no message")
+	}
+	return rapid.SampledFrom(all).Draw(t, "message")
+}
+
+// answered returns a message whose Steer returns in this step.
+func (f *fates) answered(t *rapid.T) *fate {
+	s := f.pick(t, func(s *fate) bool { return !s.returned })
+	s.returned = true
+	return s
+}
+
+func (f *fates) add(t *rapid.T) {
+	s, name := &fate{name: string(rune('a' + len(f.all))), named: rapid.Bool().Draw(t, "named")}, ""
+	if s.named {
+		name = s.name
+	}
+	if s.m, _ = f.Add(name, cli.TurnID(s.name)); s.m != nil {
+		f.all = append(f.all, s)
+	} else if !f.over {
+		t.Fatal("a running turn accepts no message")
+	}
+}
+
+func (f *fates) accept(t *rapid.T) {
+	s := f.answered(t)
+	s.named, s.err = true, s.m.Accepted(s.name)
+}
+
+// reject rejects a message, unless the model has read it: no agent does that.
+func (f *fates) reject(t *rapid.T) {
+	s := f.pick(t, func(s *fate) bool { return !s.returned && !s.read })
+	s.returned, s.silent, s.err = true, true, s.m.Rejected()
+}
+
+func (f *fates) lose(t *rapid.T) {
+	s := f.answered(t)
+	s.silent, s.gaveUp, s.err = !s.named, !f.over, s.m.Lost(f.done(), cli.ErrNoTurn)
+}
+
+func (f *fates) read(t *rapid.T) {
+	s := f.pick(t, func(s *fate) bool { return !s.silent && !f.over })
+	s.read = true
+	f.Read(s.name)
+}
+
+func (f *fates) end(t *rapid.T, end func(*Added)) {
+	if f.over {
+		t.Skip("the turn is over")
+	}
+	f.over = true
+	end(&f.Added)
 }

@@ -363,8 +363,13 @@ func TestSteerTurn(t *testing.T) {
 	}
 	want := newTurn("b")
 	same(t, "taken back", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
+	if get[bool](t)(db.MarkSteered(ctx, "b", "running")) {
+		t.Error("a turn that waits again is marked as steered")
+	}
 	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
-	must(t, db.MarkDelivered(ctx, "b"))
+	if get[bool](t)(db.MarkSteered(ctx, "b", "a")) || !get[bool](t)(db.MarkSteered(ctx, "b", "running")) {
+		t.Error("not marked for exactly the turn that has it")
+	}
 	if get[bool](t)(db.CancelTurn(ctx, "b")) {
 		t.Error("cancelled although it arrived")
 	}
@@ -373,7 +378,7 @@ func TestSteerTurn(t *testing.T) {
 	}
 	same(t, "taken back from the agent", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
 	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
-	must(t, db.MarkDelivered(ctx, "b"))
+	get[bool](t)(db.MarkSteered(ctx, "b", "running"))
 	if err := db.FinishTurn(ctx, "b", noon, done("x")); err == nil {
 		t.Error("an outcome was stored although it arrived")
 	}

@@ -67,6 +67,11 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 	return ok && err == nil, wrap(fmt.Sprintf("steer turn %s", id), err)
 }
 
+func (db *DB) MarkSteered(ctx context.Context, id, into cli.TurnID) (bool, error) {
+	return db.changeQueued(ctx, "mark as steered", id, `UPDATE turns SET delivered = 1
+		WHERE id = ? AND state = 'cancelled' AND steered_into = ?`, string(id), string(into))
+}
+
 func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return db.changeQueued(ctx, "unsteer", id,
 		`UPDATE turns SET state = 'queued', steered_into = '', agent = '', account = '', model = '', sandbox = '',

@@ -1,9 +1,9 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +18,8 @@ const steerWait = 15 * time.Second
 //
 // First it stores the state TurnSteered. Then it sends the prompt to the agent, and marks the turn as delivered. If
 // ductor crashes before the last step, the next process does not send the prompt again. Instead, the chat shows that
-// the prompt may not have reached the agent.
+// the prompt may not have reached the agent. The running turn may end before the last step, and requeueUnread may then
+// put the prompt back into the queue.
 func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -35,17 +36,18 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 	err = e.opts.Gateway.Steer(call, h.into, h.req)
 	switch {
 	case err == nil:
-		return e.steered(ctx, h)
+		c.do(func() { err = c.steered(ctx, h) })
 	case errors.Is(err, cli.ErrNoTurn) || errors.Is(err, errors.ErrUnsupported):
 		c.do(func() { err = c.requeue(ctx, h) })
-		return err
+	default:
+		e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
+		err = orchestrator.ErrSteerUnknown
+		if e.open() {
+			defer e.wg.Done()
+			c.redeliver(ctx, h.waiting.turn)
+		}
 	}
-	e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
-	if e.open() {
-		defer e.wg.Done()
-		c.redeliver(ctx, h.waiting.turn)
-	}
-	return orchestrator.ErrSteerUnknown
+	return err
 }
 
 // handover describes a waiting turn whose prompt is being sent to the running turn.
@@ -79,11 +81,8 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	}
 	h := handover{into: r.turn.ID, req: *r.req, cleared: c.cleared}
 	ok, err := c.e.opts.Store.SteerTurn(ctx, id, h.into, c.e.now())
-	if err != nil {
-		return handover{}, fmt.Errorf("steer turn: %w", err)
-	}
-	if !ok {
-		return handover{}, orchestrator.ErrNotWaiting
+	if err != nil || !ok {
+		return handover{}, cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
 	h.waiting = c.remove(i)
 	t := &h.waiting.turn
@@ -95,12 +94,16 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	return h, nil
 }
 
-func (e *Engine) steered(ctx context.Context, h handover) error {
-	err := e.opts.Store.MarkDelivered(ctx, h.waiting.turn.ID)
-	e.unqueued(h.waiting)
-	if err != nil {
-		return fmt.Errorf("record a steered turn: %w", err)
+// steered records that the agent has the prompt. If the prompt is already back in the queue, it returns ErrCannotSteer.
+func (c *conversation) steered(ctx context.Context, h handover) error {
+	ok, err := c.e.opts.Store.MarkSteered(ctx, h.waiting.turn.ID, h.into)
+	switch {
+	case err != nil: // the agent has the prompt, so only the record is missing
+		c.e.log.Error("record a steered turn", "turn", h.waiting.turn.ID, "err", err)
+	case !ok:
+		return orchestrator.ErrCannotSteer
 	}
+	c.e.unqueued(h.waiting)
 	return nil
 }
 
@@ -117,7 +120,7 @@ func (c *conversation) requeue(ctx context.Context, h handover) error {
 	}
 	ok, err := c.e.opts.Store.UnsteerTurn(ctx, w.turn.ID)
 	if err != nil || !ok {
-		return fmt.Errorf("take a turn back into the queue: %w", errors.Join(err, orchestrator.ErrNotWaiting))
+		return cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
 	w.turn.State, w.turn.Entry.Into = orchestrator.TurnQueued, ""
 	w.turn.Agent, w.turn.Model, w.turn.Sandbox = "", "", ""
@@ -146,11 +149,8 @@ func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 		return orchestrator.ErrNotWaiting
 	}
 	ok, err := c.e.opts.Store.PromoteTurn(ctx, id)
-	if err != nil {
-		return fmt.Errorf("promote turn: %w", err)
-	}
-	if !ok {
-		return orchestrator.ErrNotWaiting
+	if err != nil || !ok {
+		return cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
 	c.queue = slices.Insert(c.queue, 0, c.remove(i))
 	return nil
@@ -163,10 +163,7 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 		return nil
 	}
 	r.cancel(cli.ErrReplaced)
-	if err := c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{}); err != nil {
-		return fmt.Errorf("record abort: %w", err)
-	}
-	return nil
+	return c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{})
 }
 
 // requeueUnread puts messages that were sent to the running turn, but that its agent did not read, back into the queue:
@@ -181,20 +178,17 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, r
 	}
 	for _, id := range unread {
 		ok, err := c.e.opts.Store.UnsteerTurn(ctx, id)
-		if err == nil && !ok {
-			continue
-		}
-		var t orchestrator.Turn
-		if err == nil {
-			t, err = c.e.opts.Store.Turn(ctx, id)
-		}
-		if err != nil {
+		t, readErr := c.e.opts.Store.Turn(ctx, id)
+		if err = cmp.Or(err, readErr); err != nil {
 			c.e.log.Error("requeue a message", "turn", id, "err", err)
+		}
+		if err != nil || !ok {
 			continue
 		}
 		at := min(next, len(c.queue))
 		next++
-		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: at > 0})
+		// A card may say that the message is steered.
+		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: true})
 		if at > 0 { // the first one starts now
 			c.e.opts.Chat.Queued(t, at)
 		}
@@ -225,11 +219,11 @@ func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
 	}
 	t.Prompt.Text, t.Prompt.Person, t.Prompt.Updates = text, by.Person, by.Updates
 	if err := e.opts.Store.EnqueueTurn(ctx, t); err != nil {
-		return orchestrator.Receipt{}, fmt.Errorf("enqueue turn: %w", err)
+		return orchestrator.Receipt{}, err
 	}
 	c.queue = slices.Insert(c.queue, 0, waiting{turn: t})
 	if _, err := e.opts.Store.PromoteTurn(ctx, t.ID); err != nil {
-		return orchestrator.Receipt{}, fmt.Errorf("promote turn: %w", err)
+		return orchestrator.Receipt{}, err
 	}
 	return orchestrator.Receipt{Turn: t.ID, Ahead: 1, Did: orchestrator.BusyInterrupt}, c.replaceRunning(ctx)
 }

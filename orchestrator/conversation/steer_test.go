@@ -308,3 +308,42 @@ func TestAMessageThatTheAgentDidNotReadRuns(t *testing.T) {
 		})
 	}
 }
+
+// The turn may end without having read a message before its sender learns that the agent has it.
+func TestAMessageThatRunsBeforeItIsRecordedAsSteered(t *testing.T) {
+	h, steered, finished := open(t), make(chan cli.TurnID, 1), make(chan struct{})
+	h.agent.replies(func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if lastLine(req.Prompt) != "running" {
+			return echo(ctx, who, req, emit)
+		}
+		id, first := <-steered
+		if !first { // the second attempt
+			return echo(ctx, who, req, emit)
+		}
+		result := cli.Result{Err: &cli.Failure{Kind: cli.Crashed, Agent: who}}
+		result.Unread = []cli.TurnID{id}
+		return result
+	})
+	h.agent.steer = func(_ cli.TurnID, req cli.Request) error {
+		steered <- req.Turn
+		close(steered)
+		<-finished
+		return nil
+	}
+	h.submit(t, here, "running")
+	h.awaitAsked(t, 1)
+	waiting := h.submit(t, here, "a").Turn
+	result := make(chan error, 1)
+	go func() { result <- h.Steer(t.Context(), waiting, by(1, here)) }()
+	h.await(t, "done a")
+	close(finished)
+	if err := <-result; !errors.Is(err, orchestrator.ErrCannotSteer) {
+		t.Errorf("steer: %v", err)
+	}
+	if turn, err := h.db.Turn(t.Context(), waiting); err != nil || turn.State != orchestrator.TurnDone {
+		t.Errorf("stored as %+v, %v", turn, err)
+	}
+	if diff := cmp.Diff([]string{"running", "running", "a"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+}
