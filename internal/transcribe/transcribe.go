@@ -96,6 +96,8 @@ func (t *Transcriber) Transcribe(ctx context.Context, file string) (string, erro
 }
 
 // runProgram runs Command in its own process group. When the program has ended, runProgram kills the rest of the group.
+// The program works in a new directory that only this user can read, and that runProgram removes. In a shared directory
+// such as /tmp, other users could plant modules for the program, and read transcripts that it leaves there.
 func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, error) {
 	args := slices.Clone(t.opts.Command)
 	named := false
@@ -106,15 +108,20 @@ func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, erro
 	if !named {
 		args = append(args, file)
 	}
+	dir, err := os.MkdirTemp("", "ductor-voice-")
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	defer os.RemoveAll(dir)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	said, complaint := &limitedWriter{limit: maxText, full: end}, &limitedWriter{limit: maxStderr}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = t.opts.Env, os.TempDir(), said, complaint
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = t.opts.Env, dir, said, complaint
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = pipeWait
-	err := cmd.Run()
+	err = cmd.Run()
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the program's children may still be running
 	}

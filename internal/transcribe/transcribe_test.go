@@ -3,6 +3,7 @@ package transcribe
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -70,6 +71,22 @@ func TestCommands(t *testing.T) {
 	_, err := New(Options{Settings: Settings{Command: []string{"no-such-transcriber"}, Timeout: time.Minute}}).Transcribe(t.Context(), audio(t))
 	if err == nil || !strings.Contains(err.Error(), "no-such-transcriber: executable file not found") {
 		t.Errorf("a program that is not there: %v", err)
+	}
+}
+
+// The program works in a directory that no other user can read or write, and that does not outlive the program.
+func TestTheProgramWorksInAPrivateDirectory(t *testing.T) {
+	program := script(t, `echo said > transcript.txt; pwd; stat -c %a .`)
+	tr := New(Options{
+		Settings: Settings{Command: []string{program}, Timeout: time.Minute}, Env: []string{"PATH=/usr/bin:/bin"},
+	})
+	said, err := tr.Transcribe(t.Context(), audio(t))
+	dir, mode, _ := strings.Cut(said, "\n")
+	if err != nil || mode != "700" || filepath.Dir(dir) != filepath.Clean(os.TempDir()) {
+		t.Errorf("it works in %q with mode %s, %v", dir, mode, err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its directory stays: %v", err)
 	}
 }
 
