@@ -20,11 +20,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// grants records who could use and control the bot when ductor last started: IDs of users and groups, and hashes of the
-// token, the Bot API server and each agent's command. The file is not in storage.dir but in the user's state directory,
+// grants records who could use and control the bot when ductor last started: IDs of users and groups, the users' roles,
+// and hashes of the token, the Bot API server and each agent's command. The file is not in storage.dir but in the user's state directory,
 // because an attacker who changes the configuration could also change storage.dir.
 type grants struct {
 	Users  []int64           `json:"users"`  // allowed users; ductor also sends them messages about changes
+	Roles  map[int64]string  `json:"roles"`  // roles of the allowed users; nil if an older version wrote the file
 	Groups []int64           `json:"groups"` // groups in which every member may use ductor
 	Token  string            `json:"token"`
 	Server string            `json:"server"` // hash of the Bot API server, which sees the token and every message
@@ -34,7 +35,10 @@ type grants struct {
 func grantsOf(cfg config.Config) grants {
 	now := grants{
 		Users: cfg.Telegram.AllowedUsers, Groups: []int64{}, Token: hashOf(cfg.Telegram.Token.Reveal()),
-		Server: hashOf(cfg.Telegram.APIBase), Agents: map[string]string{},
+		Server: hashOf(cfg.Telegram.APIBase), Agents: map[string]string{}, Roles: map[int64]string{},
+	}
+	for _, id := range now.Users {
+		now.Roles[id] = cfg.RoleOfUser(id)
 	}
 	if cfg.Telegram.GroupMembers == "all" {
 		now.Groups = cfg.Telegram.AllowedGroups
@@ -60,6 +64,15 @@ func (now grants) changes(p lang.Printer, before grants) (lines []string) {
 		lines = append(lines, p.Text("config.users", formatIDs(p, added), formatIDs(p, removed)))
 	} else if !slices.Equal(now.Users, before.Users) {
 		lines = append(lines, p.Text("config.first-user", strconv.FormatInt(now.Users[0], 10)))
+	}
+	var roles []string
+	for _, id := range now.Users {
+		if was, known := before.Roles[id]; known && was != now.Roles[id] {
+			roles = append(roles, fmt.Sprintf("%d: %s → %s", id, was, now.Roles[id]))
+		}
+	}
+	if len(roles) > 0 {
+		lines = append(lines, p.Text("config.roles", strings.Join(roles, ", ")))
 	}
 	if added := difference(now.Groups, before.Groups); len(added) > 0 {
 		lines = append(lines, p.Text("config.groups", formatIDs(p, added)))

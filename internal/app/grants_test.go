@@ -18,11 +18,13 @@ func TestWhatChangedSinceTheLastStart(t *testing.T) {
 		"a user more": {func(c *config.Config) { c.Telegram.AllowedUsers = []int64{1, 2, 66} },
 			[]string{"allowed users: added 66, removed none"}},
 		"the owner gone": {func(c *config.Config) { c.Telegram.AllowedUsers = []int64{2} },
-			[]string{"allowed users: added none, removed 1"}},
+			[]string{"allowed users: added none, removed 1", "roles of users: 2: user → owner"}},
 		"nobody left": {func(c *config.Config) { c.Telegram.AllowedUsers = nil },
 			[]string{"allowed users: added none, removed 1 2"}},
 		"another owner": {func(c *config.Config) { c.Telegram.AllowedUsers = []int64{2, 1} },
-			[]string{"allowed users: the first of them is now 2"}},
+			[]string{"allowed users: the first of them is now 2", "roles of users: 2: user → owner, 1: owner → user"}},
+		"a role": {func(c *config.Config) { c.Users = map[string]config.User{"2": {Role: "owner"}} },
+			[]string{"roles of users: 2: user → owner"}},
 		"a group": {func(c *config.Config) { c.Telegram.AllowedGroups = []int64{-5} }, nil},
 		"a group of anyone": {func(c *config.Config) {
 			c.Telegram.AllowedGroups = []int64{-5}
