@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -45,6 +46,19 @@ func (r Rights) OfChat() bool { return r.Of == RightsOfChat || r.Of == RightsOfP
 
 // OfListed reports whether a user of ductor sent the prompt, in the chat or through an MCP client.
 func (r Rights) OfListed() bool { return r.OfChat() || r.Of == RightsOfOutside }
+
+// ModeIn returns the permission mode of a turn. The parameter chat is the mode of the conversation, and configured is
+// the default mode of the configuration.
+func (r Rights) ModeIn(chat, configured cli.PermissionMode) cli.PermissionMode {
+	mode := cmp.Or(r.Mode, AtMostAsk(configured))
+	switch {
+	case r.OfChat():
+		return AtMost(chat, r.Mode)
+	case r.Of == RightsOfMember: // a member may do no more than the users of the chat
+		return AtMost(mode, chat)
+	}
+	return mode
+}
 
 // Equal reports whether two turns have the same rights.
 func (r Rights) Equal(other Rights) bool {

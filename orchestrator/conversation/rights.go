@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -54,10 +53,7 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 }
 
 func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, in cli.Sandbox) cli.PermissionMode {
-	if r.OfChat() {
-		return orchestrator.AtMost(e.permissionOf(conv, in), r.Mode)
-	}
-	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.turns().Mode))
+	return r.ModeIn(e.permissionOf(conv, in), e.turns().Mode)
 }
 
 // toolLists returns the lists of allowed and forbidden tools that apply to a conversation's turns in a directory.

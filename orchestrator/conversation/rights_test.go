@@ -140,3 +140,18 @@ func TestPatternsOfJobs(t *testing.T) {
 		}
 	}
 }
+
+// A member's prompt runs in plan mode if a user chose plan for the chat.
+func TestAMemberMayDoNoMoreThanTheUsersOfTheChat(t *testing.T) {
+	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), t.TempDir())
+	for _, tt := range []struct{ chat, want cli.PermissionMode }{
+		{cli.Plan, cli.Plan}, {cli.Ask, cli.Ask}, {cli.Bypass, cli.Ask},
+	} {
+		must(t, h.SetPermission(t.Context(), here, tt.chat, owner))
+		of := orchestrator.Rights{Of: orchestrator.RightsOfMember}
+		h.askedWith(t, "in "+string(tt.chat), of, bash("a", "git status"))
+		if got := h.last().Permission; got != tt.want {
+			t.Errorf("in a chat in %s it ran in %s", tt.chat, got)
+		}
+	}
+}
