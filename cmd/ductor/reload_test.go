@@ -179,3 +179,31 @@ func TestAReloadChangesTheOtherAgents(t *testing.T) {
 	town.awaitAfter(town.say("/model claude"), "Claude")
 	town.awaitAfter(town.say(`[[text "it works on"]]`), "it works on")
 }
+
+// A prompt that waits does not run after its user was removed. The turn that runs goes on.
+func TestAttackWhatARemovedUserLeftWaiting(t *testing.T) {
+	town := surroundings(t, nil)
+	ann := town.srv.Private(stranger, "Ann")
+	path := town.writeConfig()
+	alone := fmt.Sprintf("allowed_users = [%d]", owner)
+	both := fmt.Sprintf("allowed_users = [%d, %d]", owner, stranger)
+	town.edit(path, alone, both)
+	startDaemon(t, "run", "-c", path)
+	await := func(part string) {
+		t.Helper()
+		if _, err := ann.AwaitText(town.soon(), part); err != nil {
+			town.fatal(err)
+		}
+	}
+	ann.Person().Send(ann, "/queue queue")
+	await("it waits in the queue")
+	ann.Person().Send(ann, `[[text "It begins."]] [[sleep 20s]] [[text "It went on."]]`)
+	await("It begins.")
+	ann.Person().Send(ann, `[[text "It waited."]]`)
+	await("Queued, next in line")
+	town.edit(path, both, alone)
+	town.say("/reload")
+	town.await("I read config.toml again.")
+	await("It went on.")
+	await("this message will not run")
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"ductor/bot"
@@ -157,6 +158,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Servers: a.toolServers, OwnersServers: a.openServers().For,
 
 		QuietHour: a.quietHour, Budgets: a.budgets(), DeliveryWait: deliveryWait,
+		Permits:   a.permits,
 		OnFailure: conversation.OnFailure{Jobs: a.timers.scheduler, Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now)},
 		Shorten:   a.shortener(), Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
 	}
@@ -241,4 +243,24 @@ func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonI
 		return []orchestrator.PersonID{user}
 	}
 	return all
+}
+
+// permits implements conversation.Options.Permits.
+func (a *App) permits(t orchestrator.Turn) bool { return permits(a.now().Config, a.users.RoleOf, t) }
+
+// permits reports whether a waiting turn may start. The jobs of a group run only while the group is allowed. Prompts in
+// a group depend only on their user, because a group gets a new ID when it becomes a supergroup.
+func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole, t orchestrator.Turn) bool {
+	in, role := t.Prompt.Conversation, roleOf(t.Prompt.Person)
+	switch of := t.Prompt.Rights.Of; {
+	case of == orchestrator.RightsOfJob && in.Group():
+		return slices.Contains(cfg.Telegram.AllowedGroups, in.Chat)
+	case of == orchestrator.RightsOfJob:
+		return roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone
+	case of == orchestrator.RightsOfMember && role == orchestrator.RoleNone:
+		return cfg.Telegram.GroupMembers == updates.AllMembers
+	case of == orchestrator.RightsOfMember:
+		return role.May(orchestrator.SendPrompts)
+	}
+	return role.May(orchestrator.ActAsChat)
 }

@@ -95,8 +95,11 @@ func (c *conversation) startNext() {
 	if c.running.Load() != nil || len(c.queue) == 0 || c.start.later || c.aborts.Load() > 0 || !c.e.open() {
 		return
 	}
-	w := c.queue[0]
-	c.queue = slices.Delete(c.queue, 0, 1)
+	if c.dropUnpermitted(); len(c.queue) == 0 {
+		c.e.wg.Done()
+		return
+	}
+	w := c.remove(0)
 	ctx, cancel := context.WithCancelCause(c.e.life)
 	if w.turn.Aborting {
 		cancel(cli.ErrAborted)
@@ -115,6 +118,17 @@ func (c *conversation) startNext() {
 		c.run(ctx, w)
 		c.do(c.turnEnded)
 	}()
+}
+
+// dropUnpermitted removes turns from the front of the queue whose users may no longer use ductor. It does not remove
+// turns that began before a restart. If the store returns an error, the next process drops the turn.
+func (c *conversation) dropUnpermitted() {
+	permits := c.e.opts.Permits
+	for permits != nil && len(c.queue) > 0 && c.queue[0].remains == "" && !permits(c.queue[0].turn) {
+		w := c.remove(0)
+		err := c.e.drop(c.e.life, w)
+		c.e.log.Warn("dropped a prompt: its user may no longer use ductor", "turn", w.turn.ID, "err", err)
+	}
 }
 
 // turnEnded records that no turn is running any more. Once ductor has tried to show the outcome, it closes the channel

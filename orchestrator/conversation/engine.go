@@ -64,6 +64,10 @@ type Options struct {
 	DeliveryWait time.Duration
 	OnFailure
 
+	// Permits reports whether the user of a turn may still use ductor in the turn's conversation. The Engine calls it
+	// right before a waiting turn starts. nil permits every turn.
+	Permits func(orchestrator.Turn) bool
+
 	approval.Policy
 
 	Lang *lang.Choices // the languages of messages in each chat

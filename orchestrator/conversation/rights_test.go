@@ -4,11 +4,16 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ductor/cli"
+	"ductor/internal/store"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
+	"ductor/orchestrator/conversation"
 )
 
 // askedWith lets the agent ask for something in a turn with rights of its own, and denies the request.
@@ -153,5 +158,61 @@ func TestAMemberMayDoNoMoreThanTheUsersOfTheChat(t *testing.T) {
 		if got := h.last().Permission; got != tt.want {
 			t.Errorf("in a chat in %s it ran in %s", tt.chat, got)
 		}
+	}
+}
+
+// A waiting prompt whose user may no longer use ductor is dropped, also after a restart. The prompts behind it run.
+func TestPromptsOfRemovedUsersAreDropped(t *testing.T) {
+	path, root := filepath.Join(t.TempDir(), "ductor.db"), t.TempDir()
+	var removed atomic.Int64
+	permits := func(o *conversation.Options) {
+		o.Orders, o.Dir, o.Roots = o.Store.(*store.DB), root, []string{root}
+		o.Permits = func(t orchestrator.Turn) bool { return int64(t.Prompt.Person) != removed.Load() }
+	}
+	h := openAt(t, path, permits)
+	h.agent.reply = untilAborted
+	h.submit(t, here, "running")
+	h.awaitAsked(t, 1)
+	of := func(id string, person orchestrator.PersonID) orchestrator.Order {
+		o := order(id, id, orchestrator.Wants{})
+		o.Prompt.Person = person
+		return o
+	}
+	h.order(t, of("r1", 66))
+	h.order(t, of("r2", 66))
+	h.order(t, of("of another", 67))
+	removed.Store(66)
+	h.agent.mu.Lock()
+	h.agent.reply = echo
+	h.agent.mu.Unlock()
+	must(t, h.Interrupt(t.Context(), "r1", by(owner, here)))
+	h.await(t, "done of another")
+	h.submit(t, here, "later")
+	h.await(t, "done later")
+	if diff := cmp.Diff([]string{"running", "of another", "later"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what ran: %s", diff)
+	}
+	for _, id := range []cli.TurnID{"r1", "r2"} {
+		if turn, err := h.db.Turn(t.Context(), id); err != nil || turn.State != orchestrator.TurnCancelled {
+			t.Errorf("%s is %s, %v", id, turn.State, err)
+		}
+	}
+	removed.Store(0)
+	h.agent.mu.Lock()
+	h.agent.reply = untilAborted
+	h.agent.mu.Unlock()
+	h.submit(t, here, "before the restart")
+	h.awaitAsked(t, 4)
+	h.order(t, of("r4", 66))
+	h.shut()
+	h.db.Close()
+
+	removed.Store(66)
+	h = openAt(t, path, permits)
+	must(t, h.Recover(t.Context()))
+	h.submit(t, here, "after the restart")
+	h.await(t, "done after the restart")
+	if slices.Contains(h.agent.prompts(), "r4") {
+		t.Error("it ran after the restart")
 	}
 }

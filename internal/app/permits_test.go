@@ -1,0 +1,48 @@
+package app
+
+import (
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/orchestrator"
+)
+
+// What waits runs only if its user could still send it.
+func TestWhichWaitingTurnsMayStart(t *testing.T) {
+	const bob, group = 2, -5
+	for _, c := range []struct {
+		role    orchestrator.UserRole
+		in      int64
+		of      orchestrator.RightsOf
+		groups  []int64
+		members string
+		want    bool
+	}{
+		{orchestrator.RoleUser, bob, orchestrator.RightsOfChat, nil, "", true},
+		{orchestrator.RoleViewer, bob, orchestrator.RightsOfChat, nil, "", false},
+		{orchestrator.RoleNone, bob, orchestrator.RightsOfChat, nil, "", false},
+		{orchestrator.RoleNone, bob, orchestrator.RightsOfPress, nil, "", false},
+		{orchestrator.RoleViewer, bob, orchestrator.RightsOfJob, nil, "", true},
+		{orchestrator.RoleNone, bob, orchestrator.RightsOfJob, nil, "", false},
+		{orchestrator.RoleUser, group, orchestrator.RightsOfChat, nil, "", true},
+		{orchestrator.RoleNone, group, orchestrator.RightsOfChat, []int64{group}, "all", false},
+		{orchestrator.RoleNone, group, orchestrator.RightsOfMember, []int64{group}, "all", true},
+		{orchestrator.RoleNone, group, orchestrator.RightsOfMember, []int64{group}, "listed", false},
+		{orchestrator.RoleViewer, group, orchestrator.RightsOfMember, []int64{group}, "all", false},
+		{orchestrator.RoleNone, group, orchestrator.RightsOfJob, []int64{group}, "", true},
+		{orchestrator.RoleUser, group, orchestrator.RightsOfJob, nil, "", false},
+	} {
+		cfg := config.Default()
+		cfg.Telegram.AllowedGroups = c.groups
+		cfg.Telegram.GroupMembers = "listed"
+		if c.members == "all" {
+			cfg.Telegram.GroupMembers = "all"
+		}
+		roles := orchestrator.Roster{bob: c.role}
+		turn := orchestrator.Turn{Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: c.in},
+			Person: bob, Rights: orchestrator.Rights{Of: c.of}}}
+		if got := permits(cfg, roles.RoleOf, turn); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
