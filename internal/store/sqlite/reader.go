@@ -31,12 +31,17 @@ const (
 	readOnly  access = "ro"
 )
 
+// readerCache limits the cached pages of a connection that reads: a negative number of KiB, as in PRAGMA cache_size. A
+// small cache is enough, because each commit of the writer makes SQLite drop all pages that readers have cached.
+const readerCache = "-256"
+
 func openReader(path string, opts Options, how access) (*reader, error) {
 	release, err := markOpen(path)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := openPool(path, opts, url.Values{"_query_only": {"1"}, "mode": {string(how)}}, opts.Readers)
+	pool, err := openPool(path, opts, url.Values{"_query_only": {"1"}, "mode": {string(how)},
+		"_cache_size": {readerCache}}, opts.Readers)
 	if err != nil {
 		release()
 		return nil, err
