@@ -129,12 +129,12 @@ func Value[T any](row Row) (v T, err error) {
 // because it does not check the text in them.
 type unreadable struct{ tables sync.Map }
 
-var fromPattern = regexp.MustCompile(`\bFROM (\w+)`)
+var fromPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bFROM (\w+)`) })
 
 // recorder returns a function that adds the table of the query to the set.
 func (u *unreadable) recorder(query string) func() {
 	return func() {
-		if from := fromPattern.FindStringSubmatch(query); from != nil {
+		if from := fromPattern().FindStringSubmatch(query); from != nil {
 			u.tables.Store(from[1], true)
 		}
 	}
