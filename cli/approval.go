@@ -154,12 +154,17 @@ func (a ApprovalAsked) RunsCommand() bool {
 	return a.Effect.Shell != NoShell && a.Title+a.Detail != "" && len(a.Changes) == 0
 }
 
-// Names reports whether the request mentions one of the given files: as a file to change, as a field, or as a text in
-// its input. Relative paths are relative to dir.
-func (a ApprovalAsked) Names(files []string, dir string) bool {
+// Names reports whether the request mentions one of the given files: as a file to change, as a field, as a text in its
+// input, or as one of the words of its command. Relative paths are relative to dir.
+func (a ApprovalAsked) Names(files []string, dir string, words []string) bool {
+	texts := slices.Concat(words, textsIn(a.Input))
+	for _, f := range a.Fields {
+		texts = append(texts, f.Value)
+	}
+	slices.Sort(texts)
+	texts = slices.Compact(texts) // most fields are also in the input, and to resolve a path takes long
 	return slices.ContainsFunc(a.Changes, func(c FileChanged) bool { return Touches(files, dir, c.Path) }) ||
-		slices.ContainsFunc(a.Fields, func(f Field) bool { return NamesOne(files, dir, f.Value) }) ||
-		Names(files, dir, a.Input)
+		slices.ContainsFunc(texts, func(text string) bool { return namesOne(files, dir, text) })
 }
 
 // DistinctParts returns the fields of the request and the values of its input, ordered by name. It omits labels (see

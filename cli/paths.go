@@ -94,40 +94,45 @@ func Relative(dir, path string) string {
 	return path
 }
 
-// pathBytes is the greatest length of a text that NamesOne treats as a path.
+// pathBytes is the greatest length of a text that namesOne treats as a path.
 const pathBytes = 4096
 
 // Names reports whether a JSON string in a tool's input is a path to one of the given files or directories, or below
 // one of them; see Touches. It does not search the words of command lines.
 func Names(files []string, dir string, input json.RawMessage) bool {
+	return len(files) > 0 && slices.ContainsFunc(textsIn(input),
+		func(text string) bool { return namesOne(files, dir, text) })
+}
+
+// textsIn returns all strings in a tool's input that are not keys. It returns nil if the input is not valid JSON.
+func textsIn(input json.RawMessage) []string {
 	var v any
-	// Input that is not valid JSON names no file.
-	return len(files) > 0 && json.Unmarshal(input, &v) == nil && names(files, dir, v)
+	if json.Unmarshal(input, &v) != nil {
+		return nil
+	}
+	return appendTexts(nil, v)
 }
 
-// NamesOne reports whether text is a path to one of the given files or directories, or below one of them; see Touches.
-func NamesOne(files []string, dir, text string) bool {
-	return text != "" && len(text) <= pathBytes && !strings.Contains(text, "\n") && Touches(files, dir, strings.TrimPrefix(text, "file://"))
-}
-
-func names(files []string, dir string, v any) bool {
+func appendTexts(texts []string, v any) []string {
 	switch v := v.(type) {
 	case string:
-		return NamesOne(files, dir, v)
+		return append(texts, v)
 	case []any:
 		for _, e := range v {
-			if names(files, dir, e) {
-				return true
-			}
+			texts = appendTexts(texts, e)
 		}
 	case map[string]any:
 		for _, e := range v {
-			if names(files, dir, e) {
-				return true
-			}
+			texts = appendTexts(texts, e)
 		}
 	}
-	return false
+	return texts
+}
+
+// namesOne reports whether text is a path to one of the given files or directories, or below one of them; see Touches.
+func namesOne(files []string, dir, text string) bool {
+	return text != "" && len(text) <= pathBytes && !strings.Contains(text, "\n") &&
+		Touches(files, dir, strings.TrimPrefix(text, "file://"))
 }
 
 // KeptFile returns the path at which Keep stores content. The file name consists of kind, a hash of content, and ext.

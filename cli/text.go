@@ -152,11 +152,17 @@ func Shorten(s string, limit int) string {
 
 // Patterns of messages in which agents name the end of a usage limit.
 var (
-	resetUnix  = regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`)
-	resetIn    = regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? in ((?:about )?\d[\w., ]*)`)
-	resetAt    = regexp.MustCompile(`(?i)(?:try again|resets?|available again|until)(?: at| on)? ((?:[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?\d{1,2}(?::\d\d)? ?[ap]m)\b(?: ?\((\w[\w+/-]*)\))?`)
-	resetUnit  = regexp.MustCompile(`(\d+(?:\.\d+)?) ?(d|h|ms|m|s)[a-z]*`)
-	ordinal    = regexp.MustCompile(`(\d)(?:st|nd|rd|th)\b`)
+	resetUnix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`) })
+	resetIn   = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? in ((?:about )?\d[\w., ]*)`)
+	})
+	resetAt = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(?:try again|resets?|available again|until)(?: at| on)? ((?:[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?\d{1,2}(?::\d\d)? ?[ap]m)\b(?: ?\((\w[\w+/-]*)\))?`)
+	})
+	resetUnit = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(\d+(?:\.\d+)?) ?(d|h|ms|m|s)[a-z]*`)
+	})
+	ordinal    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d)(?:st|nd|rd|th)\b`) })
 	resetForms = []string{"Jan 2 2006 3:04PM", "Jan 2 2006 3PM", "January 2 2006 3:04PM", "Jan 2 3:04PM", "Jan 2 3PM",
 		"3:04PM", "3PM"}
 )
@@ -175,16 +181,16 @@ func ResetAt(text string, now time.Time) time.Time {
 }
 
 func resetMoment(text string, now time.Time) time.Time {
-	if m := resetUnix.FindStringSubmatch(text); m != nil {
+	if m := resetUnix().FindStringSubmatch(text); m != nil {
 		n, _ := strconv.ParseInt(m[1], 10, 64)
 		return time.Unix(n, 0)
 	}
-	if m := resetIn.FindStringSubmatch(text); m != nil {
+	if m := resetIn().FindStringSubmatch(text); m != nil {
 		if d := resetSpan(m[1]); d > 0 {
 			return now.Add(d)
 		}
 	}
-	if m := resetAt.FindStringSubmatch(text); m != nil {
+	if m := resetAt().FindStringSubmatch(text); m != nil {
 		zone := time.Local
 		if named, err := time.LoadLocation(m[2]); err == nil && m[2] != "" {
 			zone = named
@@ -198,7 +204,7 @@ func resetMoment(text string, now time.Time) time.Time {
 func resetSpan(s string) (d time.Duration) {
 	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second,
 		"ms": time.Millisecond}
-	for _, m := range resetUnit.FindAllStringSubmatch(strings.ToLower(s), -1) {
+	for _, m := range resetUnit().FindAllStringSubmatch(strings.ToLower(s), -1) {
 		n, _ := strconv.ParseFloat(m[1], 64)
 		d += time.Duration(n * float64(units[m[2]]))
 	}
@@ -208,7 +214,7 @@ func resetSpan(s string) (d time.Duration) {
 // resetClock parses a time such as "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM". If the day or the year is missing, it
 // returns the next such time after now. Times are in now's zone.
 func resetClock(s string, now time.Time) time.Time {
-	s = strings.NewReplacer(",", "", " at ", " ").Replace(ordinal.ReplaceAllString(s, "$1"))
+	s = strings.NewReplacer(",", "", " at ", " ").Replace(ordinal().ReplaceAllString(s, "$1"))
 	for _, suffix := range []string{"am", "pm"} {
 		if rest, ok := strings.CutSuffix(strings.ToLower(s), suffix); ok {
 			s = strings.TrimSpace(s[:len(rest)]) + strings.ToUpper(suffix)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/build"
@@ -277,7 +278,9 @@ func (e *Engine) pull(ctx context.Context, name string) error {
 }
 
 // registry matches an engine's error about an unreachable registry. The group is the registry's host name.
-var registry = regexp.MustCompile(`https?://([^/"\s]+)[^:]*: .*dial `)
+var registry = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`https?://([^/"\s]+)[^:]*: .*dial `)
+})
 
 // supplyError describes why an image could not be built or fetched, and how to fix that.
 func (e *Engine) supplyError(what string, err error) error {
@@ -287,7 +290,7 @@ func (e *Engine) supplyError(what string, err error) error {
 		return err
 	}
 	own.Fix = "correct it, or see that the engine's machine reaches the network"
-	if from := registry.FindStringSubmatch(own.Err.Error()); from != nil {
+	if from := registry().FindStringSubmatch(own.Err.Error()); from != nil {
 		own.Reason = fmt.Sprintf("Docker at %s could not %s: it does not reach %s (%s)", e.host, what, from[1],
 			lastCause(own.Err))
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 )
@@ -41,12 +42,18 @@ func stopOf(message string) cli.FailureKind {
 
 // Texts that Codex puts around the reason of a failure, such as the number of the retry and the URL of the API.
 var (
-	counter = regexp.MustCompile(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
-	waiting = regexp.MustCompile(`^Reconnecting\.\.\. `)
-	address = regexp.MustCompile(`, url: [^\s)]+`)
-	retried = regexp.MustCompile(`^exceeded retry limit, last status: `) // every retry has this text
-	request = regexp.MustCompile(`,? request id: [\w-]+`)
-	broken  = regexp.MustCompile(`^stream disconnected before completion(?:: Transport error: .*)?`)
+	counter = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
+	})
+	waiting = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Reconnecting\.\.\. `) })
+	address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`, url: [^\s)]+`) })
+	retried = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^exceeded retry limit, last status: `) // every retry has this text
+	})
+	request = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`,? request id: [\w-]+`) })
+	broken  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^stream disconnected before completion(?:: Transport error: .*)?`)
+	})
 )
 
 // reasonOf extracts the reason from the text of an error.
@@ -59,14 +66,14 @@ func reasonOf(message string) string {
 	if json.Unmarshal([]byte(message), &body) == nil && body.Error.Message != "" {
 		message = body.Error.Message
 	}
-	message = counter.ReplaceAllString(message, "$1")
-	message = waiting.ReplaceAllString(message, "")
-	message = request.ReplaceAllString(address.ReplaceAllString(message, ""), "")
+	message = counter().ReplaceAllString(message, "$1")
+	message = waiting().ReplaceAllString(message, "")
+	message = request().ReplaceAllString(address().ReplaceAllString(message, ""), "")
 	switch stopOf(message) {
 	case cli.ModelRefused:
 		return "a content filter stopped the answer"
 	case cli.AnswerCut: // the kind of failure needs no further explanation
 		return ""
 	}
-	return cli.ShortLine(broken.ReplaceAllString(retried.ReplaceAllString(message, ""), "the connection broke"))
+	return cli.ShortLine(broken().ReplaceAllString(retried().ReplaceAllString(message, ""), "the connection broke"))
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -105,14 +106,18 @@ func inputOf(w acp.Wish) json.RawMessage {
 }
 
 var (
-	exitLine   = regexp.MustCompile(`^Command exited with code: (-?\d{1,9})$`)
-	failedLine = regexp.MustCompile(`^(Blocked: |Command (failed: |terminated by signal: |cancelled by user\.|was automatically cancelled)).*`)
+	exitLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^Command exited with code: (-?\d{1,9})$`)
+	})
+	failedLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(Blocked: |Command (failed: |terminated by signal: |cancelled by user\.|was automatically cancelled)).*`)
+	})
 )
 
 // shellFailure extracts the exit code and the reason of a failure from the output of a shell command, because Gemini
 // reports a failed command as completed. If the command has an exit code and output, Gemini reports no reason.
 func shellFailure(output string) (code *int, why string) {
-	return cli.NumberIn(exitLine, output), failedLine.FindString(output)
+	return cli.NumberIn(exitLine(), output), failedLine().FindString(output)
 }
 
 var planLine = regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)

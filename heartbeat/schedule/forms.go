@@ -169,11 +169,11 @@ func cronLine(s sentence) (string, error) {
 		hours = append(hours, t.hour)
 	}
 	var dates, days []int
-	for _, date := range digits.FindAllString(s.found["dates"], -1) {
+	for _, date := range digits().FindAllString(s.found["dates"], -1) {
 		n, _ := strconv.Atoi(date) // the pattern only matches numbers
 		dates = append(dates, n)
 	}
-	for _, day := range dayName.FindAllString(s.found["days"]+s.found["weekdays"], -1) {
+	for _, day := range dayName().FindAllString(s.found["days"]+s.found["weekdays"], -1) {
 		days = append(days, weekday(day))
 	}
 	slices.Sort(dates)
@@ -223,9 +223,11 @@ func afterInterval(s sentence) (string, error) {
 }
 
 var (
-	clock   = regexp.MustCompile(`noon|midday|midnight|(\d\d?)(?:[:.](\d\d))?(?: ?([ap])\.?m\.?)?`)
-	digits  = regexp.MustCompile(`\d+`)
-	dayName = regexp.MustCompile(`sun|mon|tue|wed|thu|fri|sat`)
+	clock = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`noon|midday|midnight|(\d\d?)(?:[:.](\d\d))?(?: ?([ap])\.?m\.?)?`)
+	})
+	digits  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+`) })
+	dayName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`sun|mon|tue|wed|thu|fri|sat`) })
 )
 
 // weekday returns the number of a weekday. Sunday is 0.
@@ -235,7 +237,7 @@ type timeOfDay struct{ hour, minute int }
 
 // timesOf parses a list of times of day. It drops duplicates.
 func timesOf(text string) (times []timeOfDay, err error) {
-	for _, m := range clock.FindAllStringSubmatch(text, -1) {
+	for _, m := range clock().FindAllStringSubmatch(text, -1) {
 		hour, _ := strconv.Atoi(m[1]) // 0 if the time is a word
 		minute, _ := strconv.Atoi("0" + m[2])
 		if minute > 59 || hour > 23 || m[3] != "" && (hour < 1 || hour > 12) {

@@ -266,9 +266,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.background.Go(func() {
 		a.logAgents(ticking)
 		a.checkModels(ticking)
-		if err := a.Started(); err != nil {
-			a.Log.Info("return memory of the start", "err", err)
-		}
+		a.releaseMemory(ticking, a.Started)
 	})
 	if err := a.orchestrator.Recover(ctx); err != nil {
 		return err

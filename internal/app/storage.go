@@ -12,6 +12,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/cli"
+	"ductor/internal/memory"
 	"ductor/internal/store"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -170,5 +171,14 @@ func (a *App) keepDatabase(ctx context.Context) {
 		if err != nil && ctx.Err() == nil { // only log it: if the database is damaged, App.Run ends
 			a.Log.Error("check and back up the database", "retry", backupRetry, "err", err)
 		}
+		a.releaseMemory(ctx, memory.Release)
+	}
+}
+
+// releaseMemory returns memory to the kernel after work that needed more than ductor usually does: the start, and the
+// check and backup of the database. The parameter release does so for Go.
+func (a *App) releaseMemory(ctx context.Context, release func() error) {
+	if err := errors.Join(a.db.ReleaseMemory(ctx), release()); err != nil && ctx.Err() == nil {
+		a.Log.Info("return unused memory", "err", err)
 	}
 }

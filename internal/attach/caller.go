@@ -95,7 +95,7 @@ func (c *caller) inOrder(ctx context.Context, id string, do action) {
 func (c *caller) atOnce(ctx context.Context, id string, do action) { c.all.Go(c.answered(ctx, id, do)) }
 
 // idForm matches valid ids of requests. Ids become parts of database keys.
-var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var idForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
 // answered returns a function that runs an action and sends the reply to the terminal. The user may open another
 // conversation before the function runs. The action still gets the conversation that was open when answered was called.
@@ -106,7 +106,7 @@ func (c *caller) answered(ctx context.Context, id string, do action) func() {
 		defer cancel()
 		err := errNotOpen
 		switch {
-		case !idForm.MatchString(id):
+		case !idForm().MatchString(id):
 			err = errID
 		case in != nil:
 			err = do(ctx, *in)

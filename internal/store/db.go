@@ -113,6 +113,11 @@ func (db *DB) Unreadable() []string { return db.file.Unreadable() }
 // Unchecked reports whether Open checked only a part of the database, because it is too large.
 func (db *DB) Unchecked() bool { return db.file.Unchecked() }
 
+// ReleaseMemory returns unused memory to the kernel; see sqlite.DB.ReleaseMemory.
+func (db *DB) ReleaseMemory(ctx context.Context) error {
+	return wrap("release memory", db.file.ReleaseMemory(ctx))
+}
+
 // CheckPages checks the whole database for damage. If it finds damage, all later writes fail.
 func (db *DB) CheckPages(ctx context.Context) error {
 	return wrap("check", db.file.CheckPages(ctx))

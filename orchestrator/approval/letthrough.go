@@ -78,9 +78,7 @@ func canAutoApprove(a orchestrator.ApprovalRequest) bool {
 // as a word of the command.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	names := func(word string) bool { return cli.NamesOne(s.opts.Protected, a.Dir, word) }
-	return p != nil && (p.Names(s.opts.Protected, a.Dir) ||
-		slices.ContainsFunc(wordsOf(p, p.Effect.Command), names))
+	return p != nil && p.Names(s.opts.Protected, a.Dir, wordsOf(p, p.Effect.Command))
 }
 
 // ruleFor returns the rule of the conversation, or the pattern of the job, that allows a request. The result is the

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func Upgrade(from Source, version string) *cobra.Command {
 
 // compareReleases prints whether this version is older than the latest one. If so, it returns ErrNewer.
 func compareReleases(out io.Writer, version, latest string) error {
-	own := strings.TrimPrefix(release.FindString(version), "v")
+	own := strings.TrimPrefix(release().FindString(version), "v")
 	order := semver.Compare("v"+own, "v"+latest)
 	switch {
 	case own == "":
@@ -70,8 +71,9 @@ const (
 )
 
 // release matches the version of a release, as semver.org defines it.
-var release = regexp.MustCompile(
-	`^v?[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(-[0-9A-Za-z.-]{1,60})?(\+[0-9A-Za-z.-]{1,60})?\b`)
+var release = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^v?[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(-[0-9A-Za-z.-]{1,60})?(\+[0-9A-Za-z.-]{1,60})?\b`)
+})
 
 // latestRelease fetches the number of the latest version. The server answers with a JSON object that has a tag_name, or
 // with a text that begins with the number.
@@ -101,7 +103,7 @@ func latestRelease(ctx context.Context, url string) (string, error) {
 	if json.Unmarshal(body, &object) == nil {
 		named = object.Tag
 	}
-	latest := release.FindString(named)
+	latest := release().FindString(named)
 	if latest == "" {
 		return "", errors.New("the answer contains no version")
 	}

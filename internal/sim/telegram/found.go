@@ -4,21 +4,28 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // Patterns for entities that Telegram finds in texts. Group 1 is the entity.
 var (
-	commandPattern = regexp.MustCompile(`(?:^|[\s(])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)(?:$|[^A-Za-z0-9_/@])`)
-	mentionPattern = regexp.MustCompile(`(?:^|[^A-Za-z0-9_@/])(@[A-Za-z0-9_]{3,32})`)
-	linkPattern    = regexp.MustCompile(`(?:^|\s)(https?://[^\s<>"]+[^\s<>".,!?;:)])`)
+	commandPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|[\s(])(/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?)(?:$|[^A-Za-z0-9_/@])`)
+	})
+	mentionPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|[^A-Za-z0-9_@/])(@[A-Za-z0-9_]{3,32})`)
+	})
+	linkPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|\s)(https?://[^\s<>"]+[^\s<>".,!?;:)])`)
+	})
 )
 
 // findEntities finds commands, mentions and links in a text. It knows a few top-level domains, while Telegram knows
 // hundreds.
 func findEntities(text string) []Entity {
-	list := findAll(nil, "bot_command", commandPattern, text)
-	list = findAll(list, "mention", mentionPattern, text)
-	list = findAll(list, "url", linkPattern, text)
+	list := findAll(nil, "bot_command", commandPattern(), text)
+	list = findAll(list, "mention", mentionPattern(), text)
+	list = findAll(list, "url", linkPattern(), text)
 	slices.SortFunc(list, func(a, b Entity) int { return cmp.Compare(a.Offset, b.Offset) })
 	return dropTouching(list)
 }

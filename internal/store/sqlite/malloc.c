@@ -7,3 +7,10 @@ __attribute__((constructor)) static void one_arena(void) {
 	mallopt(M_ARENA_MAX, 1);
 #endif
 }
+
+// trim_memory returns freed memory to the kernel. Without it, the GNU library returns only memory at the end of the arena.
+void trim_memory(void) {
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}

@@ -31,12 +31,17 @@ const (
 	readOnly  access = "ro"
 )
 
+// readerCache limits the cached pages of a connection that reads: a negative number of KiB, as in PRAGMA cache_size. A
+// small cache is enough, because each commit of the writer makes SQLite drop all pages that readers have cached.
+const readerCache = "-256"
+
 func openReader(path string, opts Options, how access) (*reader, error) {
 	release, err := markOpen(path)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := openPool(path, opts, url.Values{"_query_only": {"1"}, "mode": {string(how)}}, opts.Readers)
+	pool, err := openPool(path, opts, url.Values{"_query_only": {"1"}, "mode": {string(how)},
+		"_cache_size": {readerCache}}, opts.Readers)
 	if err != nil {
 		release()
 		return nil, err
@@ -124,12 +129,12 @@ func Value[T any](row Row) (v T, err error) {
 // because it does not check the text in them.
 type unreadable struct{ tables sync.Map }
 
-var fromPattern = regexp.MustCompile(`\bFROM (\w+)`)
+var fromPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bFROM (\w+)`) })
 
 // recorder returns a function that adds the table of the query to the set.
 func (u *unreadable) recorder(query string) func() {
 	return func() {
-		if from := fromPattern.FindStringSubmatch(query); from != nil {
+		if from := fromPattern().FindStringSubmatch(query); from != nil {
 			u.tables.Store(from[1], true)
 		}
 	}

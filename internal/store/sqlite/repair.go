@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // CopyRows copies all rows of the damaged database at path into db, which must be empty and have the same version. It
@@ -57,8 +58,12 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 // Patterns of findings of an integrity check. A finding that matches harmless concerns no table. One that matches
 // ofIndex names an index or the number of a page, so it may concern only an index.
 var (
-	harmless = regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)
-	ofIndex  = regexp.MustCompile(`^(?:Tree (\d+) .*|.* on page (\d+)|.* in index .*)$`)
+	harmless = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)
+	})
+	ofIndex = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:Tree (\d+) .*|.* on page (\d+)|.* in index .*)$`)
+	})
 )
 
 // hasAllRows reports whether all rows of the attached (damaged) database can be read. Both databases must have the same
@@ -76,10 +81,10 @@ func hasAllRows(t *Tx) bool {
 	}
 	explained := false // whether an earlier finding explains why an index lacks entries
 	for line := range strings.SplitSeq(strings.Join(found, "\n"), "\n") {
-		if harmless.MatchString(line) {
+		if harmless().MatchString(line) {
 			continue
 		}
-		in := ofIndex.FindStringSubmatch(line)
+		in := ofIndex().FindStringSubmatch(line)
 		switch page := strings.Join(in[min(1, len(in)):], ""); {
 		case in == nil, page == "" && !explained, page != "" && !slices.Contains(indexes, page):
 			return false
