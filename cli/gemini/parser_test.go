@@ -61,3 +61,16 @@ func readOutput(raw []byte) (events []cli.Event) {
 func TestTheWorkOverEventsIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput([]byte(text)) })
 }
+
+// If Gemini uses the ID of an ended tool for another tool, users see both tools with their outputs.
+func TestAnotherToolCanUseTheIDOfAnEndedTool(t *testing.T) {
+	var lines string
+	for _, file := range []string{"a", "b"} {
+		started := `{"type":"tool_use","tool_name":"read_file","tool_id":"0",` +
+			`"parameters":{"file_path":"` + file + `"}}` + "\n"
+		lines += started + started +
+			`{"type":"tool_result","tool_id":"0","status":"success","output":"in ` + file + `"}` + "\n"
+	}
+	events := readOutput([]byte(lines))
+	clitest.CheckOutputs(t, events, map[string]string{"a": "in a", "b": "in b"})
+}
