@@ -94,6 +94,9 @@ func TestFailures(t *testing.T) {
 		{"a session that is gone", []string{
 			`{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"session_id":"other","errors":["No conversation found with session ID: X"]}`,
 		}, cli.ResumeFailed, "No conversation found with session ID: X", time.Time{}},
+		{"an answer in a session without a name", []string{
+			`{"type":"result","subtype":"success","is_error":false,"result":"","num_turns":1}`,
+		}, cli.BadOutput, "it did not name its session, so your next message starts a new one", time.Time{}},
 		{"notes Claude makes for itself are not shown", []string{
 			`{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["[ede_diagnostic] x","disk full"]}`,
 		}, cli.UnknownFailure, "disk full", time.Time{}},

@@ -74,3 +74,21 @@ func TestAnotherToolCanUseTheIDOfAnEndedTool(t *testing.T) {
 	events := readOutput([]byte(lines))
 	clitest.CheckOutputs(t, events, map[string]string{"a": "in a", "b": "in b"})
 }
+
+// A turn whose session has no name fails, because the next prompt cannot continue it. The output of a resumed turn may
+// lack its beginning, which contains the name.
+func TestATurnFailsIfItsSessionHasNoName(t *testing.T) {
+	answered := func(left *cli.LeftRun) *cli.Failure {
+		out := turn.NewEmitter(Agent, still, func(cli.Event) {})
+		p := newParser(out, cli.Request{})
+		p.line([]byte(`{"type":"message","role":"assistant","content":"done"}`))
+		p.line([]byte(`{"type":"result","status":"success"}`))
+		return p.finish(turn.Once{Out: out, Left: left}, turn.EndTurn).Err
+	}
+	if f := answered(nil); f == nil || f.Kind != cli.BadOutput {
+		t.Errorf("the turn ended with %v", f)
+	}
+	if f := answered(&cli.LeftRun{}); f != nil {
+		t.Errorf("the resumed turn failed: %v", f)
+	}
+}
