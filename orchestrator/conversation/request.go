@@ -116,7 +116,7 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 // request builds the request to the agent. It does not add the history that the agent has not seen.
 func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session,
 	t orchestrator.Turn, who turn.Choice) (cli.Request, error) {
-	role, _ := e.role(e.roleOf(conv))
+	role, _ := e.Role(e.roleOf(conv))
 	req := cli.Request{
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat, Lang: e.opts.Lang.In(conv.ID.Chat),
 		Model: who.Model, Effort: who.Effort, Accounts: conv.Settings.Accounts.With(t.Agent, t.Entry.Account),

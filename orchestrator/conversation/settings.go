@@ -73,7 +73,7 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
 	if name == "" {
 		name = orchestrator.NoRole
-	} else if _, ok := e.role(name); !ok {
+	} else if _, ok := e.Role(name); !ok {
 		return orchestrator.ErrNoRole
 	}
 	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Role = name })
@@ -94,9 +94,7 @@ func (e *Engine) Roles() []string {
 }
 
 // Role returns the role with this name. It returns false if users cannot choose such a role.
-func (e *Engine) Role(name string) (orchestrator.Role, bool) { return e.role(name) }
-
-func (e *Engine) role(name string) (orchestrator.Role, bool) {
+func (e *Engine) Role(name string) (orchestrator.Role, bool) {
 	if e.opts.Roles == nil || name == "" || name == orchestrator.NoRole {
 		return orchestrator.Role{}, false
 	}
@@ -131,14 +129,19 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	return cmp.Or(c.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// SetDisplay sets the display mode of a chat, for turns that start after the call. It accepts DisplayAsked and the
-// modes that users can choose. For any other mode, it returns ErrBadChoice.
+// SetDisplay sets the display mode of a chat, for turns that start after the call. It accepts the modes that users can
+// choose, and DisplayAsked, which does not replace a mode that a user chose. For any other mode, it returns
+// ErrBadChoice.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
-	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
+	asked := mode == orchestrator.DisplayAsked
+	if !asked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
 	}
-	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat},
-		func(c *orchestrator.Conversation) { c.Settings.Display = mode })
+	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat}, func(c *orchestrator.Conversation) {
+		if !asked || c.Settings.Display == "" {
+			c.Settings.Display = mode
+		}
+	})
 }
 
 // settingsOf returns the settings of a conversation, with the configured defaults in place of empty ones.
@@ -201,7 +204,7 @@ func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
 		return e.turns().DefaultRole
 	}
-	if _, ok := e.role(c.Role); !ok {
+	if _, ok := e.Role(c.Role); !ok {
 		return ""
 	}
 	return c.Role
@@ -273,7 +276,7 @@ func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f fun
 // chooseAgent returns the agent and model for a turn in an environment: the choice of the conversation, or else of its
 // role, or else the configured default. A model that was chosen for one agent is never used with another agent.
 func (e *Engine) chooseAgent(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
-	role, _ := e.role(e.roleOf(conv))
+	role, _ := e.Role(e.roleOf(conv))
 	who := turn.Choice{Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort}
 	if who.Agent == "" {
 		who = turn.Choice{Agent: role.Agent, Model: role.Model}
@@ -300,12 +303,12 @@ func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, 
 
 // toolLists returns the lists of allowed and forbidden tools that apply to a conversation's turns in a directory.
 func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.ToolList {
-	role, _ := e.role(e.roleOf(conv))
+	role, _ := e.Role(e.roleOf(conv))
 	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
 }
 
 func (e *Engine) boundsOf(conv orchestrator.Conversation, dir string) orchestrator.Bounds {
-	role, _ := e.role(e.roleOf(conv))
+	role, _ := e.Role(e.roleOf(conv))
 	return role.Bounds.With(e.projectOf(dir).Bounds)
 }
 
