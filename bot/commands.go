@@ -149,10 +149,43 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 		names = append(names, m.Command)
 	}
 	text := p.Text("bot.unknown-command", r.Name)
-	if near, ok := nearest.Of(r.Name, names); ok {
-		text = p.Text("bot.mistyped-command", r.Name, near)
+	if meant := meantCommand(r.Name, names); meant != "" {
+		text = p.Text("bot.mistyped-command", r.Name, meant)
+	}
+	switch r.Name { // buttons replace these commands
+	case "export":
+		text = p.Text("bot.export-is-a-button")
+	case "login":
+		text = p.Text("bot.login-is-a-button")
 	}
 	c.answer(ctx, r, text)
+}
+
+// foreignCommands maps commands of other programs to the command of ductor that does the same. A command for which
+// ductor has none is mapped to "": a command with a similar name would be a wrong suggestion.
+func foreignCommands() map[string]string {
+	return map[string]string{
+		"cancel": "abort", "kill": "abort", "quit": "abort", "exit": "abort",
+		"clear": "new", "reset": "new", "history": "sessions", "resume": "sessions", "continue": "sessions",
+		"cost": "usage", "costs": "usage", "limits": "usage", "stats": "usage", "tokens": "usage",
+		"agent": "model", "agents": "model", "models": "model",
+		"mode": "permissions", "approvals": "permissions",
+		"undo": "checkpoint", "rewind": "checkpoint", "cd": "cwd", "pwd": "cwd", "ls": "files",
+		"jobs": "cron", "schedule": "cron",
+		"config": "", "settings": "", "logout": "", "mcp": "", "init": "",
+	}
+}
+
+// meantCommand returns the command that a user probably meant by an unknown one, or "".
+func meantCommand(unknown string, names []string) string {
+	if same, foreign := foreignCommands()[unknown]; foreign {
+		if slices.Contains(names, same) {
+			return same
+		}
+		return ""
+	}
+	near, _ := nearest.Of(unknown, names)
+	return near
 }
 
 // removedCommand returns the handler of a command that no longer exists. The handler sends the text replacement, which

@@ -41,3 +41,31 @@ func allCommands(t *testing.T) (table []updates.CommandSpec) {
 	inbound(t, func(_ *testing.T, r *inboundRig) { table = r.handlers.commands.table })
 	return table
 }
+
+// A suggestion for a command of another program is a command of ductor, and does what the other one does.
+func TestCommandsOfOtherProgramsNameOursForTheSamePurpose(t *testing.T) {
+	var names []string
+	for _, spec := range allCommands(t) {
+		names = append(names, spec.Name)
+	}
+	for foreign, ours := range foreignCommands() {
+		if ours != "" && !slices.Contains(names, ours) || slices.Contains(names, foreign) {
+			t.Errorf("/%s suggests /%s", foreign, ours)
+		}
+	}
+}
+
+func TestAnUnknownCommandIsAnsweredWithWhatReplacesIt(t *testing.T) {
+	for command, want := range map[string]string{
+		"reset": "Did you mean /new?", "config": "I don't know /config; /help lists all commands.",
+		"export": "open it in /sessions", "login": "pick it in /model",
+	} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.send(r.text("/" + command))
+			r.settle()
+			if said := r.journal.said(); len(said) != 1 || !strings.Contains(said[0], want) {
+				t.Errorf("/%s is answered with %q", command, said)
+			}
+		})
+	}
+}

@@ -74,6 +74,8 @@ type MessageStore interface {
 	// is being sent or has Content survives; any other survives after CommitMessages, or a few milliseconds later. A power
 	// failure may lose a message without Content.
 	SaveMessage(ctx context.Context, m Message) error
+	// AddMessage stores a message, unless a message has the same key. It reports whether it stored the message.
+	AddMessage(ctx context.Context, m Message) (bool, error)
 	// CommitMessages makes all saved messages survive if the process is killed.
 	CommitMessages(ctx context.Context) error
 	// FindMessage returns the message with a key. For an unknown key, the State of the result is empty.

@@ -54,7 +54,7 @@ func (a view) subject() *subject {
 	case req.RunsCommand():
 		s.add(render.Plain(a.lang.Text("approval.run-command", agent)))
 	default:
-		s.add(render.Filled(a.lang.Text("approval.use-tool", agent, render.Slot), render.Styled(render.Bold, tool)))
+		s.add(toolQuestion(a.lang, agent, cli.OwnTool(req.Tool), tool))
 	}
 	if a.OfTerminal() {
 		dir, whole := inLine(a.Dir, pathMax)
@@ -78,6 +78,20 @@ func (a view) subject() *subject {
 		s.add(render.Styled(render.Italic, a.lang.Text("approval.reason", reason)))
 	}
 	return s
+}
+
+// toolQuestion asks whether an agent may use a tool. The parameter own is ductor's name of its own tool, or "".
+func toolQuestion(p lang.Printer, agent, own, tool string) render.Text {
+	question := p.Text("approval.use-own-tool", agent, render.Slot)
+	switch own {
+	case "":
+		question = p.Text("approval.use-tool", agent, render.Slot)
+	case "work_with":
+		return render.Plain(p.Text("approval.give-work", agent))
+	case "schedule":
+		return render.Plain(p.Text("approval.schedule", agent))
+	}
+	return render.Filled(question, render.Styled(render.Bold, tool))
 }
 
 func existed(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }

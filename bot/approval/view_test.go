@@ -289,3 +289,20 @@ func TestTheFullTextOfALongWordFillsItsMessages(t *testing.T) {
 		t.Errorf("it has %d messages, the first of %d units", len(texts), render.Len(texts[0].Text))
 	}
 }
+
+// The question names what ductor's own tools do, because their names alone are unclear.
+func TestTheQuestionAboutAToolOfDuctor(t *testing.T) {
+	for tool, want := range map[string]string{
+		"Deploy":                  "🔐 May Claude use Deploy?",
+		"ductor.work_with":        "👷 May Claude give this task to another agent?",
+		"mcp__ductor__schedule":   "⏰ May Claude create this schedule?",
+		"mcp_ductor_send_message": "🔐 May Claude use ductor's tool 💬 message?",
+		"mcp__another__work_with": "🔐 May Claude use mcp__another__work_with?",
+	} {
+		a := anApproval()
+		a.Request = &cli.ApprovalAsked{Tool: tool, Title: "look"}
+		if first := (view{Approval: a}).subject().lines[0].Text; first != want {
+			t.Errorf("%s: %q, want %q", tool, first, want)
+		}
+	}
+}

@@ -85,6 +85,20 @@ func (s *Journal) SaveMessage(_ context.Context, m orchestrator.Message) error {
 	return nil
 }
 
+// AddMessage stores a message, unless a message has the same key.
+func (s *Journal) AddMessage(_ context.Context, m orchestrator.Message) (bool, error) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if err := s.write(); err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(s.Messages, func(o orchestrator.Message) bool { return o.Key == m.Key }) {
+		return false, nil
+	}
+	s.Messages = append(s.Messages, m)
+	return true, nil
+}
+
 // FindMessage returns the message with the key. If none has the key, it returns the zero Message.
 func (s *Journal) FindMessage(_ context.Context, key string) (orchestrator.Message, error) {
 	return first(s.those(func(m orchestrator.Message) bool { return m.Key == key })), nil

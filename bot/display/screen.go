@@ -37,12 +37,11 @@ type Screen struct {
 
 	mu      sync.Mutex
 	service Service
-	asking  map[int64]bool // chats that are being asked, so that each is asked only once
 }
 
 // New returns a Screen.
 func New(messages *message.Messages, p *lang.Choices) *Screen {
-	return &Screen{messages: messages, lang: p, asking: make(map[int64]bool)}
+	return &Screen{messages: messages, lang: p}
 }
 
 // Attach sets the service that stores the display modes.
@@ -58,16 +57,13 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// RichWouldHelp implements card.Displays. It asks the question unless the chat was asked before.
+// RichWouldHelp implements card.Displays. It asks the question unless the chat was asked before. Several answers may
+// ask at the same time: the chat gets one question.
 func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
 		return nil // a later answer causes another call
 	}
-	if !s.startAsking(in.Chat) {
-		return nil
-	}
-	defer s.stopAsking(in.Chat)
 	mode, err := service.Display(ctx, in)
 	if err != nil || mode != orchestrator.DisplayAsk {
 		return err
@@ -77,24 +73,6 @@ func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.Conversation
 		return fmt.Errorf("ask what a chat sees: %w", err)
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayAsked)
-}
-
-// startAsking returns false if another answer already asks the chat. It does not wait for that answer: storing the
-// question can take long on a slow disk, and the turn that calls startAsking would not end meanwhile.
-func (s *Screen) startAsking(chat int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.asking[chat] {
-		return false
-	}
-	s.asking[chat] = true
-	return true
-}
-
-func (s *Screen) stopAsking(chat int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.asking, chat)
 }
 
 func (*Screen) question(p lang.Printer) message.Content {

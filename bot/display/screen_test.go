@@ -2,19 +2,22 @@ package display
 
 import (
 	"context"
-	"sync/atomic"
+	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"ductor/bot/bottest"
+	"ductor/bot/message"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
 // slowService takes a minute to read a display mode.
-type slowService struct{ reads atomic.Int32 }
+type slowService struct{}
 
-func (s *slowService) Display(context.Context, orchestrator.ConversationID) (orchestrator.DisplayMode, error) {
-	s.reads.Add(1)
+func (*slowService) Display(context.Context, orchestrator.ConversationID) (orchestrator.DisplayMode, error) {
 	time.Sleep(time.Minute)
 	return orchestrator.DisplayPlain, nil
 }
@@ -40,12 +43,40 @@ func TestAnAnswerDoesNotWaitForTheQuestionOfAnother(t *testing.T) {
 			}
 		}
 		go ask(1, time.Minute)
-		go ask(2, time.Minute)
+		go ask(1, time.Minute)
+		ask(2, time.Minute)
 		synctest.Wait()
-		if n := service.reads.Load(); n != 2 {
-			t.Errorf("%d of 2 chats are being asked", n)
+	})
+}
+
+// unansweredService lets several answers ask a chat at the same time.
+type unansweredService struct{ slowService }
+
+func (s *unansweredService) Display(ctx context.Context,
+	in orchestrator.ConversationID) (orchestrator.DisplayMode, error) {
+	_, err := s.slowService.Display(ctx, in)
+	return orchestrator.DisplayAsk, err
+}
+
+func TestAChatIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := bottest.NewJournal()
+		messages := message.New(bottest.NewOutbox(), bottest.NewChat(t), journal, nil, slog.New(slog.DiscardHandler))
+		screen := New(messages, &lang.Choices{})
+		screen.Attach(&unansweredService{})
+		ask := func() {
+			if err := screen.RichWouldHelp(t.Context(), orchestrator.ConversationID{Chat: 1}); err != nil {
+				t.Error(err)
+			}
 		}
-		ask(1, 0)
-		time.Sleep(time.Hour)
+		var asks sync.WaitGroup
+		asks.Go(ask)
+		asks.Go(ask)
+		asks.Wait()
+		journal.Messages[0].State = orchestrator.Sent
+		ask()
+		if len(journal.Messages) != 1 || journal.Messages[0].State != orchestrator.Sent {
+			t.Errorf("the chat is asked with %+v", journal.Messages)
+		}
 	})
 }

@@ -130,13 +130,16 @@ func (s *Messages) post(ctx context.Context, to orchestrator.ConversationID, pre
 
 // PostOnce stores a message under the given key and sends it. If a message with that key exists, it does nothing.
 func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID, key string, c Content) error {
-	row, err := s.store.FindMessage(ctx, key)
-	if err != nil || row.State != "" {
-		return err
-	}
 	m := Compose(to, c)
 	m.Key = key
-	return s.Keep(ctx, m)
+	added, err := s.store.AddMessage(ctx, m)
+	if err != nil {
+		return fmt.Errorf("store a message: %w", err)
+	}
+	if added {
+		s.Wake()
+	}
+	return nil
 }
 
 // typedPrefix is the prefix of the keys of messages that PostTyped sends.

@@ -129,7 +129,7 @@ func TestACommandThatPrintedNothingHasNoOutput(t *testing.T) {
 			end = e
 		}
 	}), newMemory(), "/srv/proj")
-	p.flow.tools.start(block{ID: "1", Name: "Bash", Input: json.RawMessage(`{"command":"true"}`)}, "")
+	p.flow.tools.start("", block{ID: "1", Name: "Bash", Input: json.RawMessage(`{"command":"true"}`)}, "")
 	p.flow.tools.end(block{ToolUseID: "1", Content: json.RawMessage(`[{"type":"text","text":"(Bash completed with no output)"}]`)}, json.RawMessage(`{"interrupted":false}`))
 	if end.ID == "" || end.Output != "" || end.ExitCode == nil {
 		t.Errorf("it ended with %+v", end)

@@ -362,6 +362,9 @@ func (p *parser) outcomeOf(l *line) cli.Result {
 		}
 	}
 	r := cli.Result{Told: cli.Told{Turns: l.NumTurns}, Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
+	if r.Err == nil && !p.flow.em.Named() {
+		r.Err = turn.Unnamed(agent)
+	}
 	r.CostUSD, r.ByModel = p.mem.spent(l.resultFields)
 	r.Usage = totalUsage(r.ByModel, l.Usage)
 	r.Denials, r.Fill = p.turnDenials(), p.mem.fill

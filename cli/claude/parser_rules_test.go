@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli"
+	"ductor/cli/clitest"
 	"ductor/cli/turn"
 )
 
@@ -93,6 +94,9 @@ func TestFailures(t *testing.T) {
 		{"a session that is gone", []string{
 			`{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"session_id":"other","errors":["No conversation found with session ID: X"]}`,
 		}, cli.ResumeFailed, "No conversation found with session ID: X", time.Time{}},
+		{"an answer in a session without a name", []string{
+			`{"type":"result","subtype":"success","is_error":false,"result":"","num_turns":1}`,
+		}, cli.BadOutput, "it did not name its session, so your next message starts a new one", time.Time{}},
 		{"notes Claude makes for itself are not shown", []string{
 			`{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["[ede_diagnostic] x","disk full"]}`,
 		}, cli.UnknownFailure, "disk full", time.Time{}},
@@ -321,4 +325,20 @@ func TestCostIsOfThisTurnAlone(t *testing.T) {
 			t.Errorf("turn %d: cost %g, %d tokens, want %g", i, got.CostUSD, got.Usage.Input, tt.want)
 		}
 	}
+}
+
+// If a later message uses the ID of an ended tool for another tool, users see both tools with their outputs.
+func TestALaterMessageCanUseTheIDOfAnEndedTool(t *testing.T) {
+	call := func(message, command string) string {
+		return `{"type":"assistant","message":{"id":"` + message + `","content":[` +
+			`{"type":"tool_use","id":"call_0","name":"Bash","input":{"command":"` + command + `"}}]}}`
+	}
+	ended := func(output string) string {
+		return `{"type":"user","message":{"content":[` +
+			`{"type":"tool_result","tool_use_id":"call_0","content":"` + output + `"}]}}`
+	}
+	events, _, _ := run(t, newMemory(), nil, initLine,
+		call("m1", "ls a"), call("m1", "ls a"), ended("in a"), call("m1", "ls  a"),
+		call("m2", "ls b"), ended("in b"), doneLine)
+	clitest.CheckOutputs(t, events, map[string]string{"ls a": "in a", "ls b": "in b"})
 }

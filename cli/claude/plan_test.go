@@ -27,7 +27,7 @@ func TestPlan(t *testing.T) {
 	call := func(tool, input, output string) {
 		n++
 		id := "call" + string(rune('a'+n))
-		p.flow.tools.start(block{ID: id, Type: "tool_use", Name: tool, Input: json.RawMessage(input)}, "")
+		p.flow.tools.start("", block{ID: id, Type: "tool_use", Name: tool, Input: json.RawMessage(input)}, "")
 		content, _ := json.Marshal(output)
 		p.flow.tools.end(block{ToolUseID: id, Content: content}, nil)
 	}

@@ -127,7 +127,7 @@ func (f *flow) blockStop(ev *streamEvent) {
 	if input := json.RawMessage(b.input.String()); json.Valid(input) {
 		b.tool.Input = input
 	}
-	f.start(b.tool, "")
+	f.start(f.id, b.tool, "")
 }
 
 // assistant handles a complete message. In most versions of Claude it contains a single block. Its text corrects the
@@ -164,7 +164,7 @@ func (f *flow) wholeBlock(message string, b block) {
 			f.em.Thinking(b.Thinking)
 		}
 	case isToolUse(b.Type):
-		f.start(b, "")
+		f.start(message, b, "")
 	case b.ToolUseID != "": // result of a tool that the API itself ran
 		f.end(b, nil)
 	}
@@ -192,7 +192,7 @@ func (f *flow) match(message, kind string) *flowBlock {
 func (f *flow) subAgent(m *message, parent string) {
 	for _, b := range m.blocks() {
 		if isToolUse(b.Type) {
-			f.start(b, parent)
+			f.start(m.ID, b, parent)
 		}
 	}
 }

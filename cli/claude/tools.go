@@ -15,10 +15,11 @@ import (
 
 // toolCall is a tool call of this turn.
 type toolCall struct {
-	name   string
-	input  json.RawMessage
-	err    string // the error if the call failed
-	denied bool   // ductor denied the call and told the model why
+	message string // ID of the message that contains the call
+	name    string
+	input   json.RawMessage
+	err     string // the error if the call failed
+	denied  bool   // ductor denied the call and told the model why
 }
 
 func isToolUse(kind string) bool {
@@ -33,20 +34,19 @@ type tools struct {
 	calls map[cli.ToolID]toolCall
 }
 
-// start emits the start of a tool call, but only once.
-func (t *tools) start(b block, parent string) {
+// start emits the start of a tool call, but only once. In a later message, another call can have the same ID: not every
+// model behind Claude Code creates unique IDs.
+func (t *tools) start(message string, b block, parent string) {
 	id := cli.ToolID(b.ID)
-	if _, known := t.calls[id]; known || id == "" {
+	if call, known := t.calls[id]; known && call.message == message || id == "" {
 		return
 	}
-	t.calls[id] = toolCall{name: b.Name, input: b.Input}
-	if keepsPlan(b.Name) {
-		return
-	}
-	t.em.ToolStart(cli.ToolStarted{
+	if keepsPlan(b.Name) || t.em.ToolStart(cli.ToolStarted{
 		ID: id, Name: b.Name, Title: toolTitle(b.Name, b.Input, t.dir), Input: b.Input,
 		Parent: cli.ToolID(parent),
-	})
+	}) {
+		t.calls[id] = toolCall{message: message, name: b.Name, input: b.Input}
+	}
 }
 
 // drop ends a tool call in a message that Claude has abandoned. Claude itself reports no end of such a call.

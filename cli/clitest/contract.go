@@ -2,6 +2,9 @@ package clitest
 
 import (
 	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli"
 )
@@ -112,5 +115,24 @@ func (c *contract) result(r cli.Result) {
 	}
 	if r.Duration < 0 || r.CostUSD < 0 || r.Usage.Total() < 0 {
 		c.wrong("the Result counts below zero: %+v", r)
+	}
+}
+
+// CheckOutputs checks the events of a complete turn against the contract of cli.Event, and compares the outputs of its
+// tools with want. The keys of want are the tools' titles.
+func CheckOutputs(t testing.TB, events []cli.Event, want map[string]string) {
+	t.Helper()
+	Keeps(t, events)
+	titles, outputs := map[cli.ToolID]string{}, map[string]string{}
+	for _, ev := range events {
+		switch ev := ev.(type) {
+		case cli.ToolStarted:
+			titles[ev.ID] = ev.Title
+		case cli.ToolEnded:
+			outputs[titles[ev.ID]] = ev.Output
+		}
+	}
+	if diff := cmp.Diff(want, outputs); diff != "" {
+		t.Error(diff)
 	}
 }

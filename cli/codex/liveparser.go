@@ -204,7 +204,7 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	case itemCollab:
 		p.helper = cli.ToolID(it.ID)
 	}
-	if t, ok := started(it, p.dir); ok && !p.tools[it.ID] {
+	if t, ok := started(it, p.dir); ok {
 		p.tools[it.ID] = true
 		p.out.ToolStart(t)
 	}
@@ -217,10 +217,8 @@ func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	if !ok || it.Type == itemCollab {
 		return
 	}
-	if !p.tools[it.ID] {
-		p.tools[it.ID], t.Parent = true, p.helper
-		p.out.ToolStart(t)
-	}
+	p.tools[it.ID], t.Parent = true, p.helper
+	p.out.ToolStart(t)
 	if method == "item/completed" {
 		p.endTool(it)
 	}

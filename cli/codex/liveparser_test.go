@@ -246,3 +246,25 @@ func TestToolsOfASubAgent(t *testing.T) {
 		t.Errorf("tools %+v, answer %q", begun, out.Answer())
 	}
 }
+
+// If Codex uses the ID of an ended tool for another tool, users see both tools with their outputs.
+func TestAnotherToolCanUseTheIDOfAnEndedTool(t *testing.T) {
+	var events []cli.Event
+	out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
+	p := newLiveParser(out, cli.Request{})
+	out.Session("thread", "model")
+	for _, command := range []string{"ls a", "ls b"} {
+		started := &notice{Item: &liveItem{ID: "0", Type: itemCommand, Command: command}}
+		p.itemNotice("item/started", started)
+		p.itemNotice("item/started", started)
+		ended := liveItem{ID: "0", Type: itemCommand, Command: command, Output: "of " + command}
+		p.itemNotice("item/completed", &notice{Item: &ended})
+	}
+	for _, command := range []string{"ls c", "ls d"} {
+		ended := liveItem{ID: "1", Type: itemCommand, Command: command, Output: "of " + command}
+		p.subAgentItem("item/completed", &ended)
+	}
+	out.Finish(cli.Result{})
+	clitest.CheckOutputs(t, events,
+		map[string]string{"ls a": "of ls a", "ls b": "of ls b", "ls c": "of ls c", "ls d": "of ls d"})
+}

@@ -71,7 +71,7 @@ func (p *parser) result(end turn.End, exit exit) cli.Result {
 	r := cli.Result{}
 	switch {
 	case p.done && p.thread == "" && !exit.IsAdopted():
-		r.Err = cli.Failf(cli.BadOutput, Agent, "it completed a turn without a thread")
+		r.Err = turn.Unnamed(Agent)
 	case p.done:
 	case p.failure != nil:
 		r.Err = p.failure

@@ -258,16 +258,13 @@ func (w *waiting) server(f fields) {
 }
 
 func (p *parser) toolStart(f fields) {
-	if _, known := p.tools[f.ToolCallID]; known || f.ToolCallID == "" {
+	if f.ToolCallID == "" {
 		return
 	}
 	p.waiting.end()
-	t := toolStarted(f, p.dir)
-	p.tools[f.ToolCallID] = t
-	if t.Name == toolTodo {
-		return
+	if t := toolStarted(f, p.dir); t.Name == toolTodo || p.out.ToolStart(t) {
+		p.tools[f.ToolCallID] = t
 	}
-	p.out.ToolStart(t)
 }
 
 func (p *parser) toolEnd(f fields) {

@@ -155,3 +155,16 @@ func TestAFailureBehindAToolTakesNothingBack(t *testing.T) {
 func TestTheWorkOverEventsIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput([]byte(text)) })
 }
+
+// If Copilot uses the ID of an ended tool for another tool, users see both tools with their outputs.
+func TestAnotherToolCanUseTheIDOfAnEndedTool(t *testing.T) {
+	var lines string
+	for _, command := range []string{"ls a", "ls b"} {
+		started := `{"type":"tool.execution_start","data":{"toolCallId":"0","toolName":"bash",` +
+			`"arguments":{"command":"` + command + `"}}}` + "\n"
+		lines += started + started + `{"type":"tool.execution_complete","data":{"toolCallId":"0","success":true,` +
+			`"result":{"content":"out of ` + command + `"}}}` + "\n"
+	}
+	events := readOutput([]byte(lines))
+	clitest.CheckOutputs(t, events, map[string]string{"ls a": "out of ls a", "ls b": "out of ls b"})
+}

@@ -44,7 +44,7 @@ func read(t turn.Once) turn.Reading {
 	p.garbage = t.Stream.Garbage
 	return turn.Reading{
 		Handle: p.line,
-		Result: func(end turn.End) cli.Result { return p.finish(t.Stream, end, t.Req) },
+		Result: func(end turn.End) cli.Result { return p.finish(t, end) },
 		Said:   func() bool { return p.done },
 	}
 }
@@ -65,13 +65,16 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 }
 
 // finish returns the result of the turn: Gemini's own result, if it printed one.
-func (p *parser) finish(stream *turn.Stream, end turn.End, req cli.Request) cli.Result {
+func (p *parser) finish(t turn.Once, end turn.End) cli.Result {
 	r := p.result
+	if r.Err == nil && p.session == "" && t.Left == nil { // the beginning of a resumed turn's output may be lost
+		r.Err = turn.Unnamed(Agent)
+	}
 	if !p.done || r.Err != nil && (end == turn.EndCancelled || end == turn.EndStalled) {
-		r = stream.Outcome(end)
+		r = t.Stream.Outcome(end)
 	}
 	if r.Err != nil && r.Err.Kind == cli.Crashed && !p.done {
-		if kind := exitKind(r.Err.Code, r.Err.Detail, req.Resume != ""); kind != "" {
+		if kind := exitKind(r.Err.Code, r.Err.Detail, t.Req.Resume != ""); kind != "" {
 			r.Err.Kind = kind
 		}
 		if r.Err.Kind == cli.NotLoggedIn {

@@ -65,12 +65,11 @@ func (p *parser) line(line []byte) (end bool) {
 
 func (p *parser) toolStarted(ev event) {
 	id := cli.ToolID(ev.ToolID)
-	if _, known := p.tools[id]; known || id == "" {
-		return
+	t := cli.ToolStarted{ID: id, Name: ev.ToolName, Title: p.title(ev), Input: ev.Parameters}
+	if p.out.ToolStart(t) {
+		p.block++
+		p.tools[id] = ev
 	}
-	p.block++
-	p.tools[id] = ev
-	p.out.ToolStart(cli.ToolStarted{ID: id, Name: ev.ToolName, Title: p.title(ev), Input: ev.Parameters})
 }
 
 // title returns the most descriptive parameter of a tool call, or else the tool's name.

@@ -61,3 +61,34 @@ func readOutput(raw []byte) (events []cli.Event) {
 func TestTheWorkOverEventsIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput([]byte(text)) })
 }
+
+// If Gemini uses the ID of an ended tool for another tool, users see both tools with their outputs.
+func TestAnotherToolCanUseTheIDOfAnEndedTool(t *testing.T) {
+	var lines string
+	for _, file := range []string{"a", "b"} {
+		started := `{"type":"tool_use","tool_name":"read_file","tool_id":"0",` +
+			`"parameters":{"file_path":"` + file + `"}}` + "\n"
+		lines += started + started +
+			`{"type":"tool_result","tool_id":"0","status":"success","output":"in ` + file + `"}` + "\n"
+	}
+	events := readOutput([]byte(lines))
+	clitest.CheckOutputs(t, events, map[string]string{"a": "in a", "b": "in b"})
+}
+
+// A turn whose session has no name fails, because the next prompt cannot continue it. The output of a resumed turn may
+// lack its beginning, which contains the name.
+func TestATurnFailsIfItsSessionHasNoName(t *testing.T) {
+	answered := func(left *cli.LeftRun) *cli.Failure {
+		out := turn.NewEmitter(Agent, still, func(cli.Event) {})
+		p := newParser(out, cli.Request{})
+		p.line([]byte(`{"type":"message","role":"assistant","content":"done"}`))
+		p.line([]byte(`{"type":"result","status":"success"}`))
+		return p.finish(turn.Once{Out: out, Left: left}, turn.EndTurn).Err
+	}
+	if f := answered(nil); f == nil || f.Kind != cli.BadOutput {
+		t.Errorf("the turn ended with %v", f)
+	}
+	if f := answered(&cli.LeftRun{}); f != nil {
+		t.Errorf("the resumed turn failed: %v", f)
+	}
+}

@@ -172,11 +172,19 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	return s.attemptIn(ctx, left.at, req, emit)
 }
 
-// Settled tells all launchers that ductor has stored the outcome of a turn; see cli.Launcher.
+// Settled tells all launchers that ductor has stored the outcome of a turn; see cli.Launcher. It first waits, in the
+// background, until the outcome is on the disk: if the disk loses the outcome, the next start needs the agent's output.
+// Without it, the next start would replace the answer in the chat by an older text.
 func (s *Service) Settled(turn cli.TurnID) {
-	for _, at := range s.runEnvs.list() {
-		for _, l := range at.launchers {
-			l.Settled(turn)
+	s.work.spawn(func() {
+		if err := s.opts.Flush(s.base); err != nil {
+			s.opts.Logger.Error("flush an outcome; its agent's output stays", "turn", turn, "err", err)
+			return
 		}
-	}
+		for _, at := range s.runEnvs.list() {
+			for _, l := range at.launchers {
+				l.Settled(turn)
+			}
+		}
+	})
 }

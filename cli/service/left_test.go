@@ -254,6 +254,7 @@ func TestResumeGoesOn(t *testing.T) {
 			t.Errorf("%d sessions, ended %v", n, l.gone())
 		}
 		s.Settled("1")
+		synctest.Wait()
 		if diff := cmp.Diff([]cli.TurnID{"1"}, l.settled); diff != "" {
 			t.Error(diff)
 		}
@@ -435,5 +436,23 @@ func TestServiceDetachAfterAbort(t *testing.T) {
 		if r := <-done; !r.Aborted || !p.opened()[0].isClosed() || p.opened()[0].isDetached() {
 			t.Errorf("%+v, closed %v, detached %v", r, p.opened()[0].isClosed(), p.opened()[0].isDetached())
 		}
+	})
+}
+
+// If the disk loses the outcome of a turn, the next start reads the agent's output again.
+func TestTheOutputOfATurnStaysIfItsOutcomeCouldNotBeFlushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flushed := errors.New("the disk failed")
+		opts := Options{Flush: func(context.Context) error { return flushed }}
+		s, l := surveyed(t, opts, leftRun("r", "1"), &fakeProvider{})
+		s.Settled("1")
+		synctest.Wait()
+		flushed = nil
+		s.Settled("2")
+		synctest.Wait()
+		if diff := cmp.Diff([]cli.TurnID{"2"}, l.settled); diff != "" {
+			t.Error(diff)
+		}
+		closeService(t, s)
 	})
 }

@@ -70,6 +70,8 @@ type Options struct {
 	Background func(ctx context.Context, start cli.Start) error
 	// Began stores the ID of each session that an agent creates for ductor. nil stores nothing.
 	Began func(ctx context.Context, id cli.AgentSessionID) error
+	// Flush returns once the data that ductor has stored will survive a power failure. nil means that it always does.
+	Flush func(ctx context.Context) error
 
 	Registry *Registry // shared with the code that ends stale turns; nil creates a Registry
 	Now      func() time.Time

@@ -58,6 +58,9 @@ func New(opts Options) (*Service, error) {
 	if opts.Began == nil {
 		opts.Began = func(context.Context, cli.AgentSessionID) error { return nil }
 	}
+	if opts.Flush == nil {
+		opts.Flush = func(context.Context) error { return nil }
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

@@ -78,6 +78,7 @@ func TestSurveyOfSeveralPlaces(t *testing.T) {
 			t.Errorf("ended %v there, %v here", got, host.gone())
 		}
 		s.Settled("1")
+		synctest.Wait()
 		if len(place.settled) != 1 || len(host.settled) != 1 {
 			t.Errorf("settled %v there, %v here", place.settled, host.settled)
 		}

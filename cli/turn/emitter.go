@@ -2,7 +2,6 @@ package turn
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,21 +33,9 @@ type textBlock struct {
 	sep   int    // length of that separator
 }
 
-// tools are the tool calls of a turn.
-type tools struct {
-	open  []openTool
-	begun map[cli.ToolID]bool // calls that have started, including ended ones
-}
-
-type openTool struct {
-	id      cli.ToolID
-	started time.Time
-}
-
 // NewEmitter creates an Emitter that passes events to emit. It measures durations with now.
 func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
-	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1,
-		tools: tools{begun: map[cli.ToolID]bool{}}}
+	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1, tools: newTools()}
 }
 
 // replay starts the replay of old output. Until CaughtUp, the function timestamp determines the time of each event. If
@@ -202,51 +189,75 @@ func (e *Emitter) Thinking(text string) {
 	}
 }
 
-// ToolStart emits t, once for each ID. It ignores a tool without an ID.
-func (e *Emitter) ToolStart(t cli.ToolStarted) {
-	if e.done || t.ID == "" || e.tools.begun[t.ID] {
-		return
+// ToolStart emits t and returns true, unless the agent repeats an announcement. After a tool has ended, its ID with
+// another name or input is another tool. ToolStart ignores a tool without an ID.
+func (e *Emitter) ToolStart(t cli.ToolStarted) (news bool) {
+	if e.done || t.ID == "" {
+		return false
+	}
+	now := e.now()
+	parent := e.tools.shown(t.Parent)
+	call, news := e.tools.start(t, now)
+	if !news {
+		return false
 	}
 	e.forget()
-	now := e.now()
 	if e.replaying {
 		t.At = now
 	}
+	t.ID, t.Parent = call.id, parent
+	e.emit(titled(t))
+	return true
+}
+
+// titled returns a tool call with its title if the tool is ductor's own.
+func titled(t cli.ToolStarted) cli.ToolStarted {
 	if cli.OwnTool(t.Name) != "" {
 		t.Title = cli.OwnTitle(t.Input)
 	}
-	e.tools.start(t.ID, now)
-	e.emit(t)
+	return t
 }
 
 // ToolChange emits t as the new description of an open tool.
 func (e *Emitter) ToolChange(t cli.ToolStarted) {
-	if e.done || e.tools.index(t.ID) < 0 {
+	call := e.tools.running(t.ID)
+	if e.done || call == nil {
 		return
 	}
-	if cli.OwnTool(t.Name) != "" {
-		t.Title = cli.OwnTitle(t.Input)
-	}
-	e.emit(cli.ToolChanged{ToolStarted: t})
+	call.digest = callDigest(t)
+	t.ID, t.Parent = call.id, e.tools.shown(t.Parent)
+	e.emit(cli.ToolChanged{ToolStarted: titled(t)})
 }
 
 // ToolEnd emits t if the tool is open. It sets a missing duration.
 func (e *Emitter) ToolEnd(t cli.ToolEnded) {
-	i := e.tools.index(t.ID)
-	if e.done || i < 0 {
+	if call := e.tools.running(t.ID); call != nil {
+		e.endTool(call, t)
+	}
+}
+
+func (e *Emitter) endTool(call *toolCall, t cli.ToolEnded) {
+	if e.done {
 		return
 	}
-	if t.Duration == 0 {
-		t.Duration = e.now().Sub(e.tools.open[i].started)
+	if t.ID = call.id; t.Duration == 0 {
+		t.Duration = e.now().Sub(call.started)
 	}
-	e.tools.open = slices.Delete(e.tools.open, i, i+1)
+	e.tools.end(call)
 	e.emit(t)
 }
 
 // Pass emits an event for which Emitter has no other method, such as Status, FileChanged or the agent's requests.
 func (e *Emitter) Pass(ev cli.Event) {
-	if _, ok := ev.(cli.CaughtUp); ok {
+	switch asked := ev.(type) {
+	case cli.CaughtUp:
 		e.replaying = false
+	case cli.ApprovalAsked:
+		asked.Started = e.tools.asked(asked.Started)
+		ev = asked
+	case cli.QuestionAsked:
+		asked.Started = e.tools.asked(asked.Started)
+		ev = asked
 	}
 	if !e.done {
 		e.emit(ev)
@@ -284,7 +295,7 @@ func (e *Emitter) Finish(r cli.Result) {
 		return
 	}
 	for len(e.tools.open) > 0 && !r.Detached {
-		e.ToolEnd(cli.ToolEnded{ID: e.tools.open[0].id, Err: cli.ToolCutShort})
+		e.endTool(e.tools.open[0], cli.ToolEnded{Err: cli.ToolCutShort})
 	}
 	if r.Err == nil && !r.Aborted && !r.Detached {
 		e.forget()
@@ -359,16 +370,6 @@ func (e *Emitter) retract(n int) {
 	e.text.Reset()
 	e.text.WriteString(kept)
 	e.emit(cli.TextRetracted{Bytes: n})
-}
-
-func (t *tools) start(id cli.ToolID, at time.Time) {
-	t.begun[id] = true
-	t.open = append(t.open, openTool{id, at})
-}
-
-// index returns the position of an open tool, or -1.
-func (t *tools) index(id cli.ToolID) int {
-	return slices.IndexFunc(t.open, func(one openTool) bool { return one.id == id })
 }
 
 // commonPrefix returns the length of the longest common prefix of a and b that ends at a character boundary.

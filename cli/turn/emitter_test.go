@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,42 @@ func TestEmitterLeavesToolsOfADetachedTurnOpen(t *testing.T) {
 	}
 }
 
+// A model may use the ID of an ended tool for another tool: both are shown, each with its own output.
+func TestAnEndedToolsIDCanStandForAnotherTool(t *testing.T) {
+	e, events := recorded(func() time.Time { return time.Time{} })
+	read := cli.ToolStarted{ID: "0", Name: "Read", Input: json.RawMessage(`{"path":"a"}`)}
+	agent := cli.ToolStarted{ID: "0", Name: "Task"}
+	for _, told := range []func(){
+		func() { e.ToolStart(read) },
+		func() { e.ToolStart(agent) }, // ignored: the ID stands for a running tool
+		func() { e.ToolEnd(cli.ToolEnded{ID: "0", Output: "the file"}) },
+		func() { e.ToolStart(read) }, // repeated
+		func() { e.Pass(cli.ApprovalAsked{ID: "early", Started: "0"}) },
+		func() { e.ToolStart(agent) },
+		func() { e.ToolStart(agent) }, // repeated
+		func() { e.Pass(cli.QuestionAsked{ID: "late", Started: "0"}) },
+		func() { e.ToolStart(cli.ToolStarted{ID: "1", Name: "Bash", Parent: "0"}) },
+		func() { e.ToolChange(cli.ToolStarted{ID: "0", Name: "Agent"}) },
+		func() { e.ToolEnd(cli.ToolEnded{ID: "0", Output: "done"}) },
+		func() { e.Finish(cli.Result{}) },
+	} {
+		told()
+	}
+	want := []cli.Event{
+		read, cli.ToolEnded{ID: "0", Output: "the file"},
+		cli.ApprovalAsked{ID: "early", Started: "0#2"},
+		cli.ToolStarted{ID: "0#2", Name: "Task"},
+		cli.QuestionAsked{ID: "late", Started: "0#2"},
+		cli.ToolStarted{ID: "1", Name: "Bash", Parent: "0#2"},
+		cli.ToolChanged{ToolStarted: cli.ToolStarted{ID: "0#2", Name: "Agent"}},
+		cli.ToolEnded{ID: "0#2", Output: "done"},
+		cli.ToolEnded{ID: "1", Err: cli.ToolCutShort}, cli.Result{},
+	}
+	if diff := cmp.Diff(want, *events); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Law: after any calls in any order, the events fulfil the contract of a turn, and no retraction or addition splits a
 // character that was whole.
 func TestEmitterLaw(t *testing.T) {
@@ -144,7 +181,7 @@ func TestEmitterLaw(t *testing.T) {
 			}
 		})
 		text := rapid.StringOf(rapid.SampledFrom([]rune("ab é日è\n🎉🎊")))
-		key, tool := rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]cli.ToolID{"", "1", "2"})
+		key, tool := rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]cli.ToolID{"", "1", "2", "1#2"})
 		id := rapid.SampledFrom([]cli.AgentSessionID{"", "s", "t"})
 		finish := func() { e.Finish(cli.Result{Aborted: !e.Named()}) }
 		t.Repeat(map[string]func(*rapid.T){
@@ -157,7 +194,9 @@ func TestEmitterLaw(t *testing.T) {
 			"text":   func(t *rapid.T) { e.Text(key.Draw(t, "key"), text.Draw(t, "text")) },
 			"full":   func(t *rapid.T) { e.FullText(key.Draw(t, "key"), text.Draw(t, "text")) },
 			"drop":   func(t *rapid.T) { e.GiveUp(key.Draw(t, "key")) },
-			"start":  func(t *rapid.T) { e.ToolStart(cli.ToolStarted{ID: tool.Draw(t, "tool")}) },
+			"start": func(t *rapid.T) {
+				e.ToolStart(cli.ToolStarted{ID: tool.Draw(t, "tool"), Name: key.Draw(t, "name")})
+			},
 			"change": func(t *rapid.T) { e.ToolChange(cli.ToolStarted{ID: tool.Draw(t, "tool")}) },
 			"end":    func(t *rapid.T) { e.ToolEnd(cli.ToolEnded{ID: tool.Draw(t, "tool")}) },
 			"think":  func(t *rapid.T) { e.Thinking(text.Draw(t, "text")) },

@@ -34,6 +34,12 @@ func (s *Stream) Failure() *cli.Failure {
 	return f
 }
 
+// Unnamed returns the failure of a turn that the agent completed without naming its session. Later prompts cannot
+// continue such a session.
+func Unnamed(agent cli.Agent) *cli.Failure {
+	return cli.Failf(cli.BadOutput, agent, "it did not name its session, so your next message starts a new one")
+}
+
 // Garbage counts the lines or messages of a program that could not be parsed, and stores the first.
 type Garbage struct {
 	count int

@@ -49,7 +49,7 @@ func TestRealAgentsCallTools(t *testing.T) {
 			town.say(
 				`[[start]] [[call %s args="{\"when\":\"every day at 9\",\"prompt\":\"look\"}"]] [[text "that was all"]]`, strings.NewReplacer("ask_user", "schedule", "ask_the_user", "schedule").Replace(ask))
 			town.await("🔐 ⏰ schedule" + title("look"))
-			if card := town.awaitButton("✅ Allow once"); !strings.Contains(card.Text, "use ⏰ schedule?") {
+			if card := town.awaitButton("✅ Allow once"); !strings.Contains(card.Text, "create this schedule?") {
 				t.Errorf("the card is %q", card.Text)
 			}
 			town.press("⛔ Deny")

@@ -111,7 +111,7 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 		Providers: a.machine.used, Accounts: a.agents(cfg).accounts(a.agents(cfg).hostEnv(a.host)),
 		Settings: agents.Settings, Modes: modesOf(agents), Grace: agents.Grace,
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
-		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Logger: a.Log,
+		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Flush: a.db.Flush, Logger: a.Log,
 	}
 	if a.Launcher == nil { // agents of another launcher may run on another machine
 		o.Available = host.MachineMemory().Available

@@ -75,7 +75,7 @@ func (a *App) setAway(by orchestrator.Press, choice string) error {
 	case c != presence.Away && c != presence.Here && c != presence.Auto:
 		return orchestrator.ErrBadChoice
 	}
-	if c != presence.Here && !hooked() {
+	if c != presence.Here && !a.hooked() {
 		return sessions.ErrNoHooks
 	}
 	return a.presence().Choose(c)
@@ -83,8 +83,9 @@ func (a *App) setAway(by orchestrator.Press, choice string) error {
 
 // hooked reports whether ductor's hooks are installed in an agent's CLI of this user. It returns true if that is
 // unknown.
-func hooked() bool {
-	files, err := terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv}.Uninstalled()
+func (a *App) hooked() bool {
+	m := terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv, Accounts: a.cfg.Agents.AccountHomes}
+	files, err := m.Uninstalled()
 	if errors.Is(err, terminal.ErrNoCLI) {
 		return false
 	}

@@ -35,6 +35,15 @@ func (a Agents) Accounts(agent string) map[string]cli.AccountSettings {
 	return a.Own()[cli.Agent(agent)].Accounts
 }
 
+// AccountHomes returns the home directories of an agent's additional accounts, in the order of their names.
+func (a Agents) AccountHomes(agent string) (homes []string) {
+	accounts := a.Accounts(agent)
+	for _, name := range slices.Sorted(maps.Keys(accounts)) {
+		homes = append(homes, accounts[name].Home)
+	}
+	return homes
+}
+
 // Uses reports whether an account is configured and its agent is enabled. The parameter of has the form "agent" or
 // "agent@account", as returned by cli.Account.Of.
 func (a Agents) Uses(of string) bool {

@@ -109,11 +109,17 @@ func TestMessages(t *testing.T) {
 	done := save(orchestrator.Message{Key: "notice/1", Conversation: chatA, State: orchestrator.Sent, ID: 12})
 	owes := save(orchestrator.Message{Key: "notice/2", Conversation: chatA, State: orchestrator.Unknown,
 		Content: []byte{}})
+	late := orchestrator.Message{Key: first.Key, State: orchestrator.Pending}
+	same(t, "a known key", get[bool](t)(db.AddMessage(ctx, late)), false)
+	same(t, "behind a known key", get[orchestrator.Message](t)(db.FindMessage(ctx, first.Key)), first)
+	added := orchestrator.Message{Key: "notice/3", Conversation: chatA, State: orchestrator.Pending,
+		Content: []byte("new")}
+	same(t, "a new key", get[bool](t)(db.AddMessage(ctx, added)), true)
 
 	same(t, "of the turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "a")),
 		[]orchestrator.Message{first, second})
 	same(t, "of no turn", get[[]orchestrator.Message](t)(db.MessagesOf(ctx, "")), []orchestrator.Message(nil))
-	same(t, "owed", get[[]orchestrator.Message](t)(db.OwedMessages(ctx)), []orchestrator.Message{owes})
+	same(t, "owed", get[[]orchestrator.Message](t)(db.OwedMessages(ctx)), []orchestrator.Message{owes, added})
 	same(t, "at its number", get[orchestrator.Message](t)(db.MessageAt(ctx, chatB, 12)), first)
 	same(t, "at the same number elsewhere", get[orchestrator.Message](t)(db.MessageAt(ctx, chatA, 12)), done)
 	same(t, "at no number", get[orchestrator.Message](t)(db.MessageAt(ctx, chatA, 0)), orchestrator.Message{})

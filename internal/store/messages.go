@@ -28,6 +28,17 @@ func (db *DB) SaveMessage(ctx context.Context, m orchestrator.Message) error {
 	return wrap("save message "+m.Key, write(ctx, func(t tx) error { return t.saveMessage(m, now) }))
 }
 
+func (db *DB) AddMessage(ctx context.Context, m orchestrator.Message) (added bool, err error) {
+	now := millis(db.now())
+	err = db.write(ctx, func(t tx) error {
+		n, err := t.insert("messages", messageColumns+", moved", "ON CONFLICT (key) DO NOTHING",
+			append(messageFields(&m), now)...)
+		added = n > 0
+		return err
+	})
+	return added, wrap("add message "+m.Key, err)
+}
+
 func (db *DB) CommitMessages(ctx context.Context) error {
 	return wrap("commit messages", db.file.CommitShared(ctx))
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -27,6 +28,8 @@ type Machine struct {
 	Getenv  func(name string) string // returns environment variables, which may name other settings directories
 	Program string                   // absolute path of ductor
 	State   string                   // absolute path of ductor's state directory
+	// Accounts returns the home directories of an agent's additional accounts. It may be nil.
+	Accounts func(agent string) []string
 }
 
 // File is a settings file of a CLI before and after a change.
@@ -46,8 +49,11 @@ type edit func(text []byte, m Machine) (next []byte, had bool, err error)
 
 // settings is the settings file of a CLI.
 type settings struct {
-	agent, folder, variable, name string
-	add, remove                   edit
+	agent, folder string // folder is below the user's home directory
+	variable      string // environment variable with the home of an account, which replaces the folder
+	inHome        string // directory of the settings below the home of an account
+	name          string
+	add, remove   edit
 }
 
 // allSettings returns the settings files of all CLIs that support hooks.
@@ -55,13 +61,27 @@ func allSettings() []settings {
 	claude := jsonHooks{"claude", []event{{"PermissionRequest", 24 * 3600}, {"Notification", 10}, {"Stop", 10}}}
 	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // in milliseconds
 	return []settings{
-		{"claude", ".claude", "CLAUDE_CONFIG_DIR", "settings.json", claude.addHooks, claude.removeHooks},
-		{"codex", ".codex", "CODEX_HOME", "config.toml", addNotify, removeNotify},
-		{"gemini", ".gemini", "", "settings.json", gemini.addHooks, gemini.removeHooks},
+		{"claude", ".claude", "CLAUDE_CONFIG_DIR", "", "settings.json", claude.addHooks, claude.removeHooks},
+		{"codex", ".codex", "CODEX_HOME", "", "config.toml", addNotify, removeNotify},
+		{"gemini", ".gemini", "GEMINI_CLI_HOME", ".gemini", "settings.json", gemini.addHooks, gemini.removeHooks},
 	}
 }
 
-// Installed returns the settings files of the CLIs that this user has started. File.After contains ductor's hooks. It
+// dirs returns the directories with the settings of a CLI: of the user's own account first.
+func (m Machine) dirs(s settings) []string {
+	dirs := []string{filepath.Join(m.Home, s.folder)}
+	if home := m.Getenv(s.variable); home != "" {
+		dirs[0] = filepath.Join(home, s.inHome)
+	}
+	if m.Accounts != nil {
+		for _, home := range m.Accounts(s.agent) {
+			dirs = append(dirs, filepath.Join(home, s.inHome))
+		}
+	}
+	return dirs
+}
+
+// Installed returns the settings files of the CLIs that this user has started, for each account. File.After contains ductor's hooks. It
 // returns ErrNoCLI if the user has started none.
 func (m Machine) Installed() ([]File, error) {
 	return m.editFiles(func(s settings) edit { return s.add })
@@ -74,29 +94,37 @@ func (m Machine) Uninstalled() ([]File, error) {
 
 func (m Machine) editFiles(how func(settings) edit) (files []File, err error) {
 	for _, s := range allSettings() {
-		dir := filepath.Join(m.Home, s.folder)
-		if s.variable != "" && m.Getenv(s.variable) != "" {
-			dir = m.Getenv(s.variable)
+		for _, dir := range m.dirs(s) {
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				continue // this CLI was never started with this account
+			}
+			f := File{Agent: s.agent, Path: filepath.Join(dir, s.name)}
+			if to, err := filepath.EvalSymlinks(f.Path); err == nil {
+				f.Path = to // replace the target of a symbolic link, not the link
+			}
+			if slices.ContainsFunc(files, func(known File) bool { return known.Path == f.Path }) {
+				continue // accounts can share a settings file
+			}
+			if err := m.edit(&f, how(s)); err != nil {
+				return nil, err
+			}
+			files = append(files, f)
 		}
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			continue // this CLI was never started
-		}
-		f := File{Agent: s.agent, Path: filepath.Join(dir, s.name)}
-		if to, err := filepath.EvalSymlinks(f.Path); err == nil {
-			f.Path = to // replace the target of a symbolic link, not the link
-		}
-		if f.Before, err = os.ReadFile(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read the settings of %s: %w", s.agent, err)
-		}
-		if f.After, f.Hooked, err = how(s)(f.Before, m); err != nil {
-			return nil, fmt.Errorf("%s: %w; nothing was written", f.Path, err)
-		}
-		files = append(files, f)
 	}
 	if len(files) == 0 {
 		return nil, ErrNoCLI
 	}
 	return files, nil
+}
+
+func (m Machine) edit(f *File, how edit) (err error) {
+	if f.Before, err = os.ReadFile(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the settings of %s: %w", f.Agent, err)
+	}
+	if f.After, f.Hooked, err = how(f.Before, m); err != nil {
+		return fmt.Errorf("%s: %w; nothing was written", f.Path, err)
+	}
+	return nil
 }
 
 // Changed reports whether After differs from Before.

@@ -174,3 +174,34 @@ func TestOtherSettingsStay(t *testing.T) {
 		}
 	})
 }
+
+// Each account has the hooks in its settings. Settings that accounts share have them once.
+func TestHooksOfAccounts(t *testing.T) {
+	m := machine(t)
+	own, work := m.put(t, ".claude/settings.json", "{}"), m.put(t, "work/settings.json", "{}")
+	gemini := m.put(t, "other/.gemini/settings.json", "{}")
+	shared := filepath.Join(m.Home, "shared")
+	if err := os.Symlink(filepath.Dir(own), shared); err != nil {
+		t.Fatal(err)
+	}
+	homes := map[string][]string{
+		"claude": {shared, filepath.Dir(work), filepath.Join(m.Home, "missing")},
+		"gemini": {filepath.Join(m.Home, "other")},
+	}
+	m.Accounts = func(agent string) []string { return homes[agent] }
+	files, err := m.Installed()
+	write(t, files, err)
+	for _, path := range []string{own, work, gemini} {
+		if !strings.Contains(read(t, path), StateFlag) {
+			t.Errorf("%s has no hooks", path)
+		}
+	}
+	if len(files) != 3 {
+		t.Errorf("%d files have hooks, want 3", len(files))
+	}
+	files, err = m.Uninstalled()
+	write(t, files, err)
+	if text := read(t, work); strings.Contains(text, StateFlag) {
+		t.Errorf("the hooks of the account stay: %s", text)
+	}
+}

@@ -149,3 +149,21 @@ func TestNoRoleIsNoneAlsoWhereADefaultIsConfigured(t *testing.T) {
 		t.Errorf("a role that is no longer configured shows as %q, %v", st.Role, err)
 	}
 }
+
+// On a slow disk, a user may answer whether the chat shows rich messages before ductor stores that it asked.
+func TestAQuestionDoesNotReplaceTheDisplayModeThatAUserChose(t *testing.T) {
+	h := openAt(t, newPath(t), func(o *conversation.Options) {
+		o.Settings.Display = orchestrator.DisplayAsk
+	})
+	display := func(want orchestrator.DisplayMode) {
+		t.Helper()
+		if got, err := h.Display(t.Context(), here); err != nil || got != want {
+			t.Errorf("the display mode is %s, %v, want %s", got, err, want)
+		}
+	}
+	must(t, h.SetDisplay(t.Context(), here, orchestrator.DisplayAsked))
+	display(orchestrator.DisplayAsked)
+	must(t, h.SetDisplay(t.Context(), here, orchestrator.DisplayRich))
+	must(t, h.SetDisplay(t.Context(), here, orchestrator.DisplayAsked))
+	display(orchestrator.DisplayRich)
+}

@@ -112,14 +112,19 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	return cmp.Or(c.Settings.Display, e.turns().Settings.Display), nil
 }
 
-// SetDisplay sets the display mode of a chat, for turns that start after the call. It accepts DisplayAsked and the
-// modes that users can choose. For any other mode, it returns ErrBadChoice.
+// SetDisplay sets the display mode of a chat, for turns that start after the call. It accepts the modes that users can
+// choose, and DisplayAsked, which does not replace a mode that a user chose. For any other mode, it returns
+// ErrBadChoice.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
-	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
+	asked := mode == orchestrator.DisplayAsked
+	if !asked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
 	}
-	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat},
-		func(c *orchestrator.Conversation) { c.Settings.Display = mode })
+	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat}, func(c *orchestrator.Conversation) {
+		if !asked || c.Settings.Display == "" {
+			c.Settings.Display = mode
+		}
+	})
 }
 
 // settingsOf returns the settings of a conversation, with the configured defaults in place of empty ones.

@@ -81,7 +81,7 @@ func onTerminal(env config.Environment, from Source, name, short string,
 	f func(*cobra.Command, terminal.Machine) error) *cobra.Command {
 	return withConfig(from, &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs},
 		func(cmd *cobra.Command, cfg config.Config, _ []string) error {
-			m := terminal.Machine{Home: env.Getenv("HOME"), Getenv: env.Getenv}
+			m := terminal.Machine{Home: env.Getenv("HOME"), Getenv: env.Getenv, Accounts: cfg.Agents.AccountHomes}
 			var err error
 			if m.Program, err = os.Executable(); err != nil {
 				return fmt.Errorf("find this program: %w", err)

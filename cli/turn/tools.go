@@ -1,0 +1,95 @@
+package turn
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ductor/cli"
+)
+
+// tools are the tool calls of a turn. Some models number the calls of each message from zero, so an agent can use the
+// ID of an ended call for another one. The events of the later call have an ID of their own.
+type tools struct {
+	open  []*toolCall
+	last  map[cli.ToolID]*toolCall // the latest call with each of the agent's IDs
+	taken map[cli.ToolID]bool      // the IDs in events
+}
+
+type toolCall struct {
+	id      cli.ToolID // as in the events
+	uses    int        // number of calls so far with the agent's ID, including this one
+	digest  string     // of the call's name and input
+	started time.Time
+	ended   bool
+}
+
+func newTools() tools {
+	return tools{last: map[cli.ToolID]*toolCall{}, taken: map[cli.ToolID]bool{}}
+}
+
+// start adds a call. It returns false if the agent repeats the announcement of a running call, or of the last call with
+// this ID.
+func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool) {
+	digest := callDigest(announced)
+	before := t.last[announced.ID]
+	if before != nil && (!before.ended || before.digest == digest) {
+		return nil, false
+	}
+	call := &toolCall{id: t.next(announced.ID), uses: 1, digest: digest, started: at}
+	if before != nil {
+		call.uses = before.uses + 1
+	}
+	t.last[announced.ID], t.taken[call.id] = call, true
+	t.open = append(t.open, call)
+	return call, true
+}
+
+// next returns the ID in the events of the next call with this ID of the agent.
+func (t *tools) next(id cli.ToolID) cli.ToolID {
+	uses := 1
+	if before := t.last[id]; before != nil {
+		uses = before.uses + 1
+	}
+	next := id
+	if uses > 1 {
+		next = numbered(id, uses)
+	}
+	for n := uses + 1; t.taken[next]; n++ {
+		next = numbered(id, n)
+	}
+	return next
+}
+
+func numbered(id cli.ToolID, n int) cli.ToolID { return cli.ToolID(fmt.Sprintf("%s#%d", id, n)) }
+
+// running returns the running call with this ID of the agent, or nil.
+func (t *tools) running(id cli.ToolID) *toolCall {
+	if call := t.last[id]; call != nil && !call.ended {
+		return call
+	}
+	return nil
+}
+
+func (t *tools) end(call *toolCall) {
+	call.ended = true
+	t.open = slices.DeleteFunc(t.open, func(one *toolCall) bool { return one == call })
+}
+
+// shown returns the ID in the events of the latest call with this ID of the agent.
+func (t *tools) shown(id cli.ToolID) cli.ToolID {
+	if call := t.last[id]; call != nil {
+		return call.id
+	}
+	return id
+}
+
+// asked returns the ID of the call for which the agent asks a user. The call may start after the request.
+func (t *tools) asked(id cli.ToolID) cli.ToolID {
+	if call := t.last[id]; call != nil && call.ended {
+		return t.next(id)
+	}
+	return t.shown(id)
+}
+
+func callDigest(t cli.ToolStarted) string { return cli.Digest(t.Name, t.Input) }
