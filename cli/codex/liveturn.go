@@ -185,9 +185,10 @@ func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	return r
 }
 
-// End implements shared.AgentTurn. After an interrupt, Codex drops messages that its model has not read.
+// End implements shared.AgentTurn. Codex's model reads every message before a turn completes. When a turn ends in
+// another way, Codex drops the messages that its model has not read.
 func (t *liveTurn) End(end turn.End) (shared.Phase, shared.TurnEnd) {
-	if end == turn.EndExit || t.Loop.Cut() {
+	if end == turn.EndExit || t.Loop.Cut() || t.parser.verdict.status != turnCompleted {
 		t.added.DropAll()
 	}
 	t.added.Expire()
