@@ -13,6 +13,7 @@ import (
 
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/orchestrator"
 )
 
 // longestText is Telegram's limit for one message, in UTF-16 units. Clients split longer texts.
@@ -306,4 +307,25 @@ func TestAMessageToAnotherModel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A prompt waits if an earlier one of its conversation could not be stored, because it would run first.
+func TestAPromptWaitsBehindOneThatTheDiskDelayed(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.hold = make(chan struct{})
+		r.send(r.text("first"))
+		r.settle()
+		r.send(r.text("second"))
+		r.settle()
+		r.desk.fail = orchestrator.ErrDiskFull
+		r.desk.hold <- struct{}{}
+		synctest.Wait()
+		r.desk.fail = nil
+		close(r.desk.hold)
+		r.settle()
+		if len(r.desk.prompts) != 0 {
+			t.Errorf("these overtook the first prompt: %+v", r.desk.prompts)
+		}
+		r.journal.Handle([]int64{101, 102}) // the poller, which would take them up, is not part of the rig
+	})
 }

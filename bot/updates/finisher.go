@@ -37,7 +37,7 @@ func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *F
 }
 
 // unfinished contains updates that could not be marked as handled because the disk was full or failed, and prompts that
-// came after such a prompt. The poller handles them again when the disk works, unless an abort has removed them.
+// wait because an earlier prompt of their conversation is in the list. The poller handles them again when the disk works, unless an abort has removed them.
 type unfinished struct {
 	mu  sync.Mutex
 	all []undone
@@ -56,12 +56,17 @@ func (u *unfinished) add(updates []int64, prompt *Message) {
 	u.all = append(u.all, undone{updates: updates, prompt: prompt})
 }
 
-// addBehind adds a prompt if an earlier prompt of its conversation is unfinished. Otherwise it returns false.
+// addBehind adds a prompt if an earlier prompt of its conversation is unfinished. Otherwise it returns false. If both
+// are taken, the queue of the conversation keeps their order, and addBehind returns false.
 func (u *unfinished) addBehind(updates []int64, prompt *Message) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	taken := slices.ContainsFunc(u.all, func(w undone) bool {
+		return w.taken && slices.Contains(w.updates, updates[0])
+	})
 	earlier := slices.ContainsFunc(u.all, func(w undone) bool {
-		return w.prompt != nil && w.prompt.Conversation == prompt.Conversation && w.updates[0] < updates[0]
+		return w.prompt != nil && w.prompt.Conversation == prompt.Conversation && w.updates[0] < updates[0] &&
+			!(taken && w.taken)
 	})
 	if earlier {
 		u.all = append(u.all, undone{updates: updates, prompt: prompt})
@@ -91,8 +96,8 @@ func ofDisk(err error) bool {
 		errors.Is(err, orchestrator.ErrDamaged)
 }
 
-// take marks everything as taken, and reports whether there is anything. The caller must dispatch these updates, and
-// then call dispatched. Meanwhile later prompts still wait behind them.
+// take marks all entries as taken. It returns false if there are none. The caller must dispatch these updates in order,
+// and then call dispatched. Until then, later prompts still wait behind them.
 func (u *unfinished) take() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -158,7 +158,7 @@ func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 }
 
 // takeUpUnfinished handles updates again that could not be marked as handled because the disk was full. It repeats that
-// for prompts that came behind them meanwhile.
+// until no prompt waits behind them.
 func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 	for ctx.Err() == nil && p.unfinished.take() {
 		err := p.takeUp(ctx, p.unfinished.isTaken)
