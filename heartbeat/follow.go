@@ -203,6 +203,9 @@ func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 		return s.finishRun(ctx, st, r, t.Outcome)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
 		r.Result.Reason, r.Result.Notified = p.Text("job.user-ended"), true
+		if t.State == orchestrator.TurnCancelled { // by a user, or because the chat may no longer use ductor
+			r.Result.Reason = p.Text("job.cancelled")
+		}
 		return s.endRun(ctx, r, orchestrator.RunAborted, st.JobResult)
 	}
 	r.Result.Text, r.Result.Reason = t.Outcome.Shown(), t.Outcome.Failure

@@ -19,7 +19,7 @@ const (
 	TurnDone        TurnState = "done"        // the agent ended the turn without an error
 	TurnFailed      TurnState = "failed"      // the agent ended the turn with an error
 	TurnAborted     TurnState = "aborted"     // a user aborted the turn
-	TurnCancelled   TurnState = "cancelled"   // a user removed the turn from the queue
+	TurnCancelled   TurnState = "cancelled"   // a user removed it from the queue, or its user may no longer use ductor
 	TurnSteered     TurnState = "steered"     // ductor added the prompt to the running turn Entry.Into
 	TurnInterrupted TurnState = "interrupted" // ductor crashed while the turn ran; only a user can run the prompt again
 )

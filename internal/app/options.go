@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"ductor/bot"
@@ -28,6 +29,7 @@ import (
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
+	"ductor/orchestrator/turn"
 	"ductor/orchestrator/workplace"
 )
 
@@ -248,15 +250,21 @@ func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonI
 // permits implements conversation.Options.Permits.
 func (a *App) permits(t orchestrator.Turn) bool { return permits(a.now().Config, a.users.RoleOf, t) }
 
-// permits reports whether a waiting turn may start. The jobs of a group run only while the group is allowed. Prompts in
-// a group depend only on their user, because a group gets a new ID when it becomes a supergroup.
+// permits reports whether a waiting turn may start. Jobs and pressed buttons run in a group only while the group is
+// allowed. A job that runs a user's prompt later also needs that user. Other prompts in a group depend only on their
+// user, because a group gets a new ID when it becomes a supergroup.
 func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole, t orchestrator.Turn) bool {
-	in, role := t.Prompt.Conversation, roleOf(t.Prompt.Person)
-	switch of := t.Prompt.Rights.Of; {
-	case of == orchestrator.RightsOfJob && in.Group():
-		return slices.Contains(cfg.Telegram.AllowedGroups, in.Chat)
-	case of == orchestrator.RightsOfJob:
-		return roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone
+	in, role, of := t.Prompt.Conversation, roleOf(t.Prompt.Person), t.Prompt.Rights.Of
+	job := of == orchestrator.RightsOfJob
+	gone := in.Group() && !slices.Contains(cfg.Telegram.AllowedGroups, in.Chat)
+	if gone && (job || of == orchestrator.RightsOfPress) {
+		return false
+	}
+	switch {
+	case job && strings.HasPrefix(string(t.Wants.Job), turn.LaterJob):
+		return role.May(orchestrator.ActAsChat)
+	case job:
+		return in.Group() || roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone
 	case of == orchestrator.RightsOfMember && role == orchestrator.RoleNone:
 		return cfg.Telegram.GroupMembers == updates.AllMembers
 	case of == orchestrator.RightsOfMember:

@@ -14,23 +14,29 @@ func TestWhichWaitingTurnsMayStart(t *testing.T) {
 		role    orchestrator.UserRole
 		in      int64
 		of      orchestrator.RightsOf
+		job     orchestrator.JobID
 		groups  []int64
 		members string
 		want    bool
 	}{
-		{orchestrator.RoleUser, bob, orchestrator.RightsOfChat, nil, "", true},
-		{orchestrator.RoleViewer, bob, orchestrator.RightsOfChat, nil, "", false},
-		{orchestrator.RoleNone, bob, orchestrator.RightsOfChat, nil, "", false},
-		{orchestrator.RoleNone, bob, orchestrator.RightsOfPress, nil, "", false},
-		{orchestrator.RoleViewer, bob, orchestrator.RightsOfJob, nil, "", true},
-		{orchestrator.RoleNone, bob, orchestrator.RightsOfJob, nil, "", false},
-		{orchestrator.RoleUser, group, orchestrator.RightsOfChat, nil, "", true},
-		{orchestrator.RoleNone, group, orchestrator.RightsOfChat, []int64{group}, "all", false},
-		{orchestrator.RoleNone, group, orchestrator.RightsOfMember, []int64{group}, "all", true},
-		{orchestrator.RoleNone, group, orchestrator.RightsOfMember, []int64{group}, "listed", false},
-		{orchestrator.RoleViewer, group, orchestrator.RightsOfMember, []int64{group}, "all", false},
-		{orchestrator.RoleNone, group, orchestrator.RightsOfJob, []int64{group}, "", true},
-		{orchestrator.RoleUser, group, orchestrator.RightsOfJob, nil, "", false},
+		{orchestrator.RoleUser, bob, orchestrator.RightsOfChat, "", nil, "", true},
+		{orchestrator.RoleViewer, bob, orchestrator.RightsOfChat, "", nil, "", false},
+		{orchestrator.RoleNone, bob, orchestrator.RightsOfChat, "", nil, "", false},
+		{orchestrator.RoleNone, bob, orchestrator.RightsOfPress, "", nil, "", false},
+		{orchestrator.RoleViewer, bob, orchestrator.RightsOfJob, "", nil, "", true},
+		{orchestrator.RoleNone, bob, orchestrator.RightsOfJob, "", nil, "", false},
+		{orchestrator.RoleUser, group, orchestrator.RightsOfChat, "", nil, "", true},
+		{orchestrator.RoleNone, group, orchestrator.RightsOfChat, "", []int64{group}, "all", false},
+		{orchestrator.RoleNone, group, orchestrator.RightsOfMember, "", []int64{group}, "all", true},
+		{orchestrator.RoleNone, group, orchestrator.RightsOfMember, "", []int64{group}, "listed", false},
+		{orchestrator.RoleViewer, group, orchestrator.RightsOfMember, "", []int64{group}, "all", false},
+		{orchestrator.RoleNone, group, orchestrator.RightsOfJob, "", []int64{group}, "", true},
+		{orchestrator.RoleUser, group, orchestrator.RightsOfJob, "", nil, "", false},
+		{orchestrator.RoleUser, group, orchestrator.RightsOfPress, "", []int64{group}, "", true},
+		{orchestrator.RoleUser, group, orchestrator.RightsOfPress, "", nil, "", false},
+		{orchestrator.RoleUser, group, orchestrator.RightsOfJob, "later-1", []int64{group}, "", true},
+		{orchestrator.RoleNone, group, orchestrator.RightsOfJob, "later-1", []int64{group}, "", false},
+		{orchestrator.RoleViewer, bob, orchestrator.RightsOfJob, "later-1", nil, "", false},
 	} {
 		cfg := config.Default()
 		cfg.Telegram.AllowedGroups = c.groups
@@ -41,6 +47,7 @@ func TestWhichWaitingTurnsMayStart(t *testing.T) {
 		roles := orchestrator.Roster{bob: c.role}
 		turn := orchestrator.Turn{Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: c.in},
 			Person: bob, Rights: orchestrator.Rights{Of: c.of}}}
+		turn.Wants.Job = c.job
 		if got := permits(cfg, roles.RoleOf, turn); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}

@@ -120,15 +120,29 @@ func (c *conversation) startNext() {
 	}()
 }
 
-// dropUnpermitted removes turns from the front of the queue whose users may no longer use ductor. It does not remove
-// turns that began before a restart. If the store returns an error, the next process drops the turn.
+// dropUnpermitted cancels turns at the front of the queue until it finds one that may start.
 func (c *conversation) dropUnpermitted() {
-	permits := c.e.opts.Permits
-	for permits != nil && len(c.queue) > 0 && c.queue[0].remains == "" && !permits(c.queue[0].turn) {
-		w := c.remove(0)
-		err := c.e.drop(c.e.life, w)
-		c.e.log.Warn("dropped a prompt: its user may no longer use ductor", "turn", w.turn.ID, "err", err)
+	for len(c.queue) > 0 && !c.permitted(0) {
 	}
+}
+
+// permitted reports whether a turn of the queue may start. If the user of the turn may no longer use ductor, permitted
+// cancels the turn. It does not cancel turns that began before a restart.
+func (c *conversation) permitted(i int) bool {
+	permits, w := c.e.opts.Permits, c.queue[i]
+	if permits == nil || w.remains != "" || permits(w.turn) {
+		return true
+	}
+	c.remove(i)
+	c.e.log.Warn("a waiting prompt is cancelled: its user may no longer use ductor", "turn", w.turn.ID)
+	// If the write fails, record repeats it later. Otherwise the next process cancels the turn.
+	_, _ = c.e.record(context.WithoutCancel(c.e.life), c.e.log, func(ctx context.Context) error {
+		_, err := c.e.opts.Store.CancelTurn(ctx, w.turn.ID)
+		return err
+	})
+	w.turn.State = orchestrator.TurnCancelled
+	c.e.unqueued(w)
+	return false
 }
 
 // turnEnded records that no turn is running any more. Once ductor has tried to show the outcome, it closes the channel

@@ -71,7 +71,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 		return handover{}, orchestrator.ErrCannotSteer
 	}
 	i := c.find(id)
-	if i < 0 {
+	if i < 0 || !c.permitted(i) {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
 	// The waiting turn has other rights or another agent.
@@ -145,7 +145,7 @@ func (e *Engine) Interrupt(ctx context.Context, waiting cli.TurnID, by orchestra
 // promote moves a turn to the front of the queue, or returns ErrNotWaiting.
 func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 	i := c.find(id)
-	if i < 0 {
+	if i < 0 || !c.permitted(i) {
 		return orchestrator.ErrNotWaiting
 	}
 	ok, err := c.e.opts.Store.PromoteTurn(ctx, id)
