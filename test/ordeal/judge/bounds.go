@@ -80,7 +80,7 @@ const learnTime = time.Second
 func (f *facts) spentBefore(i int) (cents int) {
 	now, ready := f.Agents[i], f.readyForTurn(i)
 	for j, e := range f.Agents[:i] {
-		undone := func(s Stop) bool { return !s.Up.After(now.At) && f.wasLost(s, e.At, 0) }
+		undone := func(s Stop) bool { return !s.At.After(now.At) && !s.Up.After(now.At) && f.wasLost(s, e.At, 0) }
 		if e.What != Done || !namesCosts(e) || slices.ContainsFunc(f.Stops, undone) {
 			continue
 		}
