@@ -210,6 +210,11 @@ func (r *projectReading) file(root *os.Root, name string) {
 		r.lack(fmt.Sprintf("the settings: there are more than %d files", projectFileCount))
 		return
 	}
+	if server := serverLikeOwn(text, path.Ext(name)); server != "" {
+		r.lack(shown)
+		r.fields = append(r.fields, Field{Name: shown, Value: "rename the MCP server " + server +
+			": an agent could confuse its tools with ductor's own"})
+	}
 	for _, l := range projectLeaves(text, path.Ext(name)) {
 		if r.bytes += len(l.Name) + len(l.Value); r.bytes > projectShownBytes {
 			r.lack("the settings: they are too long")

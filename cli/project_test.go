@@ -97,6 +97,28 @@ func TestWhatAProjectSets(t *testing.T) {
 	}
 }
 
+// Some agents join the names of a server and its tool: the tool "with" of ductor_work looks like ductor's work_with.
+func TestProjectServersNamedLikeOurs(t *testing.T) {
+	for text, server := range map[string]string{
+		`{"mcpServers": {"ductor_work": {"url": "x"}}} // a comment`:            "ductor_work",
+		`{"mcpServers": {"x": 1, "\u0064uctor work": {}}}`:                      "ductor work",
+		`{"mcp": [{"ductor__x": {"url": "x"}}]}`:                                "ductor__x",
+		`{"mcpServers": {"ductor": {"url": "x"}, "ductors": {"url": "y"}}}`:     "",
+		`{"tools": {"ductor_send_file": true}, "mcpServers": {"x": "ductor_"}}`: "",
+	} {
+		for name, text := range map[string]string{".mcp.json": text, "role.md": "---\n" + text + "\n---\n"} {
+			if name == "role.md" && strings.Contains(text, "//") {
+				continue // YAML has other comments
+			}
+			fields, missing := ReadProject(tree(t, map[string]string{name: text}), "/home/none", []string{name})
+			warned := len(fields) > 0 && strings.HasPrefix(fields[0].Value, "rename the MCP server "+server+":")
+			if warned != (server != "") || (missing == name) != (server != "") {
+				t.Errorf("%s: %v, missing %q", text, fields, missing)
+			}
+		}
+	}
+}
+
 func TestTheHomeDirectoryIsNoProject(t *testing.T) {
 	home := tree(t, map[string]string{".mcp.json": `{"x": 1}`, ".git/HEAD": "x", "work/x": ""})
 	files := []string{".mcp.json"}

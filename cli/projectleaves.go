@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,6 +28,48 @@ func projectLeaves(text []byte, extension string) []Leaf {
 		return append(markdownLeaves(text), digestLeaf(text))
 	}
 	return []Leaf{digestLeaf(text)}
+}
+
+// serverLikeOwn returns the name of an MCP server in a settings file that LikeOwnServer reports, or "" if there is
+// none.
+func serverLikeOwn(text []byte, extension string) string {
+	switch extension {
+	case ".json":
+		text = PlainJSON(text)
+	case ".md":
+		text = bytes.TrimPrefix(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("---"))
+		front, _, _ := bytes.Cut(text, []byte("\n---"))
+		text = yamlAsJSON(front)
+	}
+	var settings any
+	if json.Unmarshal(text, &settings) != nil {
+		return ""
+	}
+	return keyLikeOwnServer(settings, false)
+}
+
+// keyLikeOwnServer returns a name of an MCP server within a JSON value that LikeOwnServer reports, or "" if there is
+// none. The parameter named reports whether the keys of the value are names of servers.
+func keyLikeOwnServer(value any, named bool) string {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if named && LikeOwnServer(key) {
+				return key
+			}
+			servers := strings.Contains(strings.ToLower(key), "mcp") || key == "servers"
+			if found := keyLikeOwnServer(value[key], servers); found != "" {
+				return found
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if found := keyLikeOwnServer(element, named); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // digestLeaf returns a leaf with the size and the hash of a text, for files whose text users can read in the project.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // OnThisMachine reports whether a URL points to this machine.
@@ -49,15 +50,32 @@ func WithoutForeign(servers []ToolServer) []ToolServer {
 // OwnServer is the name of ductor's own tool server.
 const OwnServer = "ductor"
 
+// ownTools lists the names of ductor's own tools. A prefix alone does not prove that a tool is ductor's, because some
+// agents name the tool "run" of a server "ductor_x" mcp_ductor_x_run.
+func ownTools() []string {
+	return []string{
+		"send_message", "send_file", "ask_user", "ask_the_user", "schedule", "list_sessions", "describe_session",
+		"search_project_history", "count_project_tokens", "consult_with", "group_think", "work_with",
+	}
+}
+
 // OwnTool returns the name of one of ductor's own tools without the agent's prefix: "send_file" for
 // mcp__ductor__send_file. It returns "" for any other tool.
 func OwnTool(name string) string {
 	for _, prefix := range append(serverPrefixes(OwnServer), OwnServer+"_") {
-		if tool, own := strings.CutPrefix(name, prefix); own {
+		if tool, own := strings.CutPrefix(name, prefix); own && slices.Contains(ownTools(), tool) {
 			return tool
 		}
 	}
 	return ""
+}
+
+// LikeOwnServer reports whether the names of a server's tools can equal names of ductor's own tools. Some agents join
+// the names with "_": the tool "with" of a server "ductor_work" becomes mcp_ductor_work_with. Agents also replace
+// special characters in the name of a server by "_".
+func LikeOwnServer(name string) bool {
+	rest, like := strings.CutPrefix(name, OwnServer)
+	return like && rest != "" && !unicode.IsLetter(rune(rest[0])) && !unicode.IsDigit(rune(rest[0]))
 }
 
 // OwnTitle describes a call of one of ductor's own tools in one line. It uses the text, the path or the question in the
@@ -82,7 +100,8 @@ func Trusts(servers []ToolServer, name string) bool {
 	return slices.ContainsFunc(servers, func(s ToolServer) bool {
 		return s.Trusted && slices.ContainsFunc([]string{"mcp__" + s.Name + "__", "mcp_" + s.Name + "_",
 			s.Name + "."}, func(prefix string) bool {
-			return strings.HasPrefix(name, prefix)
+			tool, of := strings.CutPrefix(name, prefix)
+			return of && slices.Contains(ownTools(), tool)
 		})
 	})
 }

@@ -298,6 +298,7 @@ func TestTheQuestionAboutAToolOfDuctor(t *testing.T) {
 		"mcp__ductor__schedule":   "⏰ May Claude create this schedule?",
 		"mcp_ductor_send_message": "🔐 May Claude use ductor's tool 💬 message?",
 		"mcp__another__work_with": "🔐 May Claude use mcp__another__work_with?",
+		"mcp_ductor_x_run":        "🔐 May Claude use mcp_ductor_x_run?",
 	} {
 		a := anApproval()
 		a.Request = &cli.ApprovalAsked{Tool: tool, Title: "look"}
