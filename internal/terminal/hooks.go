@@ -81,22 +81,40 @@ func (m Machine) dirs(s settings) []string {
 	return dirs
 }
 
-// Installed returns the settings files of the CLIs that this user has started, for each account. File.After contains ductor's hooks. It
-// returns ErrNoCLI if the user has started none.
+// Installed returns the settings files of the CLIs that this user has started, for each account. File.After contains
+// ductor's hooks. It returns ErrNoCLI if the user has started none.
 func (m Machine) Installed() ([]File, error) {
-	return m.editFiles(func(s settings) edit { return s.add })
+	return m.editFiles(m.dirs, func(s settings) edit { return s.add })
 }
 
-// Uninstalled is like Installed, but File.After does not contain ductor's hooks.
+// Uninstalled is like Installed, but File.After does not contain ductor's hooks. It also returns the settings files in
+// the default folders, because ductor may have been installed before a variable named another folder.
 func (m Machine) Uninstalled() ([]File, error) {
-	return m.editFiles(func(s settings) edit { return s.remove })
+	dirs := func(s settings) []string { return append(m.dirs(s), filepath.Join(m.Home, s.folder)) }
+	return m.editFiles(dirs, func(s settings) edit { return s.remove })
 }
 
-func (m Machine) editFiles(how func(settings) edit) (files []File, err error) {
+// Abandoned returns the settings files with ductor's hooks that Installed does not return.
+func (m Machine) Abandoned() ([]File, error) {
+	current, err := m.Installed()
+	if err != nil {
+		return nil, err
+	}
+	all, err := m.Uninstalled()
+	return slices.DeleteFunc(all, func(f File) bool {
+		return !f.Hooked || slices.ContainsFunc(current, func(other File) bool { return other.Path == f.Path })
+	}), err
+}
+
+func (m Machine) editFiles(dirs func(settings) []string, how func(settings) edit) (files []File, err error) {
 	for _, s := range allSettings() {
-		for _, dir := range m.dirs(s) {
-			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		for _, dir := range dirs(s) {
+			dir, err := filepath.EvalSymlinks(dir) // the settings file may not exist yet
+			if err != nil {
 				continue // this CLI was never started with this account
+			}
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				continue
 			}
 			f := File{Agent: s.agent, Path: filepath.Join(dir, s.name)}
 			if to, err := filepath.EvalSymlinks(f.Path); err == nil {

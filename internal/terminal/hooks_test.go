@@ -178,7 +178,10 @@ func TestOtherSettingsStay(t *testing.T) {
 // Each account has the hooks in its settings. Settings that accounts share have them once.
 func TestHooksOfAccounts(t *testing.T) {
 	m := machine(t)
-	own, work := m.put(t, ".claude/settings.json", "{}"), m.put(t, "work/settings.json", "{}")
+	own, work := filepath.Join(m.Home, ".claude/settings.json"), m.put(t, "work/settings.json", "{}")
+	if err := os.Mkdir(filepath.Dir(own), 0o755); err != nil { // without settings
+		t.Fatal(err)
+	}
 	gemini := m.put(t, "other/.gemini/settings.json", "{}")
 	shared := filepath.Join(m.Home, "shared")
 	if err := os.Symlink(filepath.Dir(own), shared); err != nil {
@@ -203,5 +206,30 @@ func TestHooksOfAccounts(t *testing.T) {
 	write(t, files, err)
 	if text := read(t, work); strings.Contains(text, StateFlag) {
 		t.Errorf("the hooks of the account stay: %s", text)
+	}
+}
+
+// Uninstalling removes hooks from the default folder also if a variable names another folder by now.
+func TestHooksOfTheDefaultFolderGo(t *testing.T) {
+	m := machine(t)
+	before := m.put(t, ".gemini/settings.json", "{}\n")
+	files, err := m.Installed()
+	write(t, files, err)
+	m.put(t, "other/.gemini/settings.json", "{}\n")
+	m.Getenv = func(name string) string {
+		return map[string]string{"GEMINI_CLI_HOME": filepath.Join(m.Home, "other")}[name]
+	}
+	files, err = m.Installed()
+	if err != nil || len(files) != 1 {
+		t.Errorf("%d files get hooks, %v; want 1", len(files), err)
+	}
+	files, err = m.Abandoned()
+	if err != nil || len(files) != 1 || files[0].Path != before {
+		t.Errorf("the abandoned files are %v, %v; want %s", files, err, before)
+	}
+	files, err = m.Uninstalled()
+	write(t, files, err)
+	if text := read(t, before); text != "{}\n" {
+		t.Errorf("the settings in the default folder are %s after all", text)
 	}
 }

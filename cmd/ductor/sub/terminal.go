@@ -60,9 +60,16 @@ func terminalStatus(env config.Environment, from Source) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, f := range files {
+			abandoned, err := m.Abandoned()
+			if err != nil {
+				return err
+			}
+			current := len(files)
+			for i, f := range append(files, abandoned...) {
 				state := "no hooks of ductor"
 				switch {
+				case i >= current:
+					state = "hooks in a folder that is no longer used; run ductor terminal uninstall, then install"
 				case f.Hooked && f.Changed():
 					state = "hooks of another ductor or of an older one; run ductor terminal install"
 				case f.Hooked:
