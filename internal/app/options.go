@@ -54,7 +54,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 		Outbox: cfg.Rate.Options(), Cards: card.Options{Look: func() card.Look { return a.now().look }}, Log: a.Log,
 		Aliases: func() map[string]naming.Alias { return a.now().Models }, Group: func() []string { return a.now().Consult.Group },
 		SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
-		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
+		Listener: listener(cfg.Voice, cfg.Storage.Dir), Confirm: cfg.Voice.Confirm,
 		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
 		Owner: ownerOf(cfg), Noticed: a.showNotice,
 	}

@@ -68,13 +68,18 @@ type Options struct {
 	Settings
 	Env []string // complete environment of the program
 	Key string   // key for the endpoint; may be empty
+	// Dir is a directory that only this user can read. It belongs to this Transcriber.
+	Dir string
 }
 
 // Transcriber converts speech to text. Safe for concurrent use.
 type Transcriber struct{ opts Options }
 
-// New returns a Transcriber.
-func New(o Options) *Transcriber { return &Transcriber{o} }
+// New returns a Transcriber. It removes directories that a killed process left in Options.Dir.
+func New(o Options) *Transcriber {
+	_ = os.RemoveAll(o.Dir) // runProgram reports if the directory cannot be used
+	return &Transcriber{o}
+}
 
 // Transcribe converts an audio file to text. It returns ErrNothing if the audio contains no speech. Errors contain
 // neither the key nor a URL.
@@ -108,7 +113,11 @@ func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, erro
 	if !named {
 		args = append(args, file)
 	}
-	dir, err := os.MkdirTemp("", "ductor-voice-")
+	err := os.MkdirAll(t.opts.Dir, 0o700)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	dir, err := os.MkdirTemp(t.opts.Dir, "")
 	if err != nil {
 		return nil, withoutPath(err)
 	}

@@ -60,7 +60,7 @@ func TestCommands(t *testing.T) {
 				wait = 500 * time.Millisecond
 			}
 			tr := New(Options{
-				Settings: Settings{Command: append([]string{program}, c.args...), Timeout: wait}, Env: []string{"HOME=/home/me", "PATH=/usr/bin:/bin"},
+				Settings: Settings{Command: append([]string{program}, c.args...), Timeout: wait}, Env: []string{"HOME=/home/me", "PATH=/usr/bin:/bin"}, Dir: t.TempDir(),
 			})
 			got, err := tr.Transcribe(t.Context(), audio(t))
 			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
@@ -68,7 +68,8 @@ func TestCommands(t *testing.T) {
 			}
 		})
 	}
-	_, err := New(Options{Settings: Settings{Command: []string{"no-such-transcriber"}, Timeout: time.Minute}}).Transcribe(t.Context(), audio(t))
+	missing := Settings{Command: []string{"no-such-transcriber"}, Timeout: time.Minute}
+	_, err := New(Options{Settings: missing, Dir: t.TempDir()}).Transcribe(t.Context(), audio(t))
 	if err == nil || !strings.Contains(err.Error(), "no-such-transcriber: executable file not found") {
 		t.Errorf("a program that is not there: %v", err)
 	}
@@ -77,12 +78,21 @@ func TestCommands(t *testing.T) {
 // The program works in a directory that no other user can read or write, and that does not outlive the program.
 func TestTheProgramWorksInAPrivateDirectory(t *testing.T) {
 	program := script(t, `echo said > transcript.txt; pwd; stat -c %a .`)
+	work := filepath.Join(t.TempDir(), "voice")
+	left := filepath.Join(work, "1/transcript.txt") // by a process that was killed
+	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o700), os.WriteFile(left, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	tr := New(Options{
-		Settings: Settings{Command: []string{program}, Timeout: time.Minute}, Env: []string{"PATH=/usr/bin:/bin"},
+		Settings: Settings{Command: []string{program}, Timeout: time.Minute}, Dir: work,
+		Env: []string{"PATH=/usr/bin:/bin"},
 	})
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a transcript of the previous process stays: %v", err)
+	}
 	said, err := tr.Transcribe(t.Context(), audio(t))
 	dir, mode, _ := strings.Cut(said, "\n")
-	if err != nil || mode != "700" || filepath.Dir(dir) != filepath.Clean(os.TempDir()) {
+	if err != nil || mode != "700" || filepath.Dir(dir) != work {
 		t.Errorf("it works in %q with mode %s, %v", dir, mode, err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
