@@ -21,8 +21,8 @@ import (
 )
 
 // grants records who could use and control the bot when ductor last started: IDs of users and groups, the users' roles,
-// and hashes of the token, the Bot API server and each agent's command. The file is not in storage.dir but in the user's state directory,
-// because an attacker who changes the configuration could also change storage.dir.
+// and hashes of the token, the Bot API server and each agent's command. The file is not in storage.dir but in the
+// user's state directory, because an attacker who changes the configuration could also change storage.dir.
 type grants struct {
 	Users  []int64           `json:"users"`  // allowed users; ductor also sends them messages about changes
 	Roles  map[int64]string  `json:"roles"`  // roles of the allowed users; nil if an older version wrote the file
