@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -180,19 +181,27 @@ func TestPromptsOfRemovedUsersAreDropped(t *testing.T) {
 	}
 	h.order(t, of("r1", 66))
 	h.order(t, of("r2", 66))
-	h.order(t, of("of another", 67))
 	removed.Store(66)
 	h.agent.mu.Lock()
 	h.agent.reply = echo
 	h.agent.mu.Unlock()
-	must(t, h.Interrupt(t.Context(), "r1", by(owner, here)))
+	for id, press := range map[cli.TurnID]func(context.Context, cli.TurnID, orchestrator.Press) error{
+		"r1": h.Interrupt, "r2": h.Steer,
+	} {
+		if err := press(t.Context(), id, by(owner, here)); !errors.Is(err, orchestrator.ErrNotWaiting) {
+			t.Errorf("a press for the prompt %s of a removed user: %v", id, err)
+		}
+	}
+	h.order(t, of("r3", 66))
+	h.order(t, of("of another", 67))
+	must(t, h.Interrupt(t.Context(), "of another", by(owner, here)))
 	h.await(t, "done of another")
 	h.submit(t, here, "later")
 	h.await(t, "done later")
 	if diff := cmp.Diff([]string{"running", "of another", "later"}, h.agent.prompts()); diff != "" {
 		t.Errorf("what ran: %s", diff)
 	}
-	for _, id := range []cli.TurnID{"r1", "r2"} {
+	for _, id := range []cli.TurnID{"r1", "r2", "r3"} {
 		if turn, err := h.db.Turn(t.Context(), id); err != nil || turn.State != orchestrator.TurnCancelled {
 			t.Errorf("%s is %s, %v", id, turn.State, err)
 		}
