@@ -6,8 +6,8 @@
 //
 // A turn is one prompt and the agent's work on it; an Entry describes a turn. Every change identifies the object that
 // it changes: an entry by its turn, a tool by its turn and id, an approval and a notice by its id, a piece of text by
-// its turn and its position. A client can therefore continue after a reconnect, to the same process or to the next one.
-// It opens its conversation again, and merges the Snapshot into its own state:
+// its turn and its position. A client can therefore continue after a reconnect, to the same process or to a new one. It
+// opens its conversation again, and merges the Snapshot into its own state:
 //
 //   - The Snapshot lists all open approvals and all waiting and running entries. Any others that the client has are
 //     over.
@@ -16,8 +16,8 @@
 //   - The client's older entries and notices stay.
 //
 // If a connection ends without a Bye, the client reconnects. It repeats each Prompt, Command, Decide and Cancel, with
-// the same id, until it gets the Reply. ductor handles each id once. The client does not repeat an Abort, because it
-// could stop a turn that the user started in the meantime.
+// the same id, until it gets the Reply. ductor handles each id once. The client does not repeat an Abort, because a
+// repeated Abort could stop a turn that the user started in the meantime.
 package wire
 
 import (
@@ -109,8 +109,8 @@ const TurnPrefix = "attach-"
 // TurnOf returns the id of the turn for a prompt.
 func TurnOf(id string) string { return TurnPrefix + id }
 
-// Command is a text that begins with a slash, as users send it in the chat: for example, "/model opus". ductor replies
-// after it has run the command. The output of the command is a separate Notice, which the chat also shows. Instead of
+// Command is a text that begins with a slash, as users send it in the chat: for example, "/model opus". ductor runs the
+// command, and then replies. The output of the command is a separate Notice, which the chat also shows. Instead of
 // "/abort", clients send an Abort.
 type Command struct {
 	ID   string `json:"id"`
@@ -118,7 +118,7 @@ type Command struct {
 }
 
 // Decide decides an approval of the open conversation. If another decision was faster, the Reply contains an error, and
-// ductor sends an Approval with that decision.
+// ductor sends an Approval with the other decision.
 type Decide struct {
 	ID       string     `json:"id"`
 	Approval string     `json:"approval"`
@@ -165,7 +165,7 @@ type Welcome struct {
 	Ductor  string `json:"ductor"`  // version of ductor
 }
 
-// Reason is the reason for which ductor ends a connection.
+// Reason is the reason why ductor ends a connection.
 type Reason string
 
 // The reasons.
@@ -260,9 +260,9 @@ type Entry struct {
 	CostUSD    float64   `json:"cost_usd,omitempty"`
 }
 
-// Text adds to the answer of a turn, or changes its end. The new answer consists of the first Offset bytes of the
-// previous answer, followed by the field Text. If Offset is less than the length of the previous answer, the agent has
-// retracted text.
+// Text appends to the answer of a turn, or changes the end of the answer. The new answer consists of the first Offset
+// bytes of the previous answer, followed by Text. If Offset is less than the length of the previous answer, the agent
+// has retracted text.
 type Text struct {
 	Turn   string `json:"turn"`
 	Offset int    `json:"offset"`
@@ -285,8 +285,8 @@ const (
 	ToolFailed  ToolState = "failed"
 )
 
-// Tool is a tool call of an agent. ductor sends it when the tool starts and when it ends, each time with all known
-// facts.
+// Tool is a tool call of an agent. ductor sends it when the tool starts and when the tool ends, each time with
+// everything that is known about the call.
 type Tool struct {
 	Turn       string          `json:"turn"`
 	ID         string          `json:"id"`
@@ -333,7 +333,7 @@ type Status struct {
 }
 
 // Notice is a message that ductor wrote to the chat outside of a turn, such as the answer to a command. ductor may send
-// it again with the same id.
+// a Notice again with the same id.
 type Notice struct {
 	ID   string    `json:"id"`
 	Text string    `json:"text"` // plain text
