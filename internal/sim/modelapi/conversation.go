@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// conversation is the content of a request, in a form that is the same for all APIs.
+// conversation is the content of a request, in the same form for all APIs.
 type conversation struct {
 	session  string
 	earlier  []string // the user's earlier prompts
