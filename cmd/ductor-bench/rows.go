@@ -59,7 +59,7 @@ func fullSizes() sizes {
 // Benchmarks that compare settings add these texts to ductor's configuration.
 const (
 	raisedRates = "[rate]\nprivate_per_second = 100\nprivate_burst = 100\noverall_per_second = 1000\n"
-	oneShotMode = "mode = \"one-shot\"\n" // a key of [agents.claude], which is the last section of the configuration
+	oneShotMode = "mode = \"one-shot\"\n" // mode is a key of [agents.claude], the last section of the configuration
 )
 
 func rows() []row {

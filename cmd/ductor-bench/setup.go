@@ -32,7 +32,7 @@ type setup struct {
 	program string // path of ductor; without a ductor-runner beside it, ductor also runs the agents itself
 	sizes   sizes
 	cmd     *exec.Cmd
-	ended   context.Context // is done when the bot has ended
+	ended   context.Context // done when the bot has ended
 }
 
 // newSetup starts a bot. It returns when the bot polls Telegram and has nothing else to do. extra is appended to
@@ -150,7 +150,7 @@ func (s *setup) stop(ctx context.Context) error {
 func (s *setup) close() error {
 	var err error
 	if s.cmd != nil && s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill() // it may already have ended
+		_ = s.cmd.Process.Kill() // fails if the process has already ended
 		<-s.ended.Done()
 		if s.bot == ductorBot {
 			err = s.killRuns()

@@ -142,7 +142,7 @@ func (s *source) read() (config.Config, error) {
 const (
 	exitOK       = 0
 	exitFailure  = 1
-	exitConfig   = 2 // the configuration is wrong, so a restart does not help
+	exitConfig   = 2 // the configuration is invalid, so a restart does not help
 	exitToken    = 3 // Telegram rejects the bot token, so a restart does not help
 	exitInstance = 4 // another ductor already uses this bot token
 	exitDisk     = 5 // the disk with the database has reported an error; after a restart ductor reads the data again

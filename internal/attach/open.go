@@ -74,7 +74,7 @@ func (c *caller) open(ctx context.Context, r wire.Open) {
 	shown, err := c.s.snapshot(ctx, in, running)
 	if err != nil {
 		c.s.opts.Log.Error("open a conversation in a terminal", "conversation", in.Key(), "err", err)
-		_ = c.t.conn.Close() // the terminal will retry
+		_ = c.t.conn.Close() // the terminal will reconnect and try again
 		return
 	}
 	shown.Notices = notices

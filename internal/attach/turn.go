@@ -11,9 +11,9 @@ import (
 
 // Limits of an entry, in bytes.
 const (
-	mostOutput = 64 << 10 // for one tool or diff
-	mostOfTurn = 1 << 20  // for all tools and diffs of a turn
-	mostAnswer = 2 << 20  // for an answer in an entry
+	mostOutput = 64 << 10 // maximum size of the output of one tool, or of one diff
+	mostOfTurn = 1 << 20  // maximum size of all outputs and diffs of a turn
+	mostAnswer = 2 << 20  // maximum size of an answer in an entry
 )
 
 // turn is the part of a running turn that terminals show. Hub.mu guards it.

@@ -85,7 +85,7 @@ type Status string
 
 const (
 	OK       Status = "ok"
-	Starting Status = "starting" // not known yet
+	Starting Status = "starting" // the state is not known yet
 	Failing  Status = "failing"  // calls return errors
 	Full     Status = "full"     // the disk is full; only for State.Store
 	Stuck    Status = "stuck"    // a call does not return

@@ -134,7 +134,7 @@ func readAll(dir string, from Place, found map[Name]Key) error {
 	for _, e := range entries {
 		name, err := Parse(e.Name())
 		if err != nil {
-			continue // for example, a temporary file that a crash left
+			continue // not a key; for example, a temporary file that a crash left behind
 		}
 		value, err := readKeyFile(root, e.Name(), from)
 		if err != nil {

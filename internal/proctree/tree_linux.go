@@ -18,7 +18,7 @@ type Tree struct {
 }
 
 // New returns the tree of the process root. If mark is not empty, it is an environment entry ("NAME=value"), and
-// processes with this entry are members, too.
+// processes with this entry are also members.
 func New(root ID, mark string) *Tree {
 	return &Tree{root: root, entry: mark, self: os.Getpid(), known: map[ID]bool{root: true}}
 }

@@ -33,8 +33,8 @@ func Writes(agent, dir, name, text string) string {
 	return fmt.Sprintf(`[[write path=%s text=%q]]`, name, text)
 }
 
-// Background returns the model's tool call that starts a command without waiting for it, or "" if the agent has no such
-// tool.
+// Background returns the tool call with which a model starts a command without waiting for the command. It returns ""
+// if the agent has no such tool.
 func Background(agent, command string) string {
 	switch agent {
 	case "claude", "claude-agent-acp":

@@ -38,7 +38,7 @@ type journal struct {
 	mu        sync.Mutex
 	size      int64 // size of the output when the journal was last checked
 	errSize   int64
-	allocated int64 // disk space is reserved up to this offset
+	allocated int64 // end of the reserved disk space, as an offset in the output
 	freed     int64 // output before this offset is freed
 	errFreed  int64
 	read      int64 // the owner has read the output before this offset

@@ -19,7 +19,7 @@ import (
 type action struct {
 	end   string        // reason for ending the agent (a By constant); empty if the agent may continue
 	sweep bool          // end the remaining processes of an agent that has exited
-	at    time.Duration // when to check again
+	at    time.Duration // time of the next check
 	grace time.Duration // Limits.Grace
 }
 

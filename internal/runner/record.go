@@ -30,7 +30,7 @@ type record struct {
 	ID      string            `json:"id"`
 	Boot    string            `json:"boot"`
 	Started time.Time         `json:"started"`
-	Command []string          `json:"command"` // without secrets
+	Command []string          `json:"command"` // command line without secrets
 	Dir     string            `json:"dir,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Limits  Limits            `json:"limits"`
@@ -72,7 +72,7 @@ const (
 	lineClosed = "closed" // the input was closed
 	lineTime   = "time"   // offset in the output, time of the write in microseconds since 1970
 	lineAge    = "age"    // start of Limits.MaxAge in nanoseconds since boot, and the Limits
-	lineBy     = "by"     // a By constant
+	lineBy     = "by"     // reason for ending the agent (a By constant)
 	lineFreed  = "freed"  // offset before which the output is freed
 	lineStatus = "status" // Status
 )
@@ -239,7 +239,7 @@ func (a *agent) restorePhase(h history) {
 			a.s.wg.Go(func() { a.watchExit(a.s.ctx) })
 		}
 	default:
-		if !a.s.parentOf(a) { // for a child, reap records the exit
+		if !a.s.parentOf(a) { // if the agent is a child, reap records the exit
 			a.recordExit(Exit{})
 		}
 	}

@@ -236,7 +236,7 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	program, err := os.ReadFile(path)
 	if err != nil {
-		return false // the old program works, too
+		return false // the old program also works
 	}
 	_, err = l.ask(ctx, request{Op: opUpgrade, Args: []string{run, "program=" + id}}, program)
 	return errors.Is(err, ErrGone)

@@ -156,7 +156,7 @@ type Spec struct {
 	ID string `json:"id"`
 	// Path is the program. A name without a slash is looked up in the PATH of the client, or of the remote environment.
 	Path   string            `json:"path"`
-	Args   []string          `json:"args"` // without the program itself
+	Args   []string          `json:"args"` // arguments, without the name of the program
 	Dir    string            `json:"dir,omitempty"`
 	Env    []string          `json:"env"`              // the complete environment; RunVar is added
 	Labels map[string]string `json:"labels,omitempty"` // description of the run, which the runner does not interpret

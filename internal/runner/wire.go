@@ -153,7 +153,7 @@ func (f *frames) receive(header any) (body []byte, err error) {
 type Info struct {
 	ID         string            `json:"id"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Command    []string          `json:"command,omitempty"` // without secrets
+	Command    []string          `json:"command,omitempty"` // command line without secrets
 	Dir        string            `json:"dir,omitempty"`
 	Runner     int               `json:"runner"` // PID of the runner
 	PID        int               `json:"pid"`    // PID of the agent
@@ -208,7 +208,7 @@ const (
 	ByOrphaned   = "orphaned"   // Limits.OrphanAfter
 	ByTerminated = "terminated" // a signal ended the runner
 	ByTornInput  = "torn input" // a runner died during a write to the agent
-	ByFullDisk   = "full disk"  // the disk is full, and no output can be freed
+	ByFullDisk   = "full disk"  // the disk is full, and the runner cannot free any output
 )
 
 // Status describes a run's end.

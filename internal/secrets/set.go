@@ -16,7 +16,7 @@ import (
 // Removed is the text that replaces a secret.
 const Removed = "[secret removed]"
 
-// minSecret is the minimum length of a secret in bytes. If shorter ones such as "a" were removed, texts would be
+// minSecret is the minimum length of a secret in bytes. If a shorter secret such as "a" were removed, texts would be
 // unreadable.
 const minSecret = 6
 

@@ -37,7 +37,7 @@ type File struct {
 	Agent         string // name of the agent, such as "claude"
 	Path          string
 	Before, After []byte // Before is nil if the file does not exist
-	Hooked        bool   // whether Before contains ductor's hooks
+	Hooked        bool   // Before contains ductor's hooks
 }
 
 // ErrNoCLI means that this user has never started a CLI that supports hooks.
@@ -59,7 +59,7 @@ type settings struct {
 // allSettings returns the settings files of all CLIs that support hooks.
 func allSettings() []settings {
 	claude := jsonHooks{"claude", []event{{"PermissionRequest", 24 * 3600}, {"Notification", 10}, {"Stop", 10}}}
-	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // in milliseconds
+	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // timeouts in milliseconds
 	return []settings{
 		{"claude", ".claude", "CLAUDE_CONFIG_DIR", "", "settings.json", claude.addHooks, claude.removeHooks},
 		{"codex", ".codex", "CODEX_HOME", "", "config.toml", addNotify, removeNotify},

@@ -153,7 +153,7 @@ func (t *Tracer) send(ctx context.Context, path string, what any) error {
 		return fmt.Errorf("call the collector: %w", err)
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // to reuse the connection
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // lets the connection be reused
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("the collector answers %s", answer.Status)
 	}

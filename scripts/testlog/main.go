@@ -65,7 +65,7 @@ type teller struct {
 	counts  counts
 }
 
-// counts contains numbers of tests. Subtests count, too.
+// counts contains numbers of tests. Subtests are also counted.
 type counts struct{ passed, failed, skipped int }
 
 func tell(in io.Reader, out io.Writer) (counts, error) {

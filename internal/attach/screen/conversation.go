@@ -9,8 +9,8 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostBlocks limits the turns and notices that the screen keeps of a conversation. The chat and /sessions show all of
-// them.
+// mostBlocks limits the turns and notices of a conversation that the screen can show. The chat and /sessions show all
+// turns and notices.
 const mostBlocks = 300
 
 // block is a part of the conversation: a turn, or a note (a notice or a decision) between two turns.

@@ -71,7 +71,7 @@ func diffStyle(line string) style {
 // drawn is an item that was broken into rows.
 type drawn struct {
 	look       Look
-	head, tail []string // with escape codes
+	head, tail []string // first and last lines with escape codes
 	before     string   // prefix of every row of the body, with escape codes
 	body       []row
 	style      style // default style of the rows of body

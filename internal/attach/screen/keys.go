@@ -134,7 +134,7 @@ func (s *Screen) askKey(name string) []wire.Request {
 	return nil
 }
 
-// turnTo switches to the next conversation (step 1) or to the previous one (step -1).
+// turnTo switches to the next conversation if step is 1, and to the previous conversation if step is -1.
 func (s *Screen) turnTo(step int) []wire.Request {
 	if len(s.all) == 0 {
 		return nil

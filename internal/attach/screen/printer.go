@@ -20,7 +20,7 @@ type Printer struct {
 // printed is the state of a turn, and the part of the turn that a Printer has printed.
 type printed struct {
 	state  wire.State
-	answer []byte // the received answer
+	answer []byte // the received part of the answer
 	bytes  int    // number of printed bytes of answer
 	// how many tools and changes were printed
 	tools, changes int
@@ -72,7 +72,7 @@ func (p *Printer) print(prefix, text string) {
 	}
 }
 
-// once reports whether the Printer has not printed the object with this ID yet. It records the object as printed.
+// once reports whether the Printer has not printed the object with this ID before. It records the object as printed.
 func (p *Printer) once(id string) bool {
 	if p.done[id] {
 		return false

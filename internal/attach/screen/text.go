@@ -125,7 +125,7 @@ type wrapping string
 
 const (
 	atWords  wrapping = "words"
-	anywhere wrapping = "anywhere" // at any column, so that all blanks remain
+	anywhere wrapping = "anywhere" // break at any column, so that all blanks remain
 )
 
 // wrap breaks cleaned text into rows of at most width columns.

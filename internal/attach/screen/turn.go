@@ -11,7 +11,7 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostItems limits the items of a turn on the screen. The Steps button in the chat shows all of them.
+// mostItems limits the items of a turn on the screen. The Steps button in the chat shows all items.
 const mostItems = 1000
 
 // turn is a turn on the screen, with its prompt, answer, tools and changes.

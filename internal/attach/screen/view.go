@@ -19,7 +19,7 @@ const (
 
 // View is the content of the terminal.
 type View struct {
-	Rows []string // one string per row of the terminal; the only escape codes are for colours
+	Rows []string // rows of the terminal; the only escape codes are for colours
 	X, Y int      // position of the cursor; a negative Y hides the cursor
 }
 

@@ -91,8 +91,8 @@ type Hello struct {
 // List requests the conversations that the owner can open; see Message.Conversations.
 type List struct{}
 
-// Open opens a conversation and closes the previous one. ductor answers with Message.Snapshot. Messages before the
-// Snapshot belong to the previous conversation. If Conversation is empty, Open opens the private chat of the owner.
+// Open opens a conversation and closes the previous one. If Conversation is empty, Open opens the private chat of the
+// owner. ductor answers with Message.Snapshot. Messages before the Snapshot still belong to the previous conversation.
 type Open struct {
 	Conversation string `json:"conversation"` // the Key of a Conversation
 }
@@ -123,7 +123,7 @@ type Decide struct {
 	ID       string     `json:"id"`
 	Approval string     `json:"approval"`
 	Choice   Choice     `json:"choice"`            // one of Approval.Choices
-	Reason   string     `json:"reason,omitempty"`  // for Deny; the agent reads it
+	Reason   string     `json:"reason,omitempty"`  // reason for Deny; the agent reads it
 	Answers  [][]string `json:"answers,omitempty"` // for each question: the chosen labels or the user's own words
 }
 
@@ -249,7 +249,7 @@ type Entry struct {
 	Agent      string    `json:"agent,omitempty"`
 	Model      string    `json:"model,omitempty"`
 	Replayed   bool      `json:"replayed,omitempty"` // see the package comment
-	Answer     string    `json:"answer,omitempty"`   // as Markdown
+	Answer     string    `json:"answer,omitempty"`   // answer in Markdown
 	Tools      []Tool    `json:"tools,omitempty"`
 	Changes    []Change  `json:"changes,omitempty"`
 	Plan       []Step    `json:"plan,omitempty"`
@@ -290,7 +290,7 @@ const (
 type Tool struct {
 	Turn       string          `json:"turn"`
 	ID         string          `json:"id"`
-	Parent     string          `json:"parent,omitempty"` // for a call by a sub-agent: the call that started it
+	Parent     string          `json:"parent,omitempty"` // call that started the sub-agent; empty for other calls
 	Name       string          `json:"name"`
 	Title      string          `json:"title"`           // the complete command or path
 	Input      json.RawMessage `json:"input,omitempty"` // all arguments

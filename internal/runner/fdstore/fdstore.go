@@ -15,7 +15,7 @@ import (
 // Store keeps descriptors for a Client. The zero value is empty. Safe for concurrent use.
 type Store struct {
 	mu    sync.Mutex
-	files map[string]int // by name
+	files map[string]int // descriptors by name
 }
 
 // Operations: the first byte of a message to a Store. The name of a file follows.

@@ -31,7 +31,7 @@ const OOMFile = "/proc/self/oom_score_adj"
 // Program is a program to start.
 type Program struct {
 	Path, Dir string
-	Args      []string // without the program itself
+	Args      []string // arguments, without the name of the program
 	Env       []string
 }
 

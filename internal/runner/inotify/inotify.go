@@ -18,7 +18,7 @@ type Watcher struct {
 	file *os.File
 
 	mu    sync.Mutex
-	armed map[int32]map[any]func() // by watch descriptor and key
+	armed map[int32]map[any]func() // waiting functions, by watch descriptor and key
 }
 
 // New returns a Watcher. The caller must run Serve, and Close it.

@@ -17,7 +17,7 @@ type toolOutcome struct {
 	text   string
 	failed bool
 	bare   bool            // the result has no field is_error if the tool succeeded
-	detail json.RawMessage // the field tool_use_result, if the tool succeeded
+	detail json.RawMessage // value of tool_use_result, if the tool succeeded
 }
 
 // permission decides whether a tool may run.

@@ -22,7 +22,7 @@ type copilotTurn struct {
 	emit    func(kind string, data json.RawMessage, ephemeral bool)
 	// ask requests permission to use a tool. If the client denies the request, ask returns false and the reason.
 	ask func(kind, call string, request json.RawMessage) (bool, string)
-	// counts is true if the turn must report its usage.
+	// counts is true if the protocol reports the usage of a turn.
 	counts bool
 
 	past    []entry

@@ -145,7 +145,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	select {
 	case err := <-done:
 		return sink.end(t, err)
-	case s := <-p.signals: // like Gemini, exit without a result, and leave commands running
+	case s := <-p.signals: // like Gemini, exit without a result, and do not stop running commands
 		t.spareTools = true
 		cancel(signalError{s})
 		<-done

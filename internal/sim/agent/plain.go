@@ -52,7 +52,7 @@ func (p *process) plain() int {
 			if !ok && a.cancel == nil {
 				return 0
 			}
-			if !ok { // after the end of the input, start no other turn
+			if !ok { // the input has ended, so start no other turn
 				input = nil
 				close(a.answers)
 				continue

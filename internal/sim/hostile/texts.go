@@ -224,7 +224,7 @@ func Objects(size int) map[string]string {
 		}
 		return b.String()
 	}
-	const depth = 4000 // the maximum of encoding/json is 10,000
+	const depth = 4000 // nesting depth; encoding/json accepts at most 10,000
 	return map[string]string{
 		"members":     "{" + many(func(i int) string { return fmt.Sprintf(`"a%d":%d`, i, i) }) + "}",
 		"same member": "{" + many(func(int) string { return `"a":"/d/y"` }) + "}",

@@ -102,7 +102,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 		return
 	}
 	out := &geminiWire{c: c, w: w, model: model, id: newID(""), counted: defaultUsage()}
-	if in.Config.MIME == "application/json" { // a question of the CLI itself, outside of the conversation
+	if in.Config.MIME == "application/json" { // the CLI itself asks something outside of the conversation
 		rec.API = Other
 		s.record(rec)
 		end(out.decide())

@@ -17,7 +17,7 @@ type geminiWire struct {
 	model   string
 	id      string
 	started bool
-	parts   []any // the parts so far, if the response is not a stream
+	parts   []any // parts sent so far, if the response is not a stream
 	counted script.Usage
 }
 

@@ -13,7 +13,7 @@ type API string
 const (
 	Messages  API = "messages"  // Anthropic
 	Responses API = "responses" // OpenAI
-	Chat      API = "chat"      // OpenAI's older API, which many other servers offer, too
+	Chat      API = "chat"      // OpenAI's older API, which many other servers also offer
 	Other     API = "other"
 )
 

@@ -11,7 +11,7 @@ import (
 type View struct {
 	Chat     ChatID
 	Title    string
-	Messages []Message // the oldest first; without deleted messages
+	Messages []Message // messages that were not deleted, the oldest first
 	Action   Action    // activity of the bot, such as typing; a new message of the bot clears it
 	Drafts   []Draft
 }

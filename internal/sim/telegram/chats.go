@@ -41,13 +41,13 @@ type Chat struct {
 	id       ChatID
 	kind     ChatKind
 	title    string
-	owner    *Person // the user, in a private chat
+	owner    *Person // user of a private chat; nil for a group
 	bot      Membership
 	forum    bool
 	started  bool // the user has written to the bot
 	moved    ChatID
 	topics   map[TopicID]*Topic
-	messages []*message // in the order of their IDs; including deleted messages
+	messages []*message // all messages, even deleted ones, in the order of their IDs
 	lastID   MessageID  // used only in supergroups, which count their messages separately
 	action   Action
 	drafts   []Draft

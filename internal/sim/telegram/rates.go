@@ -15,9 +15,9 @@ type Rate struct {
 // typing. They do not apply to calls that read or that answer a button. The topics of a chat share the limit of the
 // chat.
 type Limits struct {
-	Chat   Rate // for each private chat
-	Group  Rate // for each group, supergroup and forum
-	Global Rate // for all chats together
+	Chat   Rate // limit for each private chat
+	Group  Rate // limit for each group, supergroup and forum
+	Global Rate // limit for all chats together
 	// Penalty is added to the wait for each call that the bot makes during the wait.
 	Penalty time.Duration
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits for a rich message. Items of lists and rows of tables count as blocks, too.
+// Limits for a rich message. Items of lists and rows of tables also count as blocks.
 const (
 	MaxRichText    = 32768 // UTF-16 code units in all texts together
 	MaxRichBlocks  = 500
@@ -282,7 +282,7 @@ func (r *richReader) rows(in [][]wireCell, depth int) [][]Cell {
 	return out
 }
 
-// text parses a rich text. It is a string, a list of rich texts, or a formatted rich text.
+// text parses a rich text: a string, a list of rich texts, or a formatted rich text.
 func (r *richReader) text(raw json.RawMessage, depth int) (string, []Entity) {
 	var b strings.Builder
 	var entities []Entity

@@ -116,7 +116,7 @@ func sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	defer conn.Close()
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return nil, answered // the CLI's event is not JSON, so do not retry
+		return nil, answered // do not retry, because the CLI's event is not JSON
 	}
 	err = conn.SetDeadline(time.Now().Add(ductorTimeout))
 	if err == nil {

@@ -35,7 +35,7 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		if owed != before {
 			o.note("owed: %s", owed)
 			before = owed
-			if toTheEnd { // ductor makes progress after a decision, so start the wait again
+			if toTheEnd { // ductor makes progress, so start the wait again
 				deadline = time.Now().Add(most)
 			}
 		}

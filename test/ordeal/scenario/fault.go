@@ -19,7 +19,7 @@ const (
 	Crash   Ending = "crash"
 	Power   Ending = "power"
 	Restart Ending = "restart" // ductor gets SIGTERM
-	Upgrade Ending = "upgrade" // like Restart, but another build starts
+	Upgrade Ending = "upgrade" // like Restart, but ductor starts with another build
 )
 
 func (Ending) values() []string { return []string{"crash", "power", "restart", "upgrade"} }
@@ -59,7 +59,7 @@ const (
 	TooManyUnseen TelegramFault = "429-unseen"
 	// Ban rejects all calls for the duration For. retry_after is the remaining time of the ban.
 	Ban          TelegramFault = "ban"
-	LimitsStrict TelegramFault = "strict" // one call a second in each chat, until heal
+	LimitsStrict TelegramFault = "strict" // at most one call a second in each chat, until heal
 	LimitsReal   TelegramFault = "real"   // limits that users have measured, until heal
 	ServerError  TelegramFault = "500"
 	BadGateway   TelegramFault = "502"

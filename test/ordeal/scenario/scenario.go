@@ -16,7 +16,7 @@ type Scenario struct {
 // Options contains agents, languages, settings and chats that exist before the first step. With the zero value, a
 // scenario has Claude and private chats only.
 type Options struct {
-	Agents    []string // scripted agents that are installed, the default one first; empty means Claude
+	Agents    []string // installed scripted agents, the default agent first; empty means Claude
 	Languages []Language
 	Settings  []Setting
 	Chats     []Chat

@@ -31,9 +31,9 @@ type ChatKind string
 
 // ChatKind values.
 const (
-	Group      ChatKind = "group" // may become a supergroup
+	Group      ChatKind = "group" // a small group, which may become a supergroup
 	Supergroup ChatKind = "supergroup"
-	Forum      ChatKind = "forum" // has topics
+	Forum      ChatKind = "forum" // a supergroup with topics
 )
 
 func (ChatKind) values() []string { return []string{"group", "supergroup", "forum"} }

@@ -232,7 +232,7 @@ func (d *storage) setTimes() error {
 // freeze copies the files as they would be if ductor were killed now.
 func (d *storage) freeze() {
 	if err := copyDir(d.dir, d.copy); err != nil {
-		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // this goroutine must not call t.Fatal
+		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // t.Fatal must not be called in this goroutine
 	}
 }
 
@@ -244,7 +244,7 @@ func (d *storage) reboot() {
 		return
 	}
 	if err := os.WriteFile(mark, []byte("an earlier start"), 0o600); err != nil {
-		panic(fmt.Sprintf("mark the database: %v", err)) // this goroutine must not call t.Fatal
+		panic(fmt.Sprintf("mark the database: %v", err)) // t.Fatal must not be called in this goroutine
 	}
 }
 

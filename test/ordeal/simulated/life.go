@@ -47,7 +47,7 @@ type phase int
 
 const (
 	living phase = iota
-	asked        // the process must end
+	asked        // the process has been asked to end
 	dead
 )
 

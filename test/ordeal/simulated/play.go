@@ -235,7 +235,7 @@ func inMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", d/time.Minute)
 }
 
-// kill kills agents. If it kills the runner, too, ductor does not learn how the agents ended.
+// kill kills agents. If it also kills the runner, ductor does not learn how the agents ended.
 func (p *player) kill(s scenario.Kill) {
 	for _, r := range p.machine.list() {
 		r.mu.Lock()
