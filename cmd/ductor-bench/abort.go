@@ -12,20 +12,21 @@ import (
 
 const toolCommand = "sleep 600"
 
-// aborts measures /abort while a tool runs, in many new chats one after another. It returns how long it takes until the
-// agent and the tool are dead, and until the chat shows the reply.
+// aborts measures /abort while a tool runs, in many new chats one after another. It returns the times until the agent
+// and the tool are dead, and until the chat shows the reply.
 func aborts(ctx context.Context, s *setup) ([]float64, error) {
 	return s.abortAll(ctx, s.sizes.fresh, `[[text %q]] [[tool cmd="`+toolCommand+`"]]`, s.awaitTool)
 }
 
-// abortsOfText measures /abort while an answer grows. The edits of that answer have used up the chat's rate limit.
+// abortsOfText measures /abort while an answer grows. The edits of the growing answer have used up the chat's rate
+// limit.
 func abortsOfText(ctx context.Context, s *setup) ([]float64, error) {
 	grow := func(ctx context.Context, _ int) ([]int, error) { return nil, pause(ctx, s.sizes.refill) }
 	return s.abortAll(ctx, s.sizes.aborts, `[[text %q]] [[text n=20000 size=20 delay=25ms]]`, grow)
 }
 
-// abortAll sends a prompt in each of n chats, and aborts it. The parameter ready is a function that waits for the right
-// moment and returns the processes of the agent's tools.
+// abortAll sends a prompt in each of n chats, and aborts the prompt's turn. ready waits for the moment to abort, and
+// returns the processes of the agent's tools.
 func (s *setup) abortAll(ctx context.Context, n int, prompt string,
 	ready func(context.Context, int) ([]int, error)) ([]float64, error) {
 	var dead, replied samples
@@ -66,7 +67,7 @@ func (s *setup) begin(ctx context.Context, chat *telegram.Chat, word, prompt str
 	return wrote[len(wrote)-1].pid, nil
 }
 
-// abort sends /abort. It returns how long it takes until the processes are dead and until the chat shows the reply.
+// abort sends /abort. It returns the times until the processes are dead and until the chat shows the reply.
 func (s *setup) abort(ctx context.Context, chat *telegram.Chat, pids []int) (dead, replied time.Duration, err error) {
 	watched, err := exitsOf(pids...)
 	if err != nil {
@@ -101,8 +102,8 @@ func (s *setup) awaitTool(ctx context.Context, agent int) ([]int, error) {
 
 const allowButton = "✅ Allow once"
 
-// approvals measures requests for permission in many new chats, one after another. It returns how long it takes until
-// the chat shows the request, and, after a button was pressed, until the agent has read the decision.
+// approvals measures requests for permission in many new chats, one after another. It returns the times until the chat
+// shows the request, and from the press of a button until the agent has read the decision.
 func approvals(ctx context.Context, s *setup) ([]float64, error) {
 	var shown, pressed []time.Time
 	var word words

@@ -23,7 +23,8 @@ const (
 // stampsFile is the name of the file that contains all stamps. The file is beside the link that starts the agent.
 const stampsFile = "stamps"
 
-// stamp is the time of an event in an agent: just before it writes or just after it has read something.
+// stamp is the time of an event in an agent: just before the agent writes something, or just after it has read
+// something.
 type stamp struct {
 	at    time.Time
 	pid   int

@@ -22,13 +22,13 @@ type bench struct {
 	rows   []row
 	rounds int
 	sizes  sizes
-	// scratch contains a copy of ductor. The benchmark recognizes the processes of the copy by their path. They also
-	// share no memory with another ductor on this machine.
+	// scratch contains a copy of ductor. The benchmark recognizes the processes of the copy by their path. The copy
+	// also shares no memory with another ductor on this machine.
 	scratch  string
 	progress io.Writer
 }
 
-// Time limits for one row with one bot.
+// Time limits for measuring one row with one bot.
 const (
 	patience     = 3 * time.Minute
 	longPatience = 20 * time.Minute
@@ -103,8 +103,8 @@ func (b *bench) build() (string, error) {
 }
 
 // copyProgram copies a file in small pieces, as installers do. A large write would put the file into the page cache in
-// units of up to 2 MB. Newer kernels then map a whole unit even if only one byte of it is used, which would falsify the
-// memory figures.
+// units of up to 2 MB. A newer kernel then maps a whole unit even if the program uses only one byte of the unit, and
+// the memory figures would be wrong.
 func copyProgram(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -134,7 +134,7 @@ func beside() string {
 }
 
 // run measures each row several times, once in each round. It measures the reference bot right after ductor, so that
-// both find the machine in the same state.
+// both bots find the machine in the same state.
 func (b *bench) run(ctx context.Context) *report {
 	r := newReport(b)
 	for round := range b.rounds {

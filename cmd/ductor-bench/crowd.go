@@ -7,7 +7,7 @@ import (
 )
 
 // startTogether measures how long new chats wait for their first text if all of them send a prompt at the same time.
-// The answers take long, so all turns run at the same time, too.
+// The answers take so long that all turns run at the same time.
 func startTogether(ctx context.Context, s *setup) ([]float64, error) {
 	first, err := s.together(ctx, s.sizes.chats, new(words),
 		fmt.Sprintf(` [[sleep %dms]]`, s.sizes.busy.Milliseconds()))
@@ -17,8 +17,8 @@ func startTogether(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{first.median(), first.max()}, nil
 }
 
-// together sends a prompt in n chats at once, and waits until each chat shows the first text of its answer. It adds the
-// directives in the parameter more to each prompt. It returns how long each chat waited.
+// together sends a prompt in n chats at once, and waits until each chat shows the first text of its answer. more
+// contains further directives for each prompt. together returns how long each chat waited.
 func (s *setup) together(ctx context.Context, n int, word *words, more string) (first samples, err error) {
 	var all []*expected
 	var sent []time.Time
@@ -44,7 +44,8 @@ func streamTogether(ctx context.Context, s *setup) ([]float64, error) {
 	return s.stream(ctx, s.sizes.chats)
 }
 
-// streamOfMany is like streamTogether with many more chats. The cost should grow linearly with the number of chats.
+// streamOfMany is like streamTogether, but with many more chats. The cost should grow linearly with the number of
+// chats.
 func streamOfMany(ctx context.Context, s *setup) ([]float64, error) {
 	values, err := s.stream(ctx, s.sizes.crowd)
 	if err != nil {
@@ -54,7 +55,7 @@ func streamOfMany(ctx context.Context, s *setup) ([]float64, error) {
 }
 
 // stream measures answers that grow in a number of chats at once. It returns the longest wait for a first text, the CPU
-// time of all processes and of the bot alone, and the memory.
+// time of all processes together, the CPU time of the bot alone, and the memory.
 func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 	var word words
 	p := pacer{every: s.sizes.pace}
@@ -109,8 +110,8 @@ func (s *setup) stream(ctx context.Context, chats int) ([]float64, error) {
 
 type usage map[int]time.Duration
 
-// since returns the CPU time that the processes have used since the earlier measurement before. It ignores processes
-// that have ended.
+// since returns the CPU time that the processes have used since the earlier measurement. It ignores processes that have
+// ended.
 func (u usage) since(before usage) (sum time.Duration) {
 	for pid, used := range u {
 		sum += used - before[pid]

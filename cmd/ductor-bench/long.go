@@ -11,8 +11,8 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// longAnswer measures a long answer that the agent writes at full speed in a new chat. It returns how long it takes
-// until the chat shows the last word, and until it shows the whole answer, as messages or as a file.
+// longAnswer measures a long answer that the agent writes at full speed in a new chat. It returns the times until the
+// chat shows the last word, and until it shows the whole answer, as messages or as a file.
 func longAnswer(ctx context.Context, s *setup) ([]float64, error) {
 	chat, last := s.chat(1), "lastword"
 	whole := squeeze(strings.Join(script.Generated(s.sizes.deltas, 20), "") + last)
@@ -39,7 +39,7 @@ func longAnswer(ctx context.Context, s *setup) ([]float64, error) {
 func (s *setup) everything(v telegram.View) string {
 	var messages, files strings.Builder
 	for _, m := range v.FromBot() {
-		if strings.Contains(m.Text, "[[") { // a message that quotes the prompt
+		if strings.Contains(m.Text, "[[") { // skip messages that quote the prompt
 			continue
 		}
 		messages.WriteString(m.Text + "\n")

@@ -35,7 +35,7 @@ func main() {
 }
 
 // beChild checks whether the benchmark started this process as the scripted agent or as the minimal bot. If so, it runs
-// that program and exits.
+// the agent or the bot and exits.
 func beChild() {
 	switch {
 	case filepath.Base(os.Args[0]) == agent.Claude:

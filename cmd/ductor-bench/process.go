@@ -53,7 +53,7 @@ func cpu(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// memory returns the proportional set size (PSS) of processes in MB, and how much of it is anonymous memory.
+// memory returns the proportional set size (PSS) of processes in MB, and how much of the PSS is anonymous memory.
 func memory(pids ...int) (pss, anonymous float64, err error) {
 	for _, pid := range pids {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
@@ -130,7 +130,7 @@ func (e exits) close() {
 	}
 }
 
-// await waits until the last of the processes has ended, and returns the time of that end.
+// await waits until all processes have ended, and returns the time at which the last one ended.
 func (e exits) await(ctx context.Context) (time.Time, error) {
 	for _, fd := range e {
 		for {

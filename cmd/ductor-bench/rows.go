@@ -9,14 +9,14 @@ import (
 type row struct {
 	name    string
 	figures []figure
-	floor   bool // the minimal bot can run it, too
+	floor   bool // the minimal bot can also run this row
 	long    bool // runs only if the user asks for it, and only once
 	extra   string
 	measure func(context.Context, *setup) ([]float64, error)
 }
 
-// figure is a line of the table. A row returns its values in the order of its figures. The table shows the minimum of
-// all rounds.
+// figure is a line of the table. A row returns its values in the order of its figures. A line shows the minimum of all
+// rounds.
 type figure struct {
 	what   string
 	unit   string
@@ -28,7 +28,7 @@ const (
 	mega   = "MB"
 )
 
-// sizes contains how large the benchmarks are.
+// sizes contains the sizes of the benchmarks.
 type sizes struct {
 	fresh  int // number of chats with one turn each
 	chats  int // number of chats with several turns, or with turns at the same time
@@ -56,10 +56,10 @@ func fullSizes() sizes {
 	}
 }
 
-// These texts are added to ductor's configuration by two benchmarks that compare settings.
+// Benchmarks that compare settings add these texts to ductor's configuration.
 const (
 	raisedRates = "[rate]\nprivate_per_second = 100\nprivate_burst = 100\noverall_per_second = 1000\n"
-	oneShotMode = "mode = \"one-shot\"\n" // a key of [agents.claude], which is the last section of the configuration
+	oneShotMode = "mode = \"one-shot\"\n" // mode is a key of [agents.claude], the last section of the configuration
 )
 
 func rows() []row {

@@ -32,11 +32,11 @@ type setup struct {
 	program string // path of ductor; without a ductor-runner beside it, ductor also runs the agents itself
 	sizes   sizes
 	cmd     *exec.Cmd
-	ended   context.Context // is done when the bot has ended
+	ended   context.Context // done when the bot has ended
 }
 
-// newSetup starts a bot. It returns when the bot polls Telegram and has nothing else to do. The parameter extra is
-// added to ductor's configuration.
+// newSetup starts a bot. It returns when the bot polls Telegram and has nothing else to do. extra is appended to
+// ductor's configuration.
 func (b *bench) newSetup(ctx context.Context, bot botName, extra string) (*setup, error) {
 	dir, err := os.MkdirTemp(b.scratch, string(bot)+"-")
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *setup) start(ctx context.Context, extra string) error {
 	s.ended, died = context.WithCancel(context.Background())
 	go func() {
 		defer died()
-		_ = s.cmd.Wait() // ignore the exit status: the benchmark kills the bot
+		_ = s.cmd.Wait() // ignore the exit status, because the benchmark kills the bot
 	}()
 	polls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -98,7 +98,7 @@ func (s *setup) start(ctx context.Context, extra string) error {
 	return pause(ctx, s.sizes.settle)
 }
 
-// command returns a command for the bot. Its environment contains nothing of this process's environment.
+// command returns a command for the bot. The command inherits nothing of this process's environment.
 func (s *setup) command(words ...string) *exec.Cmd {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = []string{"HOME=" + filepath.Join(s.dir, "home"), "PATH=/usr/bin:/bin"}
@@ -150,7 +150,7 @@ func (s *setup) stop(ctx context.Context) error {
 func (s *setup) close() error {
 	var err error
 	if s.cmd != nil && s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill() // it may already have ended
+		_ = s.cmd.Process.Kill() // fails if the process has already ended
 		<-s.ended.Done()
 		if s.bot == ductorBot {
 			err = s.killRuns()
@@ -171,7 +171,7 @@ func removeAll(dir string) (err error) {
 	return err
 }
 
-// killRuns kills the agents. They do not end if only ductor is killed.
+// killRuns kills the agents. Killing ductor alone does not end them.
 func (s *setup) killRuns() error {
 	out, err := s.command(s.program, "kill", "--all", "-c", s.config()).CombinedOutput()
 	if err != nil {

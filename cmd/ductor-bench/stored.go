@@ -13,7 +13,7 @@ import (
 )
 
 // storedTurns measures turns in a chat twice: with an almost empty database, and after a million turns were added to
-// it. ductor restarts in between. The first turn after the restart is measured separately.
+// the database. ductor restarts in between. The first turn after the restart is measured separately.
 func storedTurns(ctx context.Context, s *setup) ([]float64, error) {
 	var word words
 	before, err := s.warm(ctx, &word)
@@ -52,7 +52,7 @@ func (s *setup) warm(ctx context.Context, word *words) (first samples, err error
 	return first, nil
 }
 
-// fill copies the last turn in the database until there are as many turns as the row needs.
+// fill copies the last turn in the database until the database contains as many turns as the row needs.
 func (s *setup) fill(ctx context.Context) (err error) {
 	files, err := filepath.Glob(filepath.Join(s.dir, "home", ".local", "state", "ductor", "ductor.db"))
 	if err != nil || len(files) != 1 {

@@ -9,12 +9,12 @@ import (
 )
 
 type turn struct {
-	first time.Duration // from the message until the chat shows the first text of the answer
-	call  time.Time     // when the call that showed this first text arrived at Telegram
+	first time.Duration // time from the message until the chat shows the first text of the answer
+	call  time.Time     // arrival at Telegram of the call that showed the first text
 }
 
 // words generates the answers, with a different word for each turn. A word is as long as the chunks that the scripted
-// agent writes, so an answer is a single chunk. A word does not end in a digit. ductor's bot token begins with a digit,
+// agent writes, so an answer is a single chunk. A word does not end in a digit: ductor's bot token begins with a digit,
 // so ductor would wait for more text to be sure that the digit is not part of the token.
 type words int
 

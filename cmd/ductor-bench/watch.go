@@ -11,7 +11,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// watcher looks at every successful call of the bot, as soon as the call has ended.
+// watcher sees every successful call of the bot, as soon as the call has ended.
 type watcher struct {
 	mu      sync.Mutex
 	waiting []*expected
@@ -40,7 +40,7 @@ func (w *watcher) call(c telegram.Call) {
 	})
 }
 
-// expect starts to wait for the next call for a chat that the function match accepts. It does not block.
+// expect starts to wait for the next call in a chat for which match returns true. It does not block.
 func (s *setup) expect(what string, chat *telegram.Chat, match func(telegram.Call) bool) *expected {
 	e := &expected{what, chat.ID(), match, make(chan telegram.Call, 1)}
 	s.watch.mu.Lock()
@@ -61,8 +61,8 @@ func (s *setup) await(ctx context.Context, e *expected) (telegram.Call, error) {
 	}
 }
 
-// shows returns a function that recognizes calls whose message contains a word of the answer. It ignores messages that
-// quote the prompt, because the word is inside a directive there.
+// shows returns a function that recognizes calls whose message contains a word of the answer. The function ignores
+// messages that quote the prompt, because the prompt also contains the word, in a directive.
 func shows(word string) func(telegram.Call) bool {
 	return func(c telegram.Call) bool {
 		text := c.Params["text"]
@@ -71,7 +71,7 @@ func shows(word string) func(telegram.Call) bool {
 }
 
 // ends returns a function that recognizes the last call of an answer. ductor's last call shows a footer. The minimal
-// bot edits each answer once, at the end. If word is not empty, the message must also contain the word.
+// bot's last call is its only edit of the answer. If word is not empty, the message must also contain the word.
 func (s *setup) ends(word string) func(telegram.Call) bool {
 	return func(c telegram.Call) bool {
 		if !shows(word)(c) {
@@ -84,7 +84,7 @@ func (s *setup) ends(word string) func(telegram.Call) bool {
 	}
 }
 
-// hasFooter reports whether the last line is a footer, such as "sonnet · 1.2s". A line about a tool looks similar, but
+// hasFooter reports whether the last line is a footer, such as "sonnet · 1.2s". A line about a tool is similar, but
 // begins with a symbol.
 func hasFooter(text string) bool {
 	text = strings.TrimSpace(text)

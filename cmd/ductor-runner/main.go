@@ -1,10 +1,10 @@
 // Command ductor-runner runs agents inside containers. It also manages the home directories of sessions and the files
-// of agents and projects there. ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in
-// every container.
+// of agents and projects there. ductor copies ductor-runner into each container. Build it with CGO_ENABLED=0, so that
+// it runs in every container.
 //
 // If the program is in the same directory as ductor, ductor also uses it to run the agents on this machine and to
-// connect them to ductor's tools. The program needs a sixth of the memory that ductor would need for this. Users do not
-// start it.
+// connect them to ductor's tools. The program needs a sixth of the memory that ductor itself would need as a runner.
+// Users do not start the program.
 package main
 
 import (

@@ -14,8 +14,8 @@ import (
 	"ductor/mcp/relay"
 )
 
-// simAgentCommand returns a hidden command for the help text only. It never runs: main recognizes the command before it
-// parses flags, because that starts the scripted agent faster.
+// simAgentCommand returns a hidden command that only appears in the help. It never runs: main recognizes the command
+// before it parses flags, because the scripted agent then starts faster.
 func simAgentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                agent.Subcommand + " claude|codex [ARG ...]",
@@ -28,11 +28,12 @@ func simAgentCommand() *cobra.Command {
 	}
 }
 
-// runnerArg is the argument that starts ductor as the runner of the agents on this machine. It is not a cobra command,
-// because users do not need it.
+// runnerArg is the argument that starts ductor as the runner of the agents on this machine. No cobra command handles
+// it, because users do not need it.
 const runnerArg = "runner"
 
-// restartWait limits how long a hook waits for the next ductor process, if the current one ends before it has answered.
+// restartWait limits how long a hook waits for the next ductor process, if the current process ends before it has
+// answered.
 const restartWait = 10 * time.Minute
 
 // runIfAsked runs a runner, a hook or an MCP server if the arguments request one, and then exits. It runs before cobra

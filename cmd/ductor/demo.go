@@ -89,8 +89,8 @@ func runDemo(ctx context.Context, opts demoOptions, out, stderr io.Writer) error
 	return demoPage(ctx, opts, append(worlds, w), scratch, out)
 }
 
-// dirOfTour returns the working directory for the scripted agents of the tour. If the tour runs alone, this is the
-// directory that the user named. Otherwise that directory is for the real agents, and dirOfTour returns "".
+// dirOfTour returns the working directory for the scripted agents of the tour. If the tour runs alone, it returns the
+// directory that the user named. Otherwise the named directory is for the real agents, and dirOfTour returns "".
 func (o demoOptions) dirOfTour(alone bool) string {
 	if alone {
 		return o.dir

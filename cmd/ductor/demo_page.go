@@ -249,7 +249,7 @@ func (t demoTurn) Observe(ev cli.Event) {
 
 func (t demoTurn) End(r cli.Result) { t.Observe(r) }
 
-// describeEvent describes an event in a few words. The result grows is true if the event is a part of a longer text,
+// describeEvent describes an event in a few words. It returns grows = true if the event is a part of a longer text,
 // which the next event of the same kind continues.
 func describeEvent(ev cli.Event) (kind, text string, grows bool) {
 	switch ev := ev.(type) {

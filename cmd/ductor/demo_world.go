@@ -27,8 +27,8 @@ type demoWorld struct {
 	seeded   bool // the demo created the project in which the agents work
 }
 
-// newDemoWorld creates a demoWorld whose agents work in dir. If dir is empty, it creates a small project for them. It
-// writes only below home.
+// newDemoWorld creates a demoWorld whose agents work in dir. If dir is empty, newDemoWorld creates a small project for
+// the agents. It writes only below home.
 func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	w := &demoWorld{seeded: dir == ""}
 	if w.seeded {
@@ -48,7 +48,7 @@ func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 	demo.Populate(w.srv)
 	cfg := config.Default()
 	cfg.Telegram.Token = secrets.Value(w.srv.Token())
-	// The demo sends all requests to the simulated Telegram, so this host need not exist.
+	// The demo sends all requests to the simulated Telegram, so the host telegram.invalid need not exist.
 	cfg.Telegram.APIBase = "http://telegram.invalid"
 	cfg.Telegram.AllowedUsers = []int64{int64(demo.You), int64(demo.Sam)}
 	cfg.Telegram.AllowedGroups = []int64{int64(demo.TeamChat)}
@@ -85,8 +85,8 @@ func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
 
 const lookPatience = 30 * time.Second
 
-// loggedIn finds the first agent that is logged in, and makes it the default agent. It returns false if all agents are
-// logged out.
+// loggedIn finds the first agent that is logged in, and makes it the default agent. It returns false if no agent is
+// logged in.
 func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()

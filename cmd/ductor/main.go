@@ -28,7 +28,7 @@ import (
 )
 
 func main() {
-	runIfAsked()       // first, because it must be fast
+	runIfAsked()       // first, because a hook or runner must start fast
 	agent.RunIfChild() // the demo starts this program under another name as the scripted agent
 	env, err := ownEnvironment()
 	if err != nil {
@@ -54,7 +54,7 @@ func command(env config.Environment) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	// This flag replaces cobra's own version flag, which would make the program 6 MB larger (text/template).
+	// This flag replaces cobra's own version flag, which uses text/template and would make the program 6 MB larger.
 	version := root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
@@ -67,7 +67,7 @@ func command(env config.Environment) *cobra.Command {
 		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))
 	showUsageOnWrongArgs(root)
-	// Without this, cobra shows the help for an unknown subcommand and exits with 0.
+	// Without this argument check, cobra shows the help for an unknown subcommand and exits with 0.
 	for _, group := range append(root.Commands(), root) {
 		if group.HasSubCommands() && !group.Runnable() {
 			group.Args, group.RunE = suggestCommand, func(cmd *cobra.Command, _ []string) error {
@@ -113,7 +113,7 @@ func sourceOf(cmd *cobra.Command, env config.Environment) *source {
 	return s
 }
 
-// load reads the configuration, and the API keys that are stored in files of their own.
+// load reads the configuration, and the API keys, which are stored in separate files.
 func (s *source) load() (config.Config, error) {
 	cfg, err := s.read()
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *source) read() (config.Config, error) {
 const (
 	exitOK       = 0
 	exitFailure  = 1
-	exitConfig   = 2 // the configuration is wrong, so a restart does not help
+	exitConfig   = 2 // the configuration is invalid, so a restart does not help
 	exitToken    = 3 // Telegram rejects the bot token, so a restart does not help
 	exitInstance = 4 // another ductor already uses this bot token
 	exitDisk     = 5 // the disk with the database has reported an error; after a restart ductor reads the data again

@@ -76,8 +76,8 @@ func relayFor(from *source, tokenFile string) (*relay.Relay, error) {
 	return newRelay(token, dir)
 }
 
-// relayFromEnvironment returns a relay for an agent that ductor runs. ductor has put its token and its state directory
-// into the agent's environment.
+// relayFromEnvironment returns a relay for an agent that ductor runs. ductor has put the agent's token and ductor's
+// state directory into the agent's environment.
 func relayFromEnvironment() (*relay.Relay, error) {
 	token, dir := os.Getenv(relay.TokenVar), os.Getenv(relay.DirVar)
 	if token == "" || dir == "" {
@@ -87,8 +87,8 @@ func relayFromEnvironment() (*relay.Relay, error) {
 	return newRelay(token, dir)
 }
 
-// newRelay returns a relay to the ductor whose state directory is dir. For a client that ductor did not start, it also
-// reads the secret of ductor's sockets.
+// newRelay returns a relay to the ductor whose state directory is dir. If ductor did not start the client, newRelay
+// also reads the secret of ductor's sockets.
 func newRelay(token, dir string) (*relay.Relay, error) {
 	r := &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) {
 		return relay.Dial(ctx, dir)

@@ -78,7 +78,8 @@ func writeRuns(out io.Writer, runs []listedRun, now time.Time) error {
 // purposeOf returns the purpose of a run from its labels.
 func purposeOf(i runner.Info) cli.Purpose { return host.PurposeOf(i.Labels) }
 
-// agentOf returns the name of the agent in a run. If the labels do not contain it, it returns the name of the program.
+// agentOf returns the name of the agent in a run. If the labels do not contain the name, it returns the name of the
+// program.
 func agentOf(i runner.Info) string {
 	p := purposeOf(i)
 	switch {
@@ -106,7 +107,7 @@ func stateOf(run listedRun) string {
 	switch {
 	case i.Problem != "":
 		return "cannot be resumed: " + strings.TrimSpace(i.Problem)
-	case i.Alive && i.Attached && run.at.Name != "": // no PID: it would be a PID in the container
+	case i.Alive && i.Attached && run.at.Name != "": // omit the PID, because it would be a PID in the container
 		return "attached by ductor"
 	case i.Alive && i.Attached:
 		return fmt.Sprintf("attached by ductor (pid %d)", i.AttachedBy)

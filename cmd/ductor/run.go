@@ -37,9 +37,9 @@ func runCommand(env config.Environment) *cobra.Command {
 
 // serve runs ductor until ctx is done. The agents then continue to work, and the next ductor process continues their
 // turns. A second signal makes serve return without waiting for messages to be sent. After SIGHUP, serve calls load to
-// read the configuration again. If the database is damaged, serve starts again with a new database.
+// read the configuration again. If the database is damaged, serve starts ductor again with a new database.
 func serve(ctx context.Context, cfg config.Config, load func() (config.Config, error), stderr io.Writer) error {
-	hangups := make(chan os.Signal, 1) // buffered, because a signal may arrive before anything reads the channel
+	hangups := make(chan os.Signal, 1) // buffered, because a signal may arrive before any goroutine reads the channel
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	scrub := app.NewScrubber(cfg)

@@ -24,7 +24,7 @@ type listedRun struct {
 }
 
 // withRuns opens the environments of a configuration, and calls f with their runs. ductor need not be running. If
-// withRuns cannot open a sandbox, it prints a line to the parameter notes and continues.
+// withRuns cannot open a sandbox, it prints a line to notes and continues.
 func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]environment.Runs) error) (err error) {
 	cfg, err := from.load()
 	if err != nil {
@@ -71,7 +71,7 @@ func listRuns(ctx context.Context, envs []environment.Runs, notes io.Writer) (al
 	return all, nil
 }
 
-// findRun returns the run with the given ID. The beginning of an ID is enough if only one run has it.
+// findRun returns the run with the given ID. The beginning of an ID is sufficient if only one run's ID begins with it.
 func findRun(ctx context.Context, envs []environment.Runs, begin string, notes io.Writer) (listedRun, error) {
 	all, err := listRuns(ctx, envs, notes)
 	if err != nil {

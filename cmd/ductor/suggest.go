@@ -45,7 +45,7 @@ func suggestCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no command %q; did you mean %s %s?", cmd.CommandPath(), args[0], cmd.CommandPath(), near)
 }
 
-// suggestFlag adds a suggestion to the error for an unknown flag: a flag with a similar name.
+// suggestFlag extends the error for an unknown flag: it suggests a flag with a similar name.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	wrong, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {

@@ -13,16 +13,16 @@ import (
 	"ductor/internal/config"
 )
 
-// tokenPipeVariable names the environment variable with the number of a file descriptor. A restarted ductor reads the
-// bot token from it.
+// tokenPipeVariable names the environment variable that contains the number of a file descriptor. ductor reads the bot
+// token from this descriptor after it has started itself again.
 const tokenPipeVariable = "DUCTOR_TOKEN_PIPE"
 
-// maxToken is the maximum length of a token in bytes. A pipe holds 4096 bytes without a reader.
+// maxToken is the maximum length of a token in bytes. Without a reader, a pipe holds 4096 bytes.
 const maxToken = 4096
 
 // ownEnvironment returns the environment of this process without the bot token. If the environment contains the token,
-// ductor first starts itself again without it, and passes the token through a pipe. That is necessary because all
-// agents of this user can read the initial environment in /proc/PID/environ, even after Unsetenv.
+// ductor first starts itself again without the token, and passes the token through a pipe. This is necessary because
+// all agents of this user can read the initial environment in /proc/PID/environ, even after Unsetenv.
 func ownEnvironment() (config.Environment, error) {
 	if token := os.Getenv(config.TokenVariable); token != "" {
 		return config.Environment{}, fmt.Errorf("restart without the token in the environment: %w", startAnew(token))
@@ -43,7 +43,8 @@ func ownEnvironment() (config.Environment, error) {
 	}}, nil
 }
 
-// startAnew replaces this process by the same program with the same arguments. It returns only if that fails.
+// startAnew replaces this process by the same program with the same arguments. It returns only if the replacement
+// fails.
 func startAnew(token string) error {
 	if len(token) > maxToken {
 		return errors.New(config.TokenVariable + " is too long for a token")

@@ -12,14 +12,14 @@ import (
 type Trouble struct {
 	Key  string // identifies the problem as long as it lasts
 	Text string // notice to the owner when the problem begins; if empty, ductor sends none
-	Over string // notice to the owner when the problem ends; it contains "%s" in place of Since
+	Over string // notice to the owner when the problem ends; its "%s" stands for the value of Since
 	// Since is the start of the problem. Zero means the time at which the Watcher finds it.
 	Since time.Time
 	LogIn orchestrator.LogInID // account whose log-in the owner can repeat with a button; empty for none
 }
 
 // Check finds the problems of one kind. Find calls existed to ask whether a problem already existed at the last check.
-// If Find cannot find out which problems exist, it returns known = false, and the Watcher changes nothing.
+// If Find cannot find out which problems exist, it returns false, and the Watcher changes nothing.
 type Check struct {
 	Kind string // prefix of Trouble.Key
 	Find func(ctx context.Context, existed func(key string) bool) (found []Trouble, known bool, err error)

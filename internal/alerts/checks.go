@@ -46,8 +46,7 @@ const (
 	maxLow  = 10 << 30
 )
 
-// Disk checks the free space on the disk that contains dir. The parameter room is the function Room, or a replacement
-// in tests.
+// Disk checks the free space on the disk that contains dir. room is Room, or its replacement in tests.
 func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err error)) Check {
 	return Check{"disk", func(_ context.Context, existed func(string) bool) ([]Trouble, bool, error) {
 		free, size, err := room(dir)
@@ -66,8 +65,8 @@ func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err e
 	}}
 }
 
-// Rows checks for database rows that ductor skips because it cannot decode them. The function tables returns the names
-// of the tables with such rows.
+// Rows checks for database rows that ductor skips because it cannot decode them. tables returns the names of the tables
+// with such rows.
 func Rows(p Printer, tables func() []string) Check {
 	return Check{"row", func(context.Context, func(string) bool) (found []Trouble, known bool, err error) {
 		for _, table := range tables() {
@@ -86,12 +85,11 @@ func Room(dir string) (free, size uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// usedWithin is how old the last turn of an account may be. LogIns does not check accounts that were not used for
-// longer.
+// usedWithin is the maximum age of an account's last turn. LogIns skips accounts whose last turn is older.
 const usedWithin = 30 * 24 * time.Hour
 
-// LogIns checks whether the accounts with recent turns are logged in. The function accounts returns the accounts of all
-// agents on this machine.
+// LogIns checks whether the accounts with recent turns are logged in. accounts returns the accounts of all agents on
+// this machine.
 func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 	usage func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error), now func() time.Time,
 ) Check {
@@ -119,8 +117,8 @@ func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 	}}
 }
 
-// Limits checks whether a limit of an agent's plan is almost reached. Each time window of a limit is a separate
-// problem, which ends without a notice.
+// Limits checks whether a limit of an agent's plan is almost reached. A plan can have several limits, each for its own
+// period of time. Each of them is a separate problem, which ends without a notice.
 func Limits(p Printer, limits func(context.Context) ([]cli.AccountLimits, error), now func() time.Time) Check {
 	return Check{"limit", func(ctx context.Context, existed func(string) bool) (found []Trouble, known bool,
 		err error) {
@@ -160,7 +158,7 @@ func Jobs(p Printer, store JobStore) Check {
 			if j.Job.Paused || j.Last == nil {
 				continue
 			}
-			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // two may be running or skipped
+			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // up to two newer runs may be running or skipped
 			if err != nil {
 				return nil, false, err
 			}
@@ -174,7 +172,8 @@ func Jobs(p Printer, store JobStore) Check {
 	}}
 }
 
-// failed returns the number of failed runs since the last successful or aborted run. The newest run is the first.
+// failed returns the number of failed runs since the last successful or aborted run. The runs are sorted, the newest
+// first.
 func failed(runs []orchestrator.JobRun) (n int) {
 	for _, r := range runs {
 		switch r.State {
@@ -235,7 +234,7 @@ func Budget(p Printer, s Spending, now func() time.Time) Check {
 	}}
 }
 
-// nearlySpent returns the cost since a time, and whether it is close to limit. A limit of 0 means no limit.
+// nearlySpent returns the cost since a time, and whether this cost is close to limit. A limit of 0 means no limit.
 func nearlySpent(ctx context.Context, since time.Time, limit float64,
 	spent func(ctx context.Context, since time.Time) (float64, error)) (float64, bool, error) {
 	if limit <= 0 {

@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// approvalOf converts an approval to the protocol. If a user has decided the approval, the result contains that this
-// happened in the chat. For a decision in a terminal, Hub.decide corrects the result.
+// approvalOf converts an approval to the protocol. If a user has decided the approval, approvalOf assumes that the
+// decision was made in the chat. Hub.decide corrects this if the decision was made in a terminal.
 func approvalOf(a orchestrator.Approval, now time.Time) wire.Approval {
 	shown := wire.Approval{
 		ID: string(a.ID), Turn: string(a.Turn), Agent: string(a.Agent), Dir: a.Dir, Sandbox: string(a.Sandbox),
@@ -70,8 +70,8 @@ func asksOf(req cli.ApprovalAsked, links []orchestrator.Link) *wire.Asks {
 }
 
 // mostRequest is the size of the largest request that a user can allow in a terminal, because the terminal must show
-// the whole request. If a request is larger, the terminal shows only leanTitle bytes of its title, and offers only
-// Deny.
+// the whole request. If a request is larger, the terminal shows only the first leanTitle bytes of its title, and offers
+// only Deny.
 const (
 	mostRequest = wire.MaxLine / 8
 	leanTitle   = 1000

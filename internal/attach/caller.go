@@ -25,7 +25,7 @@ type caller struct {
 	ordered chan func()
 }
 
-// mostOrdered limits the prompts and commands from one terminal that wait for earlier ones.
+// mostOrdered limits the prompts and commands of one terminal that wait for earlier prompts and commands.
 const mostOrdered = 32
 
 // Errors for the user of a terminal.
@@ -97,8 +97,8 @@ func (c *caller) atOnce(ctx context.Context, id string, do action) { c.all.Go(c.
 // idForm matches valid ids of requests. Ids become parts of database keys.
 var idForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
-// answered returns a function that runs an action and sends the reply to the terminal. The user may open another
-// conversation before the function runs. The action still gets the conversation that was open when answered was called.
+// answered returns a function that runs an action and sends the reply to the terminal. The action gets the conversation
+// that was open when answered was called, even if the user has opened another one since.
 func (c *caller) answered(ctx context.Context, id string, do action) func() {
 	in := c.in
 	return func() {

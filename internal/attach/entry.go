@@ -37,7 +37,8 @@ func complete(e *wire.Entry, t orchestrator.Turn) {
 	e.Ended, e.DurationMS, e.CostUSD = t.Ended, o.Duration.Milliseconds(), o.CostUSD
 }
 
-// addSteps adds the stored steps of a turn to its entry. The store may not have loaded the output of a step.
+// addSteps adds the stored steps of a turn to its entry. Steps may lack their output, because the store loads outputs
+// separately.
 func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	for _, s := range steps {
 		if s.Change != "" {
@@ -60,8 +61,8 @@ func addSteps(e *wire.Entry, steps []orchestrator.Step) {
 	}
 }
 
-// A message may be too long for a line. encode then calls lean, at most `leanings` times. leanAnswer is the maximum
-// size of the prompt and of the answer in a shortened message, in bytes.
+// A message may be too long for a line. encode then shortens it with lean, up to `leanings` times. leanAnswer is the
+// maximum size of the prompt and of the answer in a shortened message, in bytes.
 const (
 	leanings   = 12
 	leanAnswer = 256 << 10

@@ -1,6 +1,6 @@
 // Package attach lets the owner use conversations from terminals. The owner is the user who set up ductor and controls
-// it. The package sends the events of conversations to the clients that `ductor attach` started, and handles their
-// requests. Package wire defines the protocol.
+// it. The package sends the events of conversations to the clients that `ductor attach` started, and handles the
+// requests of these clients. Package wire defines the protocol.
 package attach
 
 import (
@@ -28,7 +28,7 @@ type Hub struct {
 	all   map[*terminal]bool
 }
 
-// room contains the facts about a conversation that the store does not contain. Hub.mu guards it.
+// room is the part of a conversation's state that is not in the store. Hub.mu guards it.
 type room struct {
 	turns     map[cli.TurnID]*turn // running turns
 	notices   []wire.Notice        // the newest notices
@@ -113,7 +113,7 @@ func (h *Hub) activityLocked(in orchestrator.ConversationID) wire.Activity {
 	return a
 }
 
-// Follow implements the field Follow of orchestrator.Viewers.
+// Follow implements orchestrator.Viewers.Follow.
 func (h *Hub) Follow(t orchestrator.Turn, replayed bool) func(ev cli.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ func (h *Hub) Follow(t orchestrator.Turn, replayed bool) func(ev cli.Event) {
 	}
 }
 
-// Ended implements the field Ended of orchestrator.Viewers.
+// Ended implements orchestrator.Viewers.Ended.
 func (h *Hub) Ended(t orchestrator.Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,8 +151,8 @@ func (h *Hub) Ended(t orchestrator.Turn) {
 	h.sendActivityLocked(t.Prompt.Conversation)
 }
 
-// Waits sends a waiting turn to terminals. The parameter ahead is the number of turns before it in the queue. It is 0
-// if the turn has left the queue.
+// Waits sends a waiting turn to terminals. ahead counts the turns before this turn in the queue. It is 0 if this turn
+// has left the queue.
 func (h *Hub) Waits(t orchestrator.Turn, ahead int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,7 +161,7 @@ func (h *Hub) Waits(t orchestrator.Turn, ahead int) {
 	}
 	e := entryOf(t)
 	e.Ahead = ahead
-	if ahead == 0 && e.State == wire.StateQueued { // the turn starts in a moment
+	if ahead == 0 && e.State == wire.StateQueued { // the turn will start in a moment
 		return
 	}
 	h.sendLocked(t.Prompt.Conversation, wire.Message{Entry: &e})
@@ -187,15 +187,14 @@ func (h *Hub) Approval(a orchestrator.Approval) {
 }
 
 // decision is an approval for which a decision from a terminal is in progress. The owner may decide in the chat at the
-// same time. So the Hub waits for the result of the terminal's decision, in order to know where the approval was
-// decided.
+// same time. So the Hub waits for the result of the terminal's decision, in order to know who decided first.
 type decision struct {
 	terminals int            // number of terminals whose decision is in progress
 	outcome   *wire.Approval // the decided approval; nil before the decision
 }
 
-// decide decides an approval for a terminal by calling do. The function do returns false if a decision elsewhere was
-// faster. decide then sends terminals the approval, which contains where it was decided.
+// decide calls do to decide an approval for a terminal. do returns false if a decision elsewhere was faster. decide
+// then sends the approval to terminals, and includes whether it was decided in a terminal or in the chat.
 func (h *Hub) decide(in orchestrator.ConversationID, id orchestrator.ApprovalID, do func() (won bool)) {
 	h.mu.Lock()
 	r := h.roomLocked(in)

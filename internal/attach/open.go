@@ -19,7 +19,7 @@ const (
 )
 
 // parse finds the conversation with the given key. An empty key means the owner's private chat. parse returns an error
-// for a conversation that is neither in this chat nor in a group that ductor serves.
+// if the conversation is neither in the owner's private chat nor in a group that ductor serves.
 func (c *caller) parse(key string) (orchestrator.ConversationID, error) {
 	if key == "" {
 		return orchestrator.ConversationID{Chat: int64(c.t.user)}, nil
@@ -74,7 +74,7 @@ func (c *caller) open(ctx context.Context, r wire.Open) {
 	shown, err := c.s.snapshot(ctx, in, running)
 	if err != nil {
 		c.s.opts.Log.Error("open a conversation in a terminal", "conversation", in.Key(), "err", err)
-		_ = c.t.conn.Close() // the terminal will retry
+		_ = c.t.conn.Close() // the terminal will reconnect and try again
 		return
 	}
 	shown.Notices = notices
@@ -82,7 +82,7 @@ func (c *caller) open(ctx context.Context, r wire.Open) {
 }
 
 // snapshot returns the state of a conversation. The caller must get the running turns before it calls snapshot. If one
-// of them ends meanwhile, snapshot finds it among the ended turns.
+// of these turns ends meanwhile, snapshot finds it among the ended turns.
 func (s *Server) snapshot(ctx context.Context, in orchestrator.ConversationID, running []wire.Entry) (*wire.Snapshot,
 	error) {
 	st, err := s.opts.Desk.Status(ctx, in)
@@ -115,7 +115,7 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 	if err != nil {
 		return nil, fmt.Errorf("load open turns: %w", err)
 	}
-	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // read after the open turns, so that none is missing
+	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // read last, so that no turn is missing
 	if err != nil {
 		return nil, fmt.Errorf("load the last turns: %w", err)
 	}
@@ -134,7 +134,7 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 		}
 		switch e.State {
 		case wire.StateRunning:
-			e.Replayed = e.Replayed || !has(running, e.Turn) // the Hub will get all events of this turn
+			e.Replayed = e.Replayed || !has(running, e.Turn) // if the turn is running, the Hub will get all its events
 		case wire.StateQueued:
 			e.Ahead = ahead
 		default:
@@ -150,8 +150,8 @@ func has(all []wire.Entry, turn string) bool {
 	return slices.ContainsFunc(all, func(e wire.Entry) bool { return e.Turn == turn })
 }
 
-// endedEntries returns ended turns with their steps, the oldest first. If the turns are too large, it omits the oldest
-// ones. If the outputs of steps are too large, it omits those of the oldest turns.
+// endedEntries returns ended turns with their steps, the oldest turn first. If the turns are too large, it omits the
+// oldest turns. If the outputs of steps are too large, it omits the outputs of the oldest turns.
 func (s *Server) endedEntries(ctx context.Context, ended []orchestrator.Turn) ([]wire.Entry, error) {
 	all := make([]wire.Entry, 0, len(ended))
 	answers, outputs := mostAnswers, mostOutputs

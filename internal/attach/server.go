@@ -23,13 +23,13 @@ type Options struct {
 	Hub     *Hub
 	Dir     string // state directory with the socket
 	Version string // version of ductor
-	// Admit checks whether a process may attach. The process is at the other end of conn and has sent the secret. Admit
+	// Admit checks whether the process at the other end of conn may attach. The process has sent the secret. Admit
 	// returns an error if the process may not attach.
 	Admit func(conn net.Conn, secret string) error
 	// Owner returns the user for whom terminals act. RoleOf returns the current role of a user.
 	Owner  func() orchestrator.PersonID
 	RoleOf func(user orchestrator.PersonID) orchestrator.UserRole
-	// The function Group reports whether ductor serves the group with this chat ID.
+	// Group reports whether ductor serves the group with this chat ID.
 	Group func(chat int64) bool
 	Store Store
 	Desk  Desk
@@ -42,7 +42,8 @@ type Options struct {
 type Store interface {
 	// RecentTurns lists the last ended turns of a conversation, oldest first.
 	RecentTurns(ctx context.Context, in orchestrator.ConversationID, limit int) ([]orchestrator.Turn, error)
-	// OpenTurns lists turns that are queued, running, or ended but not delivered, oldest first.
+	// OpenTurns lists turns that are queued, that are running, or that have ended without being delivered, oldest
+	// first.
 	OpenTurns(ctx context.Context) ([]orchestrator.Turn, error)
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Step, error)
 	Step(ctx context.Context, turn cli.TurnID, number int) (orchestrator.Step, error)

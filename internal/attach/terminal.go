@@ -17,7 +17,7 @@ const (
 )
 
 // terminal is the connection to one client. A separate goroutine writes to the client, so that turns do not wait for
-// it.
+// the client.
 type terminal struct {
 	conn net.Conn
 	user orchestrator.PersonID // the user on whose behalf the terminal acts
@@ -26,10 +26,10 @@ type terminal struct {
 
 	mu      sync.Mutex
 	waiting [][]byte
-	held    [][]byte // lines that queue got while holds was true
+	held    [][]byte // lines that wait for release
 	holds   bool
-	bytes   int           // total size of the lines in waiting and held
-	wake    chan struct{} // receives a value when a line is added to the field waiting
+	bytes   int           // total size of the lines in `waiting` and `held`
+	wake    chan struct{} // receives a value when a line is added to `waiting`
 	over    bool
 }
 
@@ -37,7 +37,7 @@ func newTerminal(conn net.Conn, user orchestrator.PersonID) *terminal {
 	return &terminal{conn: conn, user: user, wake: make(chan struct{}, 1)}
 }
 
-// queue appends a line to the output. If too many bytes are waiting, it disconnects the terminal.
+// queue appends a line to the output. If the output is then too large, it disconnects the terminal.
 func (t *terminal) queue(line []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,14 +57,14 @@ func (t *terminal) queue(line []byte) {
 	t.signal()
 }
 
-// hold makes the terminal's output wait. Lines from queue are sent only after release.
+// hold delays the terminal's output until release.
 func (t *terminal) hold() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.holds = true
 }
 
-// release ends a hold. It queues the given line before the lines that had to wait.
+// release ends a hold. It queues the given line first, and then the lines that had to wait.
 func (t *terminal) release(line []byte) {
 	t.mu.Lock()
 	t.waiting, t.held, t.holds = append(append(t.waiting, line), t.held...), nil, false
@@ -80,8 +80,8 @@ func (t *terminal) signal() {
 	}
 }
 
-// write writes queued lines until ctx ends or the terminal disconnects. Before each write, it calls the function
-// allowed, and stops if the result is false.
+// write writes queued lines until ctx ends or the terminal disconnects. Before each write, it calls allowed, and stops
+// if allowed returns false.
 func (t *terminal) write(ctx context.Context, allowed func() bool) {
 	for {
 		t.mu.Lock()
@@ -121,5 +121,5 @@ func (t *terminal) bye(h *Hub, reason wire.Reason, sentence string) {
 	_ = t.conn.Close()
 }
 
-// byeWait limits the writing of the last line.
+// byeWait limits how long writing the last line may take.
 const byeWait = time.Second

@@ -11,14 +11,14 @@ import (
 
 // Limits of an entry, in bytes.
 const (
-	mostOutput = 64 << 10 // for one tool or diff
-	mostOfTurn = 1 << 20  // for all tools and diffs of a turn
-	mostAnswer = 2 << 20  // for an answer in an entry
+	mostOutput = 64 << 10 // maximum size of the output of one tool, or of one diff
+	mostOfTurn = 1 << 20  // maximum size of all outputs and diffs of a turn
+	mostAnswer = 2 << 20  // maximum size of an answer in an entry
 )
 
 // turn is the part of a running turn that terminals show. Hub.mu guards it.
 type turn struct {
-	entry  wire.Entry // the field Answer is empty
+	entry  wire.Entry // the entry, with an empty Answer
 	answer []byte
 	size   int // total size of inputs, outputs and diffs in the entry, in bytes
 }
@@ -37,8 +37,9 @@ func (t *turn) shown() *wire.Entry {
 	return &e
 }
 
-// observe applies an event. It returns the message for terminals, or nil if terminals do not show the event. While old
-// events are replayed after a restart, it returns nil; at the end of the replay it returns the whole entry.
+// observe applies an event. It returns the message for terminals, or nil if terminals do not show the event. After a
+// restart, ductor replays the old events of a turn. observe returns nil during the replay, and the whole entry at its
+// end.
 func (t *turn) observe(ev cli.Event) *wire.Message {
 	m := t.apply(ev)
 	if _, ends := ev.(cli.CaughtUp); ends && t.entry.Replayed {
@@ -130,7 +131,7 @@ func (t *turn) endTool(ev cli.ToolEnded) *wire.Message {
 	return &wire.Message{Tool: &shown}
 }
 
-// grow adds n to the size of the entry. If the entry is then too large, grow removes its oldest outputs.
+// grow adds n to the size of the entry. If the entry is then too large, grow removes the oldest outputs of the entry.
 func (t *turn) grow(n int) {
 	t.size += n
 	for i := 0; i < len(t.entry.Tools) && t.size > mostOfTurn; i++ {

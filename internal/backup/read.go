@@ -22,8 +22,8 @@ const (
 	maxOther    = 4 << 20
 )
 
-// Verify checks an archive against the checksums in its manifest. It returns the manifest, and the contents of
-// Contents.Files by name. The error matches ErrDamaged or ErrForeign if the archive is not valid.
+// Verify checks an archive against the checksums in its manifest. It returns the manifest, and the contents of the
+// files in Contents.Files by name. If the archive is not valid, the error matches ErrDamaged or ErrForeign.
 func Verify(archive string) (Manifest, map[string][]byte, error) {
 	other := map[string][]byte{}
 	m, err := read(archive, func(name string, _ fs.FileMode, from io.Reader) error {
@@ -38,7 +38,7 @@ func Verify(archive string) (Manifest, map[string][]byte, error) {
 	return m, other, err
 }
 
-// read calls the function handle for each file of an archive, and then compares all files with the manifest.
+// read calls handle for each file of an archive, and then compares all files with the manifest.
 func read(archive string, handle func(name string, mode fs.FileMode, from io.Reader) error) (m Manifest, err error) {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -78,8 +78,7 @@ func read(archive string, handle func(name string, mode fs.FileMode, from io.Rea
 	return m, m.compare(found)
 }
 
-// readEntry calls the function handle for one file, and computes the file's checksum even if handle does not read the
-// whole file.
+// readEntry calls handle for one file. It computes the checksum of the whole file, even if handle reads only a part.
 func readEntry(h *tar.Header, from io.Reader, handle func(string, fs.FileMode, io.Reader) error) (Entry, error) {
 	sum := sha256.New()
 	summed := &recordingReader{from: io.TeeReader(from, sum)}
@@ -93,7 +92,7 @@ func readEntry(h *tar.Header, from io.Reader, handle func(string, fs.FileMode, i
 	return Entry{Name: h.Name, Size: h.Size, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// recordingReader records read errors, so that a damaged archive can be distinguished from an error in writing the
+// recordingReader records read errors. So the caller can distinguish a damaged archive from an error in writing the
 // extracted file.
 type recordingReader struct {
 	from io.Reader

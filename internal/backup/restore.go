@@ -35,7 +35,7 @@ type Target struct {
 const draftsDir = "restore.draft"
 
 // Restore replaces the state with the contents of an archive. First it verifies the whole archive, including the
-// database. It moves the existing state to the directory aside; aside is "" if no state existed.
+// database. It moves the existing state to a new directory and returns the directory's name, or "" if no state existed.
 func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside string, err error) {
 	if err := os.MkdirAll(to.State, 0o700); err != nil {
 		return m, "", fmt.Errorf("restore: %w", err)
@@ -140,7 +140,7 @@ func syncTree(root *os.Root, dir string) error {
 	})
 }
 
-// splitExisting returns the files that exist, separately for files with content and for empty files.
+// splitExisting returns the files that exist: first those with content, then the empty ones.
 func splitExisting(root *os.Root, all []string) (full, empty []string, err error) {
 	for _, name := range all {
 		info, err := root.Lstat(name)

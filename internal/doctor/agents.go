@@ -107,8 +107,8 @@ func remedy(auth cli.Auth) string {
 	return "install it and log in to it"
 }
 
-// checkAgents checks each agent in one environment, and returns the number of agents that can be used. The parameter
-// prefix is put before the names of the checks. It is empty for this machine.
+// checkAgents checks each agent in one environment, and returns the number of agents that can be used. The names of the
+// checks begin with prefix, which is empty for this machine.
 func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers []cli.Provider,
 	prefix check) (usable int) {
 	states := make([]cli.AgentState, len(providers))

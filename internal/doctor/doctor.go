@@ -1,4 +1,5 @@
-// Package doctor looks for problems that can prevent ductor from working, and names a fix for each. It changes nothing.
+// Package doctor searches for problems that can prevent ductor from working, and names a fix for each problem. It
+// changes nothing.
 package doctor
 
 import (
@@ -23,12 +24,12 @@ import (
 // timeout limits the time of all checks together. Only the checks of sandboxes have their own limit, sandboxTimeout.
 const timeout = 30 * time.Second
 
-// Examine checks a configuration. The findings contain no secrets of the configuration and the environment.
+// Examine checks a configuration. The findings contain no secrets from the configuration or the environment.
 func Examine(ctx context.Context, cfg config.Config) Findings {
 	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) }).found
 }
 
-// examine implements Examine. The parameter withAgents is a function that provides the agents on this machine.
+// examine implements Examine. withAgents provides the agents on this machine.
 func examine(ctx context.Context, cfg config.Config, withAgents func(func([]cli.Provider)) error) *doctor {
 	d := &doctor{scrub: app.NewScrubber(cfg)}
 	unlimited := ctx
@@ -146,9 +147,9 @@ func (d *doctor) checkKeys(cfg config.Config) {
 	}
 }
 
-// checkGroups checks whether ductor can use control groups (cgroups). Without them, it cannot end a background process
-// that an agent started and detached. checkGroups inspects the process of the running ductor, because the user's shell
-// may have other rights.
+// checkGroups checks whether ductor can use control groups (cgroups). Without control groups, ductor cannot end a
+// background process that an agent started and detached. checkGroups inspects the process of the running ductor,
+// because the user's shell may have other rights.
 func (d *doctor) checkGroups(cfg config.Config) {
 	pid, runs := app.StorageUser(cfg.Storage.Dir)
 	if !runs {

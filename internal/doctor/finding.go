@@ -70,7 +70,8 @@ func (f Finding) line() string {
 // Findings is the list of the results of all checks.
 type Findings []Finding
 
-// appendFinding appends a finding. It puts each text on one line, because errors of programs often have several lines.
+// appendFinding appends a finding. It joins the lines of each text, because errors of programs often have several
+// lines.
 func (fs *Findings) appendFinding(f Finding) {
 	f.Text, f.Fix = oneLine(f.Text), oneLine(f.Fix)
 	*fs = append(*fs, f)

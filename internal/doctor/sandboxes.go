@@ -49,7 +49,7 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 		}
 	}
 	status, err := b.Launcher.Status(ctx)
-	// The engine answers, so perhaps only ductor-runner is missing. ductor can build it.
+	// The sandbox engine answers, so perhaps only ductor-runner is missing. ductor can build ductor-runner.
 	if err != nil && status.Version != "" {
 		if err = b.MakeRunner(ctx); err == nil {
 			status, err = b.Launcher.Status(ctx)
@@ -81,7 +81,7 @@ func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environ
 	}
 }
 
-// checkSeeds checks that the files exist that ductor should copy into the sandbox.
+// checkSeeds checks that the files exist that ductor is configured to copy into the sandbox.
 func (d *doctor) checkSeeds(what check, b *environment.Sandbox) {
 	for _, s := range b.Seeds {
 		if _, err := os.Stat(s.From); errors.Is(err, os.ErrNotExist) && !s.Optional {

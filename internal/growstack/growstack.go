@@ -1,8 +1,8 @@
 // Package growstack enlarges the stack of a goroutine in one step, before deep calls.
 //
-// A goroutine starts with a stack of 2 KB. Each time the stack is too small, Go doubles it, and must copy and adjust
-// every frame. Without this package, these copies would take a tenth of the time between a prompt and the start of its
-// agent. If the stack grows early, it has only one frame, and the copy costs little. The garbage collector later
+// A goroutine starts with a stack of 2 KB. Each time the stack is too small, Go doubles its size, and must copy and
+// adjust every frame. Without this package, these copies would take a tenth of the time between a prompt and the start
+// of its agent. If the stack grows early, it has only one frame, and the copy costs little. The garbage collector later
 // shrinks the stack again.
 package growstack
 

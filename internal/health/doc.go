@@ -1,8 +1,8 @@
-// Package health monitors whether ductor reaches Telegram and whether its store accepts writes. It reports this at
-// /healthz, and to systemd.
+// Package health monitors whether ductor reaches Telegram and whether its store accepts writes. It reports the results
+// at /healthz and to systemd.
 //
 // The two reports differ. /healthz shows whether users currently get answers. systemd restarts ductor if ductor stops
-// sending signs of life. So ductor stops sending them only if a restart can help:
+// sending signs of life. So ductor stops sending signs of life only if a restart can help:
 //   - the loop that polls Telegram is stuck
 //   - a write to the store fails or hangs
 //

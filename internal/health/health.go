@@ -11,7 +11,7 @@ import (
 
 // Store is the part of the store that Health tests.
 type Store interface {
-	// TryWrite makes a small write. It returns once the data is on the disk.
+	// TryWrite makes a small write. It returns after the data has reached the disk.
 	TryWrite(ctx context.Context) error
 	// Disk returns the state of the disk, and a context that ends when the state changes.
 	Disk() (orchestrator.DiskState, context.Context)
@@ -20,7 +20,7 @@ type Store interface {
 // Options configures a Health. All fields are required.
 type Options struct {
 	Store Store
-	Poll  time.Duration // maximum time of a poll, including the handling of its updates
+	Poll  time.Duration // maximum duration of a poll, including the handling of its updates
 	Now   func() time.Time
 }
 
@@ -49,8 +49,7 @@ type writing struct {
 // New returns a Health for which nothing has been reported yet.
 func New(o Options) *Health { return &Health{opts: o, polled: make(chan struct{}, 1)} }
 
-// Polled records the result of a poll. The parameter wait is the planned pause before the next poll. Polled never
-// blocks.
+// Polled records the result of a poll. wait is the planned pause before the next poll. Polled never blocks.
 func (h *Health) Polled(err error, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +65,7 @@ func (h *Health) Polled(err error, wait time.Duration) {
 	}
 }
 
-// tryStore makes a test write. If the disk is broken, the write may block; then State reports the store as Stuck.
+// tryStore makes a test write. If the disk is broken, the write may block; State then reports the store as Stuck.
 func (h *Health) tryStore(ctx context.Context) {
 	h.mu.Lock()
 	h.store.began = h.opts.Now()
@@ -86,7 +85,7 @@ type Status string
 
 const (
 	OK       Status = "ok"
-	Starting Status = "starting" // not known yet
+	Starting Status = "starting" // the state is not known yet
 	Failing  Status = "failing"  // calls return errors
 	Full     Status = "full"     // the disk is full; only for State.Store
 	Stuck    Status = "stuck"    // a call does not return
@@ -104,8 +103,8 @@ const (
 type State struct {
 	Polling Status
 	Store   Status
-	// Answered is the time of Telegram's last answer, or zero before the first. Wrote is the end of the last test
-	// write, even if that failed.
+	// Answered is the time of Telegram's last answer, or zero before the first answer. Wrote is the end of the last
+	// test write, even if the write failed.
 	Answered, Wrote time.Time
 }
 

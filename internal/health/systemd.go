@@ -13,11 +13,11 @@ import (
 // Manager is the service manager that started this process, usually systemd. It uses the sd_notify protocol.
 type Manager struct {
 	Notify   func(state string) error // nil if no service manager started this process
-	Watchdog time.Duration            // maximum time between two signs of life; 0 if none are expected
+	Watchdog time.Duration            // maximum time between two signs of life; 0 if systemd expects none
 	Log      *slog.Logger
 }
 
-// ManagerOf returns the service manager that is named in the environment of this process.
+// ManagerOf returns the service manager that the environment of this process names.
 func ManagerOf(log *slog.Logger) Manager {
 	m := Manager{Log: log}
 	if os.Getenv("NOTIFY_SOCKET") == "" {
@@ -38,13 +38,13 @@ func ManagerOf(log *slog.Logger) Manager {
 const (
 	// tryInterval is the interval of test writes. A watchdog may require a shorter one.
 	tryInterval = 30 * time.Second
-	// startExtension extends systemd's start timeout, as long as Telegram has not answered. ductor first requests an
-	// extension before the default timeout of 90 seconds ends.
+	// startExtension is the time by which ductor extends systemd's start timeout, repeatedly, until Telegram has
+	// answered. The first extension is requested before the default timeout of 90 seconds ends.
 	startExtension = 2 * time.Minute
 )
 
-// interval returns the time between two signs of life. It is at most a third of Watchdog, so that two consecutive signs
-// may get lost.
+// interval returns the time between two signs of life. It is at most a third of Watchdog, so that systemd does not
+// restart ductor after two consecutive signs were lost.
 func (m Manager) interval() time.Duration {
 	if m.Watchdog > 0 {
 		return min(m.Watchdog/3, tryInterval)
@@ -69,8 +69,9 @@ func (h *Health) Run(ctx context.Context, m Manager) {
 	}
 }
 
-// notifyManager sends a sign of life to the manager, unless a restart of ductor would help. The first time that
-// Telegram is reachable, it also reports ductor as ready. It returns true if ductor is reported as ready.
+// notifyManager sends a sign of life to the manager, unless a restart of ductor would help. When Telegram is reachable
+// for the first time, notifyManager also reports ductor as ready. It returns true if ductor was reported as ready, now
+// or earlier.
 func (h *Health) notifyManager(m Manager, ready bool) bool {
 	s := h.State()
 	switch {

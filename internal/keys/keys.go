@@ -44,7 +44,7 @@ type Name struct{ Agent, Variable string }
 
 // Key is an API key of an agent. It is never in the configuration file.
 type Key struct {
-	Agent, Name string // the same as in the type Name
+	Agent, Name string // see type Name
 	Value       secrets.Value
 	From        Place
 }
@@ -77,7 +77,7 @@ func Parse(text string) (Name, error) {
 	return n, nil
 }
 
-// agentOf returns the agent to which a variable belongs, judging by its prefix, or "".
+// agentOf returns the agent to which a variable belongs according to the variable's prefix, or "".
 func agentOf(variable string) string {
 	for prefix, agent := range map[string]string{
 		"ANTHROPIC_": "claude", "CLAUDE_CODE_": "claude", "OPENAI_": "codex", "CODEX_": "codex", "GEMINI_": "gemini",
@@ -96,8 +96,8 @@ func isReserved(variable string) bool {
 		strings.HasPrefix(variable, "LD_")
 }
 
-// Read returns all keys, sorted by name. A credential overrides a key in the state directory. Both directories may be
-// missing, and credentials may be "". Read ignores files whose names are not names of keys.
+// Read returns all keys, sorted by name. A key among the credentials overrides a key in the state directory. Both
+// directories may be missing, and credentials may be "". Read ignores files whose names are not names of keys.
 func Read(state, credentials string) ([]Key, error) {
 	found := map[Name]Key{}
 	if err := readAll(filepath.Join(state, Folder), InFile, found); err != nil {
@@ -134,7 +134,7 @@ func readAll(dir string, from Place, found map[Name]Key) error {
 	for _, e := range entries {
 		name, err := Parse(e.Name())
 		if err != nil {
-			continue // for example, a temporary file that a crash left
+			continue // not a key; for example, a temporary file that a crash left behind
 		}
 		value, err := readKeyFile(root, e.Name(), from)
 		if err != nil {
@@ -146,7 +146,7 @@ func readAll(dir string, from Place, found map[Name]Key) error {
 }
 
 // readKeyFile reads a key. It returns an error if other users can access a key in the state directory. It does not
-// check this for credentials, because systemd protects them.
+// check the access to credentials, because systemd protects them.
 func readKeyFile(root *os.Root, name string, from Place) (string, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package memory releases memory that the process needed only for its start. If the process uses some of this memory
-// again later, the kernel loads it again.
+// Package memory releases memory that the process needed only for its start. If the process uses a released page again,
+// the kernel loads the page again.
 package memory
 
 import (
@@ -18,8 +18,8 @@ import (
 // live objects lie closer together. This matters because the collector never moves objects.
 const startHeap = 10
 
-// Start reduces the garbage on the heap. When the process has started, the caller must call the function done, which
-// restores the GC percentage and calls Release.
+// Start reduces the garbage on the heap. When the process has started, the caller must call done, which restores the GC
+// percentage and calls Release.
 func Start() (done func() error) {
 	percent := debug.SetGCPercent(startHeap)
 	return func() error {
@@ -47,8 +47,8 @@ func Release() error {
 
 type mapping struct{ start, end uintptr }
 
-// programMappings returns the parts of the program in memory that equal the program's file. They are read-only, and
-// neither the dynamic linker nor a debugger has changed them.
+// programMappings returns the memory mappings that equal the program's file. These mappings are read-only, and neither
+// the dynamic linker nor a debugger has changed them.
 func programMappings() (clean []mapping, err error) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -62,8 +62,7 @@ func programMappings() (clean []mapping, err error) {
 	return cleanMappings(f, program)
 }
 
-// cleanMappings returns the unchanged read-only mappings of a program. It parses smaps, the content of
-// /proc/self/smaps.
+// cleanMappings returns the unchanged read-only mappings of a program. smaps is the content of /proc/self/smaps.
 func cleanMappings(smaps io.Reader, program string) (clean []mapping, err error) {
 	var now mapping
 	candidate := false

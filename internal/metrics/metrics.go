@@ -42,13 +42,13 @@ func Handler(s Sources) http.Handler {
 
 type collector struct{ Sources }
 
-// Describe implements prometheus.Collector. It describes no metrics, because the labels of some are not known in
-// advance.
+// Describe implements prometheus.Collector. It describes no metrics, because the labels of some metrics are not known
+// in advance.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
 type metricWriter chan<- prometheus.Metric
 
-// gauge writes the current value of something. The parameter labels contains pairs of a key and a value.
+// gauge writes the current value of a metric. labels alternates keys and values.
 func (o metricWriter) gauge(name, help string, v float64, labels ...string) {
 	o.value(prometheus.GaugeValue, name, help, v, labels...)
 }

@@ -16,8 +16,8 @@ import (
 // Limits of a pairing code. MostWrong limits the attempts of all users together.
 const (
 	Life      = 10 * time.Minute
-	MostWrong = 10 // failed attempts after which the code is void
-	length    = 12 // characters, of 5 bits each
+	MostWrong = 10 // number of failed attempts after which the code is void
+	length    = 12 // number of characters, of 5 bits each
 )
 
 // New returns a code with 60 random bits.
@@ -29,8 +29,8 @@ func New(random io.Reader) (string, error) {
 	return base32.StdEncoding.EncodeToString(bits)[:length], nil
 }
 
-// Sent returns the code in a message "/start CODE", in capital letters. It returns false if the message has another
-// form. It is fast, because ductor calls it for messages of strangers.
+// Sent returns the code in a message "/start CODE", in capital letters. It returns false for all other messages. It is
+// fast, because ductor calls it for messages of strangers.
 func Sent(text string) (code string, ok bool) {
 	const most = 64 // maximum length of the message, in bytes
 	if len(text) > most {
@@ -48,7 +48,7 @@ func Shaped(text string) bool {
 	})
 }
 
-// Same compares two codes in constant time.
+// Same compares two codes in a time that does not depend on their contents.
 func Same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // Link returns a link that opens the chat with a bot. When the user presses Start there, Telegram sends the code to the

@@ -1,7 +1,7 @@
 // Package proctree finds and ends all processes that a program started. It finds them in several ways: by parent,
-// session and process group, by control group, and by an environment variable that descendants inherit. A process can
-// leave its session and process group, and remove the variable. The package then still finds the process through its
-// control group. Without a control group, it finds the process through its parent, if an ancestor is a child subreaper
+// session and process group, by control group, and by an environment variable that descendants inherit. If a process
+// leaves its session and process group and removes the variable, the package still finds it through its control group.
+// Without a control group, the package finds such a process through its parent, if an ancestor is a child subreaper
 // (PR_SET_CHILD_SUBREAPER).
 //
 // The package starts no processes and imports no other package of ductor. It requires Linux but not cgo.

@@ -11,7 +11,7 @@ import (
 )
 
 // HeadStart is how long End waits between SIGTERM to the root and SIGTERM to the descendants. If the descendants ended
-// first, an agent would regard the end of its tool as a result, and continue.
+// first, an agent would regard the end of its tool as a result of the tool, and continue.
 const HeadStart = 100 * time.Millisecond
 
 // KillPatience limits how long End sends SIGKILL before it returns an error.
@@ -70,7 +70,7 @@ func survivorsError(live []procStat) error {
 	return fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID)
 }
 
-// liveMembers returns the live members. It scans again if it finds none, but could not inspect some process.
+// liveMembers returns the live members. If it finds none, but could not inspect some process, it scans again.
 func (t *Tree) liveMembers() (live []procStat, err error) {
 	for range unsureRetries {
 		var unsure int
@@ -78,13 +78,13 @@ func (t *Tree) liveMembers() (live []procStat, err error) {
 		if err != nil || unsure == 0 || len(live) > 0 {
 			return live, err
 		}
-		time.Sleep(firstPoll) // a process cannot be inspected during an exec, which is shorter than this
+		time.Sleep(firstPoll) // a process cannot be inspected during an exec, which takes less time than firstPoll
 	}
 	return live, nil
 }
 
-// term sends SIGTERM to the members, the root first. It skips members in the set signaled and adds all others to this
-// set. It returns the errors of the signals.
+// term sends SIGTERM to the members, the root first. It skips members that are already in signaled, and adds all
+// others. It returns the errors of the signals.
 func (t *Tree) term(ctx context.Context, live []procStat, signaled map[ID]bool, killAt time.Time) error {
 	var refused error
 	for i, p := range live {
@@ -103,8 +103,8 @@ func (t *Tree) term(ctx context.Context, live []procStat, signaled map[ID]bool, 
 	return refused
 }
 
-// freeze stops many members with SIGSTOP before they are killed. Otherwise, a program that has reached its limit of
-// processes could use each kill to fork again.
+// freeze stops many members with SIGSTOP before End kills them. Otherwise, a program that has reached its limit of
+// processes could fork again after each kill.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32
 	for range freezeRounds {
@@ -154,11 +154,11 @@ func killGroup(p procStat, self int) {
 	if !ok || !there || now.ID != p.ID || now.session == own.session || now.group <= 1 {
 		return
 	}
-	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds processes that survive
+	_ = unix.Kill(-now.group, unix.SIGKILL) // if a process survives, the next scan finds it
 }
 
-// await waits until all processes in live have ended, until ctx ends, or at most for the time limit. If live is empty,
-// it waits a moment for the kernel to report an empty control group.
+// await waits until all live processes have ended, until ctx ends, or until the time limit is over. If live is empty,
+// await waits a moment for the kernel to report an empty control group.
 func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) {
 	unseen := len(live) == 0
 	if unseen {

@@ -11,8 +11,8 @@ import (
 )
 
 // Glance returns the live members that are in the control group or descend from the root, the oldest first. It is
-// faster than Members, because it does not read all processes of the machine. But it misses members that are found in
-// other ways. Use Glance to describe a run, not to end it. If the root is dead, or the kernel does not list the
+// faster than Members, because it does not read all processes of the machine. But it misses members that Members finds
+// in other ways. Use Glance to describe a run, not to end it. If the root is dead, or the kernel does not list the
 // children of processes, Glance calls Members.
 func (t *Tree) Glance() ([]ID, error) {
 	root, ok := readProc(t.root.PID)

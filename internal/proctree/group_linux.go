@@ -15,9 +15,8 @@ import (
 )
 
 // Group is a control group (version 2) with the processes of one run. A process cannot leave the group by fork, exec, a
-// new session or a new environment. The zero value means no group. ductor enables no controllers in the group or beside
-// it. Therefore the kernel allows processes both in the group and in groups below it. See
-// Documentation/admin-guide/cgroup-v2.rst of Linux.
+// new session or a new environment. The zero value means no group. The kernel allows processes both in the group and in
+// groups below it, because ductor enables no controllers there. See Documentation/admin-guide/cgroup-v2.rst of Linux.
 type Group struct{ Path string }
 
 // rmdirWait is how long the kernel may still report a group as busy after its last process has died.
@@ -26,7 +25,7 @@ const rmdirWait = 200 * time.Millisecond
 // ErrNoGroup means that no control group is available.
 var ErrNoGroup = errors.New("no control group can be had")
 
-// Open returns a file descriptor of the group. It can be passed to clone3 to start a process in the group.
+// Open returns a file descriptor of the group, which can be passed to clone3 to start a process in the group.
 func (c Group) Open() (int, error) {
 	if c.Path == "" {
 		return -1, ErrNoGroup
@@ -45,11 +44,11 @@ func (c Group) Populated() bool {
 	return slices.Contains(strings.Split(string(events), "\n"), "populated 1")
 }
 
-// PIDs returns the processes in the group and in groups below it, as far as this PID namespace contains them.
+// PIDs returns the processes in the group and in groups below it. It omits processes outside of this PID namespace.
 func (c Group) PIDs() (pids []int) {
 	for _, dir := range c.tree() {
 		raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil { // the group was removed, or it is threaded, and its parent lists the processes
+		if err != nil { // the group was removed, or the group is threaded, and its parent lists the processes
 			continue
 		}
 		for line := range strings.Lines(string(raw)) {
@@ -61,8 +60,8 @@ func (c Group) PIDs() (pids []int) {
 	return pids
 }
 
-// Kill kills all processes in the group and in groups below it at once. This includes processes that are just being
-// forked, and processes that changed their user. It requires Linux 5.14.
+// Kill kills all processes in the group and in groups below it at once. It also kills processes that are just being
+// forked, and processes that changed their user. Kill requires Linux 5.14.
 func (c Group) Kill() error {
 	if c.Path == "" {
 		return ErrNoGroup
@@ -76,8 +75,8 @@ func (c Group) Kill() error {
 	return err
 }
 
-// Remove removes an empty group, with the groups that the agent created below it. It returns nil if the group does not
-// exist, and EBUSY if a process is in it.
+// Remove removes an empty group, and the groups that the agent created below it. It returns nil if the group does not
+// exist, and EBUSY if the group contains a process.
 func (c Group) Remove() error {
 	if c.Path == "" {
 		return nil
@@ -125,7 +124,7 @@ func (c Group) tree() (dirs []string) {
 // OwnGroup returns the directory of this process's control group.
 func OwnGroup() (string, error) { return GroupOf("self") }
 
-// GroupOf returns the directory of a process's control group. The parameter is a PID or "self".
+// GroupOf returns the directory of the control group of a process, which is identified by its PID or by "self".
 func GroupOf(pid string) (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -136,7 +135,7 @@ func GroupOf(pid string) (string, error) {
 		return "", err
 	}
 	for _, dir := range cgroupDirs(string(mounts), string(groups)) {
-		if IsGroup(dir) { // another file system may be mounted over it
+		if IsGroup(dir) { // another file system may be mounted over dir
 			return dir, nil
 		}
 	}
@@ -149,8 +148,8 @@ func IsGroup(dir string) bool {
 }
 
 // cgroupDirs returns the directories that may be the version 2 control group of a process. There are several if version
-// 2 is mounted beside version 1. The parameter mounts is the content of /proc/self/mountinfo; see
-// proc_pid_mountinfo(5). The parameter groups is the content of the process's cgroup file; see cgroups(7).
+// 2 is mounted beside version 1. mounts is the content of /proc/self/mountinfo; see proc_pid_mountinfo(5). groups is
+// the content of the process's cgroup file; see cgroups(7).
 func cgroupDirs(mounts, groups string) (dirs []string) {
 	own, ok := cgroupPath(groups)
 	if !ok {
@@ -203,8 +202,8 @@ func unescapeMount(text string) string {
 	}
 }
 
-// GroupParent returns the control group of a process, if the process can create groups for its children in it.
-// Otherwise, the error is the reason.
+// GroupParent returns the control group of a process, if the process can create groups for its children there.
+// Otherwise, it returns an error with the reason.
 func GroupParent(pid string) (string, error) {
 	own, err := GroupOf(pid)
 	if err != nil {

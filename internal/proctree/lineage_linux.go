@@ -10,7 +10,7 @@ import (
 
 // Lineage returns a process and its ancestors, in this order. If this user may not see an ancestor, for example because
 // of the mount option hidepid, the result ends before that ancestor. Lineage returns an error if any of the processes
-// ends in the meantime, because the kernel then gives its children another parent.
+// ends in the meantime, because the kernel then gives the children of the ended process another parent.
 func Lineage(pid int) (line []ID, err error) {
 	if pid <= 0 { // the kernel reports 0 for a process in another PID namespace
 		return nil, errors.New("find the ancestors of a process: it is invisible from here")

@@ -12,8 +12,8 @@ import (
 )
 
 // OOMKills returns the number of processes in this process's control group that the kernel killed because memory was
-// exhausted. It returns nil if the kernel does not count them. If this process later moves to another group, OOMKills
-// still returns the number of the original group.
+// exhausted. It returns nil if the kernel does not count these kills. If this process later moves to another group,
+// OOMKills still returns the number of the original group.
 func OOMKills() *int64 {
 	events, err := os.ReadFile(oomFile())
 	if err != nil {
@@ -24,7 +24,7 @@ func OOMKills() *int64 {
 }
 
 // oomFile returns the file with the count of OOM kills, or "" if none exists. It searches only once, because every
-// start of an agent needs the file.
+// start of an agent needs the result.
 var oomFile = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -38,9 +38,8 @@ var oomFile = sync.OnceValue(func() string {
 	return ""
 })
 
-// oomFiles returns the files that may contain the number. The parameter is the content of /proc/self/cgroup. In a
-// container with cgroup version 1, this content has a path of the host. oomFiles then uses the mounted directory
-// itself.
+// oomFiles returns the files that may contain the count. cgroups is the content of /proc/self/cgroup. In a container
+// with cgroup version 1, the path in cgroups is a path of the host. oomFiles then uses the mounted directory itself.
 func oomFiles(cgroups string) (files []string) {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(cgroups) {

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID identifies a process. Unlike a PID, it is not reused during the same boot.
+// ID identifies a process. Unlike a PID, an ID is not reused during the same boot.
 type ID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // start of the process in clock ticks since boot
 }
 
-// LookUp returns the process with this PID. It returns false if no process has this PID now.
+// LookUp returns the process that currently has this PID. It returns false if there is none.
 func LookUp(pid int) (ID, bool) {
 	p, ok := readProc(pid)
 	return p.ID, ok
@@ -31,7 +31,7 @@ func (id ID) Running() bool {
 	return ok && p.ID == id && !p.dead()
 }
 
-// Signal sends a signal to this process. It never signals a later process with the same PID. It returns nil if the
+// Signal sends a signal to this process. It never signals a later process with the same PID. It returns nil if this
 // process has ended.
 func (id ID) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(id.PID, 0)
@@ -62,14 +62,14 @@ type procStat struct {
 	state                  byte
 }
 
-// dead reports whether all threads of the process have ended. If only the first thread has ended, the process looks
-// like a zombie, but its parent cannot reap it yet.
+// dead reports whether all threads of the process have ended. If only the first thread has ended, the process is listed
+// as a zombie, but its parent cannot reap it yet.
 func (p procStat) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
 
 func (p procStat) stopped() bool { return p.state == 'T' }
 
 func readProc(pid int) (procStat, bool) {
-	var buf [512]byte // larger than any stat line; on the stack, because a scan reads hundreds of lines
+	var buf [512]byte // larger than any stat line; not on the heap, because a scan reads hundreds of lines
 	return parseStat(pid, readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:]))
 }
 
@@ -125,8 +125,8 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 	return p, false
 }
 
-// eachProc calls visit for every process, in the order of PIDs, immediately after it has read the PID. If a process
-// ends before it is visited, its children usually have higher PIDs and are still visited.
+// eachProc calls visit for every process, in the order of PIDs. It reads the PIDs in small batches, and visits each
+// process soon after. If a process ends before its visit, its children usually have higher PIDs and are still visited.
 func eachProc(visit func(procStat)) error {
 	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -157,9 +157,9 @@ func eachProc(visit func(procStat)) error {
 	}
 }
 
-// hasEnviron reports whether the environment of a process contains any of the entries ("NAME=value"). The result known
-// is false if the process cannot be inspected at the moment, because it is in an exec. If this user may not inspect the
-// process, hasEnviron returns false, true.
+// hasEnviron reports whether the environment of a process contains any of the entries ("NAME=value"). It returns known
+// = false if the process is in an exec and cannot be inspected at the moment. If this user may not inspect the process,
+// hasEnviron returns false, true.
 func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {
@@ -176,7 +176,8 @@ func Name(pid int) string {
 	return strings.TrimSpace(string(readSmall("/proc/"+strconv.Itoa(pid)+"/comm", buf[:])))
 }
 
-// Resident returns the resident memory of a process in bytes, including shared pages, or 0 if the process has ended.
+// Resident returns the resident memory of a process in bytes, including shared pages. It returns 0 if the process has
+// ended.
 func Resident(pid int) int64 {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// longestGrace is the grace period that Terminator passes to Tree.End. In practice, the callers of Terminator.End end
-// the period earlier.
+// longestGrace is the grace period that Terminator passes to Tree.End. In practice, the grace period of a call of
+// Terminator.End is over earlier.
 const longestGrace = 24 * time.Hour
 
-// Terminator ends the processes of the tree that the function Tree returns. Safe for concurrent use.
+// Terminator ends the processes of the tree that its field Tree returns. Safe for concurrent use.
 type Terminator struct {
 	Tree func() *Tree
 

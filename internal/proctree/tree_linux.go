@@ -13,22 +13,23 @@ type Tree struct {
 	entry  string // environment entry of members ("NAME=value"), or ""
 	self   int
 	cg     Group       // all processes of the group are members
-	inside bool        // whether this process itself is in the group
+	inside bool        // this process itself is in the group
 	known  map[ID]bool // all members found so far
 }
 
 // New returns the tree of the process root. If mark is not empty, it is an environment entry ("NAME=value"), and
-// processes with this entry are members, too.
+// processes with this entry are also members.
 func New(root ID, mark string) *Tree {
 	return &Tree{root: root, entry: mark, self: os.Getpid(), known: map[ID]bool{root: true}}
 }
 
-// In returns the tree of all processes in a control group, with their descendants outside of it.
+// In returns the tree of all processes in a control group. Descendants of these processes are members even outside of
+// the group.
 func In(c Group) *Tree {
 	return &Tree{self: os.Getpid(), cg: c, known: map[ID]bool{}}
 }
 
-// Within adds the control group to the tree. All processes in it then are members.
+// Within adds a control group to the tree: all processes in the group become members.
 func (t *Tree) Within(c Group) *Tree {
 	t.cg = c
 	return t
@@ -45,8 +46,8 @@ func (t *Tree) Members() ([]ID, error) {
 }
 
 // members returns the live members, the oldest first. A parent then receives SIGTERM before its children, and cannot
-// report their end as a success. The result unsure is the number of processes that may be members, but could not be
-// inspected at the moment.
+// report their end as a success. members also returns the number of processes that it could not inspect at the moment;
+// they may be members.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
 	var procs []procStat
 	byID := map[int]procStat{}
@@ -115,7 +116,8 @@ func (t *Tree) addGrouped(members map[int]bool, byID map[int]procStat) {
 func (t *Tree) groupPopulated() bool { return !t.inside && t.cg.Populated() }
 
 // Held reports whether the tree has a live member. If the tree has a control group, Held only checks whether the group
-// is empty. This is fast, but ignores members outside of the group. Use Held to wait for members, not to end them.
+// is empty. This check is fast, but ignores members outside of the group. Use Held to wait for members, not to end
+// them.
 func (t *Tree) Held() bool {
 	if t.cg.Path != "" && !t.inside {
 		return t.cg.Populated()
@@ -124,7 +126,7 @@ func (t *Tree) Held() bool {
 	return err == nil && len(live) > 0
 }
 
-// requiredScans returns how many scans in a row must find no member before End returns. One is enough if the kernel
+// requiredScans returns how many consecutive scans must find no member before End returns. One is enough if the kernel
 // reports whether the control group is empty. Without a control group, a scan may miss a program that repeatedly forks
 // and exits.
 func (t *Tree) requiredScans() int {
@@ -135,7 +137,7 @@ func (t *Tree) requiredScans() int {
 }
 
 // marked reports whether the environment of p contains the tree's entry. Its results are those of hasEnviron. It does
-// not read processes that cannot be members.
+// not read the environment of processes that cannot be members.
 func (t *Tree) marked(p procStat) (yes, known bool) {
 	if t.entry == "" || !t.mayDescend(p) || p.dead() {
 		return false, true

@@ -6,8 +6,8 @@ func call(tool, format string, args ...any) string {
 	return fmt.Sprintf(`[[call %s args=%q]]`, tool, fmt.Sprintf(format, args...))
 }
 
-// Replaces returns the tool call with which a model edits a file in the directory dir: it replaces the string old with
-// the string text. Each agent has a different tool for this.
+// Replaces returns the tool call with which a model edits a file in dir: the call replaces old by text. Each agent has
+// a different tool for this.
 func Replaces(agent, dir, name, old, text string) string {
 	path := dir + "/" + name
 	switch agent {
@@ -25,7 +25,7 @@ func Replaces(agent, dir, name, old, text string) string {
 	return call("read_file", `{"file_path":%q}`, path) + call("edit", `{"file_path":%q,"old_string":%q,"new_string":%q}`, path, old, text)
 }
 
-// Writes returns the tool call with which a model writes a file in the directory dir. Codex needs a relative name.
+// Writes returns the tool call with which a model writes a file in dir. Codex needs a relative name.
 func Writes(agent, dir, name, text string) string {
 	if agent != "codex" {
 		name = dir + "/" + name
@@ -33,8 +33,8 @@ func Writes(agent, dir, name, text string) string {
 	return fmt.Sprintf(`[[write path=%s text=%q]]`, name, text)
 }
 
-// Background returns the model's tool call that starts a command without waiting for it, or "" if the agent has no such
-// tool.
+// Background returns the tool call with which a model starts a command without waiting for the command. It returns ""
+// if the agent has no such tool.
 func Background(agent, command string) string {
 	switch agent {
 	case "claude", "claude-agent-acp":
@@ -82,7 +82,7 @@ func Plans(agent string) string {
 }
 
 // TooLong returns the error message of a model API for a prompt that is too long. Each agent recognizes a different
-// one.
+// message.
 func TooLong(agent string) string {
 	switch agent {
 	case "claude", "claude-agent-acp":

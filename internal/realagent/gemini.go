@@ -6,7 +6,7 @@ import (
 )
 
 // Gemini returns the installed Gemini CLI, configured to use the model API at baseURL. If it is not installed, the test
-// is skipped, or fails if CI=true. There is no native program, so Path is the same as Npm.
+// is skipped, or fails if CI=true. Path and Npm are the same, because Gemini CLI has no native program.
 func Gemini(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	program := filepath.Join(".bin", "gemini")

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// OpenCode returns the installed OpenCode, configured to use the model API at baseURL, as an ACP agent. By default it
-// allows edits and commands without asking. If it is not installed, the test is skipped, or fails if CI=true.
+// OpenCode returns the installed OpenCode, configured to use the model API at baseURL, as an ACP agent. OpenCode's
+// default is to allow edits and commands without asking. If it is not installed, the test is skipped, or fails if
+// CI=true.
 func OpenCode(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	c := newCLI(t, "OpenCode", filepath.Join("opencode-"+platform(), "bin", "opencode"), filepath.Join(".bin", "opencode"))

@@ -55,8 +55,8 @@ func ClaudeACP(t testing.TB, baseURL string) CLI {
 	return adapter(t, Claude(t, baseURL), "claude-agent-acp", "CLAUDE_CODE_EXECUTABLE")
 }
 
-// adapter returns an ACP adapter for the agent c. The adapter finds the agent's program through an environment
-// variable, and needs no arguments.
+// adapter returns an ACP adapter for the agent c. An environment variable tells the adapter where the agent's program
+// is. The adapter needs no arguments.
 func adapter(t testing.TB, c CLI, program, variable string) CLI {
 	t.Helper()
 	c.set(map[string]string{variable: c.Path, "NO_BROWSER": "1"})

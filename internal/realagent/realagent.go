@@ -21,8 +21,8 @@ import (
 
 const Key = "sk-ant-simulated-key"
 
-// Model starts a simulated model API, which stops at the end of the test. It accepts only the given API key. If key is
-// empty, it accepts any.
+// Model starts a simulated model API, which stops at the end of the test. It accepts only the given API key, or any key
+// if the given one is empty.
 func Model(t testing.TB, key string) *modelapi.Server {
 	t.Helper()
 	api := modelapi.New(modelapi.Options{Key: key})
@@ -43,11 +43,11 @@ func Model(t testing.TB, key string) *modelapi.Server {
 type CLI struct {
 	Path string            // the native program
 	Npm  string            // the program that npm puts on PATH; for Codex, a Node program that starts Path
-	Home string            // its home directory, removed after the test
+	Home string            // the agent's home directory, removed after the test
 	Work string            // an empty working directory, removed after the test
 	Vars map[string]string // the complete environment
 
-	ACPArgs []string // arguments that start it as an ACP agent; nil if it is not an ACP agent
+	ACPArgs []string // arguments that start the program as an ACP agent; nil if it is not an ACP agent
 }
 
 // Environ returns Vars in the form of exec.Cmd.Env, sorted.
@@ -84,7 +84,7 @@ func Claude(t testing.TB, baseURL string) CLI {
 	return c
 }
 
-// WritePlan writes a plan to the file that Claude Code has named in the latest prompt to its model.
+// WritePlan writes a plan to the file that Claude Code named in the latest prompt to its model.
 func WritePlan(t testing.TB, api *modelapi.Server, plan string) {
 	t.Helper()
 	prompts := api.Prompts()

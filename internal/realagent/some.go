@@ -9,8 +9,8 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// Some returns the test cases to run. Without scripts/test --long it returns only the first case, because a session of
-// a real agent takes seconds of CPU time.
+// Some returns the test cases to run. Without scripts/test --long it returns only the first case, because each session
+// of a real agent takes seconds of CPU time.
 func Some[T any](all ...T) []T {
 	if testprogram.Long() {
 		return all

@@ -1,6 +1,6 @@
 // Package roles collects the roles that a conversation can use. A role is a system prompt with settings for the agent.
-// Roles come from ductor, from files in a folder, or from the configuration. If several have the same name, the last of
-// these sources has priority. Changes to the files take effect without a restart.
+// Roles come from ductor, from files in a folder, or from the configuration. If several of these sources have a role
+// with the same name, the last of them has priority. Changes to the files take effect without a restart.
 //
 // The package does not decide which conversation uses which role.
 package roles
@@ -86,8 +86,8 @@ func (s *Set) current() map[string]orchestrator.Role {
 	return s.all
 }
 
-// folderStamp returns a text with the names, sizes and modification times of the files in a folder. The text differs
-// after a change.
+// folderStamp returns a text with the names, sizes and modification times of the files in a folder. If the folder
+// changes, the text changes too.
 func folderStamp(dir string) string {
 	if dir == "" {
 		return ""
@@ -120,7 +120,7 @@ func (s *Set) read() map[string]orchestrator.Role {
 	return all
 }
 
-// Files returns the roles in a folder, which may be missing or "". problems describes the files that are not valid.
+// Files returns the roles in a folder, which may be missing or "", and an error for each file that is not valid.
 func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
 	all = map[string]orchestrator.Role{}
 	if dir == "" {
@@ -134,8 +134,8 @@ func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
 	return all, readFolder(root.FS(), all)
 }
 
-// readFolder adds the roles in the *.md files of a folder to the map. If a file is not valid, it skips the file and
-// adds an error to problems.
+// readFolder adds the roles in the *.md files of a folder to the map. It skips files that are not valid, and returns an
+// error for each of them.
 func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error) {
 	names, err := fs.Glob(folder, "*.md")
 	if err == nil && len(names) > maxFiles {
@@ -191,7 +191,8 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 	return r, nil
 }
 
-// checkBounds returns an error if the settings of a role are invalid. It makes the directories absolute.
+// checkBounds makes the directories in the settings of a role absolute. It returns an error if the settings are
+// invalid.
 func checkBounds(b *orchestrator.Bounds) error {
 	if b.MaxTurns < 0 || b.MaxTurns > 1000 {
 		return fmt.Errorf("max_turns: %d is out of bounds; it may be 0 to 1000", b.MaxTurns)

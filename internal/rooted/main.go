@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Verb is the first command-line argument of a program in a container or on another machine that should call Main. The
-// other arguments are passed to Main: an action, a directory, and a path below this directory. GetAction, PutAction and
-// RealAction need one more argument, a number of bytes.
+// Verb is the first command-line argument of a program in a container or on another machine, and means that the program
+// should call Main. The other arguments are passed to Main: an action, a directory, and a path below this directory.
+// GetAction, PutAction and RealAction need one more argument, a number of bytes.
 const Verb = "files"
 
 // The actions of Main:
@@ -98,10 +98,10 @@ func readExactly(in io.Reader, size int64) ([]byte, error) {
 	return taken, err
 }
 
-// ErrAnswer means that the parsed text is not the output of Main.
+// ErrAnswer means that a text is not the output of Main.
 var ErrAnswer = errors.New("no answer about files")
 
-// ReadAnswer parses the output of Main. It returns ErrAnswer for any other text, and if the content has more than limit
+// ReadAnswer parses the output of Main. It returns ErrAnswer for any other text, and for content of more than limit
 // bytes.
 func ReadAnswer(from io.Reader, limit int64) (a Answer, content []byte, err error) {
 	r := bufio.NewReader(io.LimitReader(from, limit+maxAnswerLine))

@@ -10,8 +10,8 @@ import (
 
 const maxLinks = 40
 
-// RealPath resolves the symbolic links in an absolute path, as far as the path exists. It also follows a link whose
-// target is missing. It returns an error if the path cannot be inspected.
+// RealPath resolves the symbolic links in the existing part of an absolute path. It also follows a link whose target is
+// missing. It returns an error if the path cannot be inspected.
 func RealPath(path string) (string, error) {
 	path = filepath.Clean(path)
 	for range maxLinks {
@@ -48,7 +48,7 @@ func resolveStep(path string) (next string, done bool, err error) {
 	}
 }
 
-// RealPaths calls RealPath for each path. It returns paths that cannot be inspected unchanged.
+// RealPaths calls RealPath for each path. A path that cannot be inspected stays unchanged.
 func RealPaths(paths []string) []string {
 	all := make([]string, len(paths))
 	for i, path := range paths {

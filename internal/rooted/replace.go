@@ -20,7 +20,7 @@ func ReplaceFile(path string, content []byte, check func(part string) error) err
 	return errors.Join(Replace(root, name, content, check), root.Close())
 }
 
-// Replace atomically writes a file with mode 0600. Once it has returned nil, the new content survives a power failure.
+// Replace atomically writes a file with mode 0600. If Replace returns nil, the new content survives a power failure.
 // After a crash during Replace, the file has either the old or the new content.
 //
 // If check is not nil, Replace calls it with the name of the temporary file, before the rename. If check returns an

@@ -65,10 +65,10 @@ type Entry struct {
 	Size int64  `json:"size,omitempty"`
 }
 
-// Read returns the content of a file in the directory dir. The parameter below is the file's path, relative to dir. If
-// the content has more than limit bytes, the error has the Refusal TooLarge. All errors are *Error.
-func Read(dir, below string, limit int64) ([]byte, error) {
-	folder, name, err := openParent(dir, below)
+// Read returns the content of the file at path, which is relative to dir. If the content has more than limit bytes, the
+// error has the Refusal TooLarge. All errors are *Error.
+func Read(dir, path string, limit int64) ([]byte, error) {
+	folder, name, err := openParent(dir, path)
 	if err != nil {
 		return nil, toError(err)
 	}
@@ -88,7 +88,7 @@ func read(folder *os.Root, name string, limit int64) ([]byte, error) {
 	if err := checkRegular(named); err != nil {
 		return nil, err
 	}
-	// Do not open a large file. It may be ductor's own database, and closing the file would release SQLite's locks.
+	// Do not open a large file. The file may be ductor's own database, and closing it would release SQLite's locks.
 	if named.Size() > limit {
 		return nil, &Error{Refusal: TooLarge, Size: named.Size()}
 	}
@@ -134,14 +134,14 @@ func checkRegular(info fs.FileInfo) error {
 	return &Error{Refusal: Special}
 }
 
-// MostEntries limits how many entries of a directory List reads. If the directory has more, List reads arbitrary ones.
+// MostEntries limits how many entries of a directory List reads. If a directory has more entries, it is undefined which
+// of them List reads.
 const MostEntries = 900
 
-// List returns the files and directories in a subdirectory of dir, directories first. The parameter below is the path
-// of the subdirectory, relative to dir. List omits symbolic links, special files and hidden names. All errors are
-// *Error.
-func List(dir, below string) ([]Entry, error) {
-	folder, _, err := openParent(dir, filepath.Join(below, "x"))
+// List returns the files and directories in subdir, which is relative to dir. Directories come first. List omits
+// symbolic links, special files and hidden names. All errors are *Error.
+func List(dir, subdir string) ([]Entry, error) {
+	folder, _, err := openParent(dir, filepath.Join(subdir, "x"))
 	if err != nil {
 		return nil, toError(err)
 	}
@@ -179,10 +179,10 @@ func List(dir, below string) ([]Entry, error) {
 	return all, nil
 }
 
-// Write atomically creates a file in the directory dir. The parameter below is the file's path, relative to dir. If the
-// file exists, the error has the Refusal Exists. All errors are *Error.
-func Write(dir, below string, content []byte) error {
-	folder, name, err := openParent(dir, below)
+// Write atomically creates the file at path, which is relative to dir. If the file exists, the error has the Refusal
+// Exists. All errors are *Error.
+func Write(dir, path string, content []byte) error {
+	folder, name, err := openParent(dir, path)
 	if err != nil {
 		return toError(err)
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	drainIdle     = 500 * time.Millisecond // if an exited agent is silent for this long, no more output follows
+	drainIdle     = 500 * time.Millisecond // the output of an exited agent is complete after this long without output
 	drainMax      = 3 * time.Second        // upper limit of the wait for output after the agent's exit
 	drainInterval = 5 * time.Millisecond
-	exitWait      = 5 * time.Second // how long a killed agent's exit may take to be recorded
+	exitWait      = 5 * time.Second // maximum time between killing an agent and recording its exit
 	retryEnd      = 5 * time.Second // pause before the runner tries again to end processes
 	checkEvery    = 30 * time.Second
 	pollExitEvery = 100 * time.Millisecond
@@ -52,31 +52,31 @@ type agent struct {
 	owner *conn
 }
 
-// agentState is the mutable state of an agent. Times are since boot.
+// agentState is the mutable state of an agent. All times are durations since the machine's boot.
 type agentState struct {
 	phase    phase
 	status   Status
-	by       string // why the runner is ending the agent (a By constant); "" unless the runner is ending it
+	by       string // why the runner is ending the agent (a By constant); "" while the agent may continue
 	flow     flow
 	ageFrom  time.Duration
 	idleFrom time.Duration // when the last client that owned the run left
 	exitedAt time.Duration
-	retryAt  time.Duration // after a failed attempt: when to try again to end the agent
-	freed    int64         // the log records that output before this offset is freed
+	retryAt  time.Duration // when to try again to end the agent, after a failed attempt
+	freed    int64         // the log already records that output before this offset is freed
 }
 
-// flow tells whether an agent runs or is stopped. The runner stops an agent with SIGSTOP if it writes faster than its
-// client reads.
+// flow records whether an agent is running or paused. The runner pauses an agent with SIGSTOP if the agent writes
+// faster than its client reads.
 type flow int
 
 const (
 	flowing       flow = iota
 	paused             // stopped until the client has caught up
-	perhapsPaused      // the previous runner died, and its log does not contain whether it had stopped the agent
+	perhapsPaused      // the previous runner died, and its log does not contain whether the agent was paused
 )
 
 // reattachWithin is how long a new runner waits for a client to attach to an agent of the previous runner. Until then,
-// it does not resume a stopped agent: without a client, the journal drops output beyond its size limit.
+// the new runner does not resume a paused agent: without a client, the journal drops output beyond its size limit.
 const reattachWithin = 10 * time.Second
 
 func (s *server) newAgent(rec record) *agent {
@@ -132,7 +132,7 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	return a, nil
 }
 
-// fork starts the program and registers it as a child, so that the method reap collects its exit.
+// fork starts the program and registers it as a child, so that reap collects its exit.
 func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
 	out, stderr := int(a.out.out.Fd()), int(a.out.err.Fd())
 	a.s.reaping.Lock()
@@ -201,7 +201,7 @@ func (a *agent) awaitOutputEnd() {
 	a.s.wake()
 }
 
-// terminate ends the agent and all its descendants. The reason is a By constant.
+// terminate ends the agent and all its descendants, for the given reason (a By constant).
 func (a *agent) terminate(reason string, grace time.Duration) error {
 	a.mu.Lock()
 	if a.state.phase == running && a.state.by == "" {
@@ -226,7 +226,7 @@ func (a *agent) terminate(reason string, grace time.Duration) error {
 
 // kill sends a signal to the agent's process group.
 func (a *agent) kill(sig syscall.Signal) error {
-	a.s.reaping.Lock() // until the unlock, reap cannot free the PID for another process
+	a.s.reaping.Lock() // while the lock is held, reap cannot free the PID for another process
 	defer a.s.reaping.Unlock()
 	select {
 	case <-a.dead:
@@ -239,9 +239,9 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// updateFlow pauses an agent if its client has much output left to read. It resumes the agent when the client has
-// caught up. It does not pause an agent without a client, because the journal then drops old output beyond its size
-// limit.
+// updateFlow pauses an agent if its client has much output left to read, and resumes the agent when the client has
+// caught up. updateFlow does not pause an agent without a client, because then the journal drops old output beyond its
+// size limit.
 func (a *agent) updateFlow() {
 	lag := a.out.lag()
 	a.mu.Lock()
@@ -273,7 +273,7 @@ func (a *agent) updateFlow() {
 	}
 }
 
-// logFreed writes to the log how much output is freed, if that has changed.
+// logFreed logs the offset before which output is freed, if this offset has changed.
 func (a *agent) logFreed() {
 	freed := a.out.freedUpTo()
 	a.mu.Lock()
@@ -285,8 +285,8 @@ func (a *agent) logFreed() {
 	}
 }
 
-// setOwner changes the client that owns the run. If newOwner is nil, no client owns the run any more. If old is not nil
-// and not the current owner, setOwner does nothing.
+// setOwner changes the client that owns the run. If newOwner is nil, no client owns the run any more. If old is neither
+// nil nor the current owner, setOwner does nothing.
 func (a *agent) setOwner(old, newOwner *conn) {
 	a.mu.Lock()
 	changed := old == nil || a.owner == old
@@ -358,7 +358,7 @@ func (a *agent) collect() error {
 
 // watchExit waits until an agent exits or ctx is done. The agent is not a child of this process.
 func (a *agent) watchExit(ctx context.Context) {
-	if err := awaitExit(ctx, a.root.PID); err != nil { // the kernel does not support pidfd
+	if err := awaitExit(ctx, a.root.PID); err != nil { // awaitExit failed because the kernel does not support pidfd
 		for a.root.Running() && ctx.Err() == nil {
 			time.Sleep(pollExitEvery)
 		}

@@ -22,17 +22,17 @@ import (
 
 // Options configures a Client. The zero value is valid.
 type Options struct {
-	// Command is the command line that starts a runner: a program that calls the function Main, and its first
-	// arguments. The client appends root=DIR. The default is this process's own program with the argument "runner".
-	// This works even if the program's file was replaced in the meantime.
+	// Command is the command line that starts a runner: a program that calls Main, and the program's first arguments.
+	// The client appends root=DIR. The default is this process's own program with the argument "runner". The default
+	// works even if the program's file was replaced in the meantime.
 	Command []string
 	// Program is the path of this build's program file. The client derives the identity of this build from the file. A
-	// runner with another identity comes from another build. The default is the program of Command.
+	// runner with another identity comes from another build. The default is the program in Command.
 	Program string
-	// Upgrade makes the client replace a runner of another build with this build. Runs continue during the upgrade.
+	// Upgrade makes the client upgrade a runner of another build to this build. Runs continue during the upgrade.
 	Upgrade bool
 
-	file *os.File // the open program file, if the function Small returned these options
+	file *os.File // the open program file, if Small returned these options
 }
 
 const (
@@ -42,7 +42,7 @@ const (
 )
 
 var (
-	// ErrGone means that the connection to the runner broke. It is unknown whether the runner handled the request.
+	// ErrGone means that the connection to the runner broke. The runner may or may not have handled the request.
 	ErrGone     = errors.New("the connection to the runner is lost")
 	errClosed   = errors.New("the client is closed")
 	errNoRunner = errors.New("no runner is running")
@@ -62,10 +62,10 @@ type Client struct {
 	files writeWatch
 	pids  []int // runners that this client started and has not reaped; guarded by mu
 
-	remote Remote // nil for a runner on this machine
+	remote Remote // the remote environment; nil for a runner on this machine
 	tools  toolRelays
 
-	starts *scope // goroutines that start runs; canceled when Close begins. Adding to it requires mu
+	starts *scope // goroutines that start runs; canceled when Close begins. Adding a goroutine requires mu
 	life   *scope // all other goroutines; canceled after Close has waited for starts
 
 	linking sync.Mutex // held while connecting
@@ -92,7 +92,7 @@ func (s *scope) over() bool { return s.ctx.Err() != nil }
 // ownRuns are the runs that a client owns or follows.
 type ownRuns struct {
 	runs map[*Run]bool
-	ends map[string]reply // by run ID: reports of ends that arrived before the client had created the Run
+	ends map[string]reply // reports of ends that arrived before the client had created the Run; the key is the run's ID
 }
 
 // Open returns a client of the runs in dir. It creates dir if necessary, accessible only to this user. It does not
@@ -126,9 +126,9 @@ func newClient() *Client {
 }
 
 // Close detaches from every run. The runs and the runner continue. If a Start is in progress, Close cancels it, and
-// waits up to 10 seconds until the runner has ended its agent. It then waits up to leaveWait until the runner has
-// handled all requests of this client. Unless another client is connected, the runner creates no files after Close
-// returns. A second Close has no effect.
+// waits up to 10 seconds until the runner has ended the starting agent. Close then waits up to leaveWait until the
+// runner has handled all requests of this client. After Close returns, the runner creates no files, unless another
+// client is connected. A second Close has no effect.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.starts.cancel()
@@ -192,8 +192,8 @@ func (c *Client) handleEnd(r reply) {
 	}
 }
 
-// expectEnd makes the client store the end of a run that the runner may report before the client has created the Run.
-// The caller must call done after it has created the Run.
+// expectEnd prepares for a run that ends before the client has created its Run: the client then stores the runner's
+// report of the end. The caller must call done after it has created the Run.
 func (c *Client) expectEnd(id string) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +244,7 @@ func (c *Client) joinOnce(ctx context.Context, q request) (*Run, error) {
 	return c.newHeldRun(l, r, q.Offset)
 }
 
-// checkExists returns an error if the run has no directory. It avoids the start of a runner for a run that does not
+// checkExists returns an error if the run has no directory. This check avoids starting a runner for a run that does not
 // exist.
 func (c *Client) checkExists(id string) error {
 	if err := checkID(id); err != nil {
@@ -337,14 +337,14 @@ func (c *Client) end(ctx context.Context, id string, op op) error {
 }
 
 const (
-	// versionVerb is the argument that makes the function Inside print the protocol version.
+	// versionVerb is the argument that makes Inside print the protocol version.
 	versionVerb = "version"
 	versionWait = 5 * time.Second
 )
 
-// Small returns options for a small runner program at path, which replaces ductor as the runner on this machine. It
-// needs a quarter of ductor's memory. Small opens the program's file, so that a later replacement of the file has no
-// effect. Small returns an error if the file is missing or its protocol version differs.
+// Small returns options for the small runner program at path, which replaces ductor as the runner on this machine. The
+// small program needs a quarter of ductor's memory. Small opens the program's file, so that a later replacement of the
+// file has no effect. Small returns an error if the file is missing or has another protocol version.
 func Small(ctx context.Context, path string) (Options, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -357,8 +357,8 @@ func Small(ctx context.Context, path string) (Options, error) {
 	return Options{Command: []string{program, run}, file: f}, nil
 }
 
-// CheckVersion runs a program whose main function calls Inside, and returns an error unless it supports the protocol
-// version Version. If the program supports another version, the error is a *VersionError.
+// CheckVersion runs a program whose main function calls Inside, and returns an error unless the program supports the
+// protocol version Version. If the program supports another version, the error is a *VersionError.
 func CheckVersion(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
@@ -375,7 +375,7 @@ func CheckVersion(ctx context.Context, program string) error {
 	return err
 }
 
-// SmallProgram returns the path that was passed to the function Small, or "" for other options.
+// SmallProgram returns the path that was passed to Small, or "" if o did not come from Small.
 func (o Options) SmallProgram() string {
 	if o.file == nil {
 		return ""

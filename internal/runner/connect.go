@@ -22,11 +22,11 @@ type link struct {
 	seq     uint64
 	pending map[uint64]chan reply
 	lost    chan struct{} // closed when the connection has broken
-	cause   error         // why the connection broke; valid once lost is closed
+	cause   error         // why the connection broke; valid after lost is closed
 }
 
-// connect returns the client's connection to the runner, and connects if necessary. The parameter effort limits what
-// connect may start in order to reach the runner. If effort is AsIs and no runner runs on this machine, connect returns
+// connect returns the client's connection to the runner, and connects if necessary. effort limits what connect may
+// start in order to reach the runner. If effort is AsIs and no runner runs on this machine, connect returns
 // errNoRunner.
 func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	if l := c.currentLink(); l != nil {
@@ -34,7 +34,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	}
 	var conn net.Conn
 	var err error
-	if c.remote != nil { // Dial may create an environment and take minutes, so do not lock linking yet
+	if c.remote != nil { // Dial may create an environment and take minutes, so lock linking later
 		if conn, err = c.remote.Dial(ctx, effort); err != nil {
 			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}
@@ -60,7 +60,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 		return nil, err
 	}
 	if err := errors.Join(c.reattach(ctx, l), c.offerTools(ctx, l)); err != nil {
-		_ = l.conn.Close() // the next connect tries again
+		_ = l.conn.Close() // closing the connection makes the next connect try again
 		return nil, err
 	}
 	c.mu.Lock()
@@ -69,7 +69,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	return l, nil
 }
 
-// currentLink returns the connection, or nil if no connection exists or it has broken.
+// currentLink returns the connection, or nil if the client has no connection or the connection has broken.
 func (c *Client) currentLink() *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 		}
 		if err == nil && r.Program != program && !upgraded {
 			_, err = l.ask(ctx, request{Op: opUpgrade, Path: c.path(), Args: c.opts.Command[1:]}, nil)
-			if errors.Is(err, ErrGone) { // the runner upgraded
+			if errors.Is(err, ErrGone) { // the runner has upgraded
 				continue
 			}
 			err = nil // the runner is busy; the next start of ductor tries again
@@ -120,7 +120,8 @@ func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 	}
 }
 
-// accept checks a reply to hello. It closes the connection if hello failed or the runner has another protocol version.
+// accept checks a reply to hello. If hello failed, or the runner has another protocol version, accept closes the
+// connection.
 func (l *link) accept(r reply, err error) (*link, error) {
 	if err == nil && r.Version != Version {
 		err = &VersionError{Client: Version, Runner: r.Version}
@@ -132,7 +133,7 @@ func (l *link) accept(r reply, err error) (*link, error) {
 	return l, nil
 }
 
-// path returns the path of the runner's program in a form that another process can open.
+// path returns the path of the runner's program, in a form that another process can open.
 func (c *Client) path() string {
 	if path := c.opts.Command[0]; path != "/proc/self/exe" {
 		return path
@@ -214,8 +215,8 @@ func (c *Client) reap() {
 	})
 }
 
-// runnerEnv returns the environment of a runner. It contains no secrets, but settings with which a Go program uses less
-// memory.
+// runnerEnv returns the environment of a runner. The environment contains no secrets. It contains settings with which a
+// Go program uses less memory.
 func runnerEnv() []string {
 	env := []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
@@ -287,7 +288,8 @@ func (l *link) leave() {
 	_ = l.conn.Close()
 }
 
-// isCurrent reports whether l is the client's connection. If a connect is in progress, it waits for its result.
+// isCurrent reports whether l is the client's connection. If a connect is in progress, isCurrent waits for the end of
+// the connect.
 func (c *Client) isCurrent(l *link) bool {
 	c.linking.Lock()
 	defer c.linking.Unlock()
@@ -296,7 +298,7 @@ func (c *Client) isCurrent(l *link) bool {
 	return c.link == l
 }
 
-// awaitClose waits until a runner that is about to exit or upgrade closes the connection. It waits only for
+// awaitClose waits until a runner that is about to exit or upgrade closes the connection. The wait is limited to
 // relinkPause, because a runner whose upgrade fails does not close the connection.
 func (l *link) awaitClose(ctx context.Context) {
 	select {
@@ -306,7 +308,7 @@ func (l *link) awaitClose(ctx context.Context) {
 	}
 }
 
-// pendingReply is a request that was sent and whose reply was not read. Only one goroutine may wait for the reply.
+// pendingReply is a request that was sent, but whose reply was not read yet. Only one goroutine may wait for the reply.
 type pendingReply struct {
 	l      *link
 	seq    uint64

@@ -73,7 +73,8 @@ func (g *growthWatch) serve(ctx context.Context) {
 	}
 }
 
-// check checks every growing journal. It returns the time until the next check, or 0 if no journal is growing.
+// check checks every growing journal. It returns the time until the next check, or 0 if all journals have stopped
+// growing.
 func (g *growthWatch) check() (again time.Duration) {
 	g.mu.Lock()
 	var growing []*agent
@@ -99,7 +100,7 @@ func (g *growthWatch) check() (again time.Duration) {
 }
 
 // arm makes the watcher wait for the next write to a journal that has stopped growing. It returns false if the journal
-// has grown again.
+// is growing again.
 func (g *growthWatch) arm(a *agent) bool {
 	if g.watcher == nil {
 		return a.snapshot().status.Ended
@@ -123,15 +124,14 @@ func (g *growthWatch) arm(a *agent) bool {
 
 // growth is the result of a check of a journal.
 type growth struct {
-	grew   int64 // bytes since the last check
+	grew   int64 // number of bytes written since the last check
 	scarce bool  // the disk is full
-	time   bool  // whether journal.times has a new entry, which consists of offset and at
+	time   bool  // journal.times has a new entry, which consists of offset and at
 	offset int64
 	at     int64
 }
 
-// check detects output since the last check. It records when the output was written, using the file's modification
-// time.
+// check detects output since the last check. It takes the time of the output from the file's modification time.
 func (j *journal) check() (g growth) {
 	out, outErr := j.out.Stat()
 	stderr, errErr := j.err.Stat()
@@ -156,7 +156,7 @@ func (j *journal) check() (g growth) {
 	return g
 }
 
-// thin limits the length of times. If times is too long, thin removes every second entry and doubles the minimum
+// thin limits the length of j.times. If j.times is too long, thin removes every second entry and doubles the minimum
 // interval between new entries.
 func (j *journal) thin() {
 	if len(j.times) < 2*maxTimes {

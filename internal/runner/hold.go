@@ -28,9 +28,10 @@ const (
 	holdGrace = 8 * time.Second
 	// holdPause is the minimum interval between two starts of a runner.
 	holdPause = time.Second
-	// storeFD is the descriptor of the connection to the fdstore.Store. Hold passes it to the runner that it starts.
+	// storeFD is the descriptor of the connection to the fdstore.Store. The runner that Hold starts inherits it.
 	storeFD = 4
-	// connectFor is how long Connect tries to reach a runner. This takes a while if Hold is restarting the runner.
+	// connectFor is how long Connect tries to reach a runner. Several attempts are necessary if Hold is restarting the
+	// runner.
 	connectFor = 10 * time.Second
 	// readyThreads is the number of threads that a runner in a container creates when it starts. If a thread were
 	// needed later and the container had reached its process limit, the Go runtime would abort the runner.
@@ -42,15 +43,15 @@ const (
 	// Hold makes the program the first process of a container. It starts a runner, restarts a dead runner, and reaps
 	// orphaned processes, until SIGTERM or SIGINT. Its exit ends the container.
 	Hold = "hold"
-	// Connect lets a client outside of the container talk to the runner: it copies bytes between the runner's socket
-	// and its own standard input and output.
+	// Connect connects a client outside of the container to the runner: it copies bytes between the runner's socket and
+	// its own standard input and output.
 	Connect = "connect"
 	run     = "run" // runs Main
 )
 
-// Inside is the main function of the small runner program. This program runs in containers and, with the function
-// Small, on this machine. The parameter args consists of a command and root=DIR. The command Hold also accepts
-// program=ID; see Main. Inside returns the exit code.
+// Inside is the main function of the small runner program. This program runs in containers, and on this machine if
+// ductor uses Small. args consists of a command and root=DIR. The command Hold also accepts program=ID; see Main.
+// Inside returns the exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	reduceMemory()
 	err := fmt.Errorf("%q is not a verb", args[0])
@@ -84,7 +85,7 @@ func hold(args []string) error {
 		if runner == 0 && over == nil && again == nil {
 			began = time.Now()
 			var err error
-			if runner, err = startHeld(args, &inputs); err != nil { // memory or the limit of processes is exhausted
+			if runner, err = startHeld(args, &inputs); err != nil { // out of memory, or at the limit of processes
 				runner, again = 0, time.After(holdPause)
 			}
 		}
@@ -111,8 +112,8 @@ func hold(args []string) error {
 	}
 }
 
-// startHeld starts a runner and connects it to the Store inputs. The runner gets the descriptors of the previous runner
-// from this Store. It also stores its own descriptors there.
+// startHeld starts a runner and connects it to the Store. The Store contains the descriptors that the previous runner
+// stored. The new runner gets them, and also stores its own descriptors.
 func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -169,7 +170,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 	signal.Ignore(syscall.SIGTERM) // when the container stops, the runner still sends final messages
 	go func() {                    // runs until the process exits
 		_, _ = io.Copy(conn, in)
-		_ = conn.Close() // the client has left
+		_ = conn.Close() // closing the connection also ends the copying in the other direction
 	}()
 	_, err = io.Copy(out, conn)
 	if errors.Is(err, net.ErrClosed) {
@@ -179,17 +180,17 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 }
 
 // If a container runs out of memory, the kernel should kill an agent rather than the runner, so that the runner can
-// report it. Agents therefore have a higher oom_score_adj than the runner, by expendableBy. See
+// report it. Therefore the oom_score_adj of agents is higher than the runner's by expendableBy. See
 // proc_pid_oom_score_adj(5).
 const (
 	expendableBy   = 50
 	maxOOMScoreAdj = 1000
 )
 
-// expendable returns the oom_score_adj of processes that the kernel should kill before this process. It returns nil if
+// expendable returns the oom_score_adj for processes that the kernel should kill before this process. It returns nil if
 // the score of this process is unknown.
 func expendable() []byte {
-	raw, _ := os.ReadFile(fork.OOMFile) // on an error it is empty
+	raw, _ := os.ReadFile(fork.OOMFile) // the content is empty after an error
 	own, err := strconv.Atoi(strings.TrimSpace(string(raw)))
 	if err != nil {
 		return nil

@@ -12,20 +12,19 @@ import (
 	"ductor/internal/runner/fork"
 )
 
-// input is an agent's standard input. It runs one write at a time.
+// input is an agent's standard input. Only one write to it is in progress at a time.
 type input struct {
-	end *os.File // the end of the socket that the runner writes to; nil if a new runner could not recover it
+	end *os.File // the runner's end of the socket; nil if a new runner could not recover it
 
 	mu     sync.Mutex // held during a write
 	state  sync.Mutex
 	sent   int64 // bytes that reached the agent, including a write in progress
-	torn   bool  // a write was interrupted, so the agent has only a part of it
+	torn   bool  // a write was interrupted, so the agent has received only a part of it
 	closed bool
 }
 
-// newInput creates a socket pair for an agent's standard input. The agent inherits both descriptors in the result
-// agents. The first becomes its descriptor 0. The second is a duplicate of the runner's end, so that the socket
-// survives the runner.
+// newInput creates a socket pair for an agent's standard input. The agent inherits two descriptors. The first becomes
+// its descriptor 0. The second is a duplicate of the runner's end, so that the socket survives the runner.
 func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -45,9 +44,9 @@ func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	return pair, &input{end: os.NewFile(uintptr(ours), "input")}, inode, nil
 }
 
-// recoverInput returns the input of an agent that a previous runner started. The parameter stored is a descriptor of
-// the runner's end of the input, or 0. If it is 0, recoverInput gets the end from the agent, which has a duplicate. If
-// the kernel forbids that, every write to the returned input fails.
+// recoverInput returns the input of an agent that a previous runner started. stored is a descriptor of the runner's end
+// of the input, or 0. If stored is 0, recoverInput gets the runner's end from the agent, which has a duplicate. If the
+// kernel forbids this, every write to the returned input fails.
 func recoverInput(pid int, inode uint64, stored int) *input {
 	fd := stored
 	if fd == 0 {
@@ -144,8 +143,8 @@ func (i *input) close() {
 	_ = i.end.Close()
 }
 
-// writeInput writes to the agent's input. It logs the start and the end of the write, so that after a crash the next
-// runner knows that a write was interrupted.
+// writeInput writes to the agent's input. It logs the start and the end of the write. So, if the runner crashes during
+// the write, the next runner knows that the write was interrupted.
 func (a *agent) writeInput(seq uint64, p []byte) (position int64, err error) {
 	return a.in.write(p, func() { a.appendLog(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
 		if n == int64(len(p)) {

@@ -38,12 +38,12 @@ type journal struct {
 	mu        sync.Mutex
 	size      int64 // size of the output when the journal was last checked
 	errSize   int64
-	allocated int64 // disk space is reserved up to this offset
+	allocated int64 // end of the reserved disk space, as an offset in the output
 	freed     int64 // output before this offset is freed
 	errFreed  int64
-	read      int64 // offset up to which the owner has read
+	read      int64 // the owner has read the output before this offset
 	times     []int64
-	every     time.Duration // minimum interval between two entries of the field times
+	every     time.Duration // minimum interval between two entries of times
 	room      room
 }
 
@@ -73,9 +73,9 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 	return j, nil
 }
 
-// enforceLimit frees old output so that at most limit bytes remain. If a client owns the run, it does not free output
-// that the client has not read. It then reserves space for more output. The result full is true if the disk is full and
-// nothing more can be freed.
+// enforceLimit frees old output so that at most limit bytes remain. If a client owns the run, enforceLimit does not
+// free output that the client has not read. It then reserves space for more output. It returns true if the disk is full
+// and nothing more can be freed.
 func (j *journal) enforceLimit(limit int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,7 +94,7 @@ func (j *journal) enforceLimit(limit int64, owned bool) (full bool) {
 		return false
 	}
 	err := j.reserve(ahead)
-	// On a full disk, also free output that only a second reading would need.
+	// On a full disk, free more: all output that the owner has read or, without an owner, all output.
 	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) {
 		if owned {
 			j.free(j.read)
@@ -121,8 +121,8 @@ func (j *journal) reserve(n int64) error {
 	return err
 }
 
-// reserveSome reserves as much as it can on a disk that has less than ahead bytes left. It reserves nothing if fewer
-// than aheadLow/4 bytes are left, because that would not be enough for an agent.
+// reserveSome reserves as much space as possible on a disk with less than `ahead` bytes left. If fewer than aheadLow/4
+// bytes are left, it reserves nothing, because that would not be enough for an agent.
 func (j *journal) reserveSome() {
 	for room := int64(ahead / 2); room >= aheadLow/4 && j.reserve(room) != nil; room /= 2 {
 	}
@@ -130,7 +130,7 @@ func (j *journal) reserveSome() {
 
 func (j *journal) free(offset int64) { j.freed = punch(j.out, j.freed, offset) }
 
-// punch frees the disk space of a part of a file, which then is a hole. It returns the end of the freed part.
+// punch frees the disk space of a part of a file, which makes this part a hole. It returns the end of the freed part.
 func punch(f *os.File, from, to int64) (done int64) {
 	if to <= from || unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from,
 		to-from) != nil {
@@ -188,14 +188,14 @@ func (j *journal) stderr() string {
 	return string(bytes.TrimLeft(buf[:n], "\x00"))         // a freed range reads as zeros
 }
 
-// copyTimes returns a copy of the field times: an offset in the output, its time, the next offset, and so on.
+// copyTimes returns a copy of j.times: an offset in the output, the time of this output, the next offset, and so on.
 func (j *journal) copyTimes() []int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.times)
 }
 
-// freedUpTo returns the offset of the first byte that is not freed.
+// freedUpTo returns the offset before which the output is freed.
 func (j *journal) freedUpTo() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -268,7 +268,7 @@ type prepared struct {
 	mu    sync.Mutex
 	state preparing
 	files runFiles
-	at    time.Duration // when to create the directory, as time since boot
+	at    time.Duration // when to create the directory, as the time since boot
 }
 
 type preparing int
@@ -308,8 +308,8 @@ func (p *prepared) claim(root, id string) (runFiles, error) {
 
 var errNotPrepared = errors.New("no prepared run")
 
-// rename renames the prepared directory to dir. It returns EEXIST if dir exists. After any other error, no directory is
-// prepared.
+// rename renames the prepared directory to dir. If dir exists, rename returns EEXIST. After any other error, no
+// directory is prepared.
 func (p *prepared) rename(root, dir string) (runFiles, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -336,8 +336,8 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 	return p.files, nil
 }
 
-// prepareIfDue prepares a directory if the time p.at has come and the function wanted returns true. Its result is the
-// time at which to call prepareIfDue again. If the disk has too little space, prepareIfDue prepares nothing.
+// prepareIfDue prepares a directory if p.at has passed and wanted returns true. If the disk has too little space,
+// prepareIfDue prepares nothing. It returns the time of the next call.
 func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bool) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -349,7 +349,7 @@ func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bo
 	}
 	p.at = now + checkEvery
 	dir := filepath.Join(root, preparedDir)
-	if os.RemoveAll(dir) != nil { // a previous runner may have left the directory
+	if os.RemoveAll(dir) != nil { // a previous runner may have left the directory behind
 		return p.at
 	}
 	files, err := makeRunFiles(dir)

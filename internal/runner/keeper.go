@@ -18,12 +18,12 @@ import (
 // action is the runner's next action for a run.
 type action struct {
 	end   string        // reason for ending the agent (a By constant); empty if the agent may continue
-	sweep bool          // whether to end the remaining processes of an agent that has exited
-	at    time.Duration // when to check again
+	sweep bool          // end the remaining processes of an agent that has exited
+	at    time.Duration // time of the next check
 	grace time.Duration // Limits.Grace
 }
 
-// next returns the action that is due now. Times are since boot.
+// next returns the action that is due now. Times are durations since the machine's boot.
 func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
 	d := action{at: now + checkEvery, grace: limits.Grace}
 	due := func(from, after time.Duration) bool {
@@ -44,8 +44,8 @@ func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
 	return d
 }
 
-// nextAction returns the action that is due now. If that is to end the agent, nextAction also determines when to try
-// again.
+// nextAction returns the action that is due now. If this action ends the agent, nextAction also sets the time of the
+// next attempt.
 func (a *agent) nextAction(now time.Duration) action {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,8 +70,8 @@ func (a *agent) grace() time.Duration {
 	return a.Limits.Grace
 }
 
-// enforceDeadlines ends agents at their deadlines. It runs until the runner should exit. That is the case if mayLeave
-// returns true, or if a SIGTERM has arrived and all agents have ended.
+// enforceDeadlines ends agents at their deadlines. It returns when the runner should exit: if mayLeave returns true, or
+// if a SIGTERM has arrived and all agents have ended.
 func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 	var restedFrom time.Duration
 	for {
@@ -104,8 +104,8 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 // restAfter is the time between the end of the last agent and the release of memory.
 const restAfter = 500 * time.Millisecond
 
-// releaseMemory returns unused memory to the kernel, once in each period without agents. Its result is the time at
-// which to call it again. The parameter released is the start of the last period in which it returned memory.
+// releaseMemory returns unused memory to the kernel, once in each period without agents. It returns the time of the
+// next call. *released is the start of the last period in which releaseMemory returned memory to the kernel;
 // releaseMemory updates it.
 func (s *server) releaseMemory(now time.Duration, released *time.Duration) time.Duration {
 	s.mu.Lock()
@@ -118,12 +118,12 @@ func (s *server) releaseMemory(now time.Duration, released *time.Duration) time.
 		return at
 	}
 	*released = idleFrom
-	_ = memory.Release() // an error does no harm
+	_ = memory.Release() // on failure, the memory stays in use
 	return now + checkEvery
 }
 
 // prepare creates the files of the next run if a client is connected. Without a client no run can start, and a user may
-// be deleting the directory. The result is the time at which to call prepare again.
+// be deleting the directory. prepare returns the time of the next call.
 func (s *server) prepare(now time.Duration) (again time.Duration) {
 	return s.prepared.prepareIfDue(s.dir, now, func() bool {
 		s.mu.Lock()
@@ -132,12 +132,12 @@ func (s *server) prepare(now time.Duration) (again time.Duration) {
 	})
 }
 
-// desertedIdle is the time after which a runner without agents and clients exits. It is long enough for a client to
-// connect to a runner that the client has just started.
+// desertedIdle is how long a runner continues without agents and clients. It is long enough for a client to connect to
+// a runner that the client has just started.
 const desertedIdle = time.Second
 
-// mayLeave reports whether the runner may exit. If not, it returns the time of the next check. If it returns true, no
-// agent can start any more. The rules are:
+// mayLeave reports whether the runner may exit. If it may not, mayLeave returns the time of the next check. After
+// mayLeave has returned true, no agent can start any more. The rules are:
 //   - While an agent runs or starts, the runner must not exit.
 //   - If its socket file is missing, the runner may exit at once.
 //   - A runner that Hold started does not exit for any other reason.
@@ -169,9 +169,9 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	return s.starts.forbidIfIdle(now), now + checkEvery
 }
 
-// endAll ends every agent, because a signal ends the runner. When it returns, the clients have been notified.
+// endAll ends every agent, because a signal is ending the runner. When endAll returns, the clients have been notified.
 func (s *server) endAll() {
-	s.starts.forbid() // the next runner ends a run that is starting now
+	s.starts.forbid() // if a run is just starting, the next runner ends it
 	var ending sync.WaitGroup
 	for _, a := range s.all() {
 		ending.Go(func() { _ = a.terminate(ByTerminated, a.grace()) }) // on failure, the next runner finds the agent
@@ -179,7 +179,8 @@ func (s *server) endAll() {
 	ending.Wait()
 }
 
-// sweep ends orphaned processes. It does nothing while an agent is left, because an orphan may belong to that agent.
+// sweep ends orphaned processes. It does nothing while the runner has an agent, because an orphan may belong to this
+// agent.
 func (s *server) sweep() {
 	for _, id := range s.orphans() {
 		_ = kill(func() *proctree.Tree { return proctree.New(id, "") }) // the next sweep tries again
@@ -192,7 +193,7 @@ func kill(tree func() *proctree.Tree) error {
 	return terminator.End(0)
 }
 
-// orphans lists the runner's children that are not agents. It returns nothing while an agent is left.
+// orphans lists the runner's children that are not agents. It returns nothing while the runner has an agent.
 func (s *server) orphans() (ids []proctree.ID) {
 	all := s.all()
 	s.reaping.Lock() // no agent can start until the unlock
@@ -202,7 +203,7 @@ func (s *server) orphans() (ids []proctree.ID) {
 	}
 	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),
 		unix.ECHILD) {
-		return nil // no children; proctree.Children would be much slower
+		return nil // no children; without this check, proctree.Children would read all processes of the machine
 	}
 	ids, err := proctree.Children(os.Getpid())
 	if err == nil && s.store != 0 { // the first process of the container inherits the children of a dead runner
@@ -235,7 +236,7 @@ func (s *server) reap(signals <-chan os.Signal) {
 	}
 }
 
-// reapChild reaps a child that has exited. The PID is not positive if no child has exited.
+// reapChild reaps a child that has exited. It returns a PID of 0 or less if no child has exited.
 func reapChild() (pid int, status syscall.WaitStatus) {
 	err := error(syscall.EINTR)
 	for errors.Is(err, syscall.EINTR) {

@@ -18,10 +18,10 @@
 //
 // If a runner dies, agents continue, and the next runner finds them by their directories. Only their exit codes are
 // lost. A runner exits when no agent has run for some time, or when nothing runs and its last client has left. The next
-// start of an agent starts another runner.
+// start of an agent then starts a new runner.
 //
 // An agent's standard input is a socket pair. The agent has both ends open, so that the input survives the runner. The
-// next runner gets its end from the agent.
+// next runner gets the runner's end from the agent.
 //
 // The package is not a shell, a scheduler or a sandbox, and has no terminals. It needs Linux but no cgo.
 package runner
@@ -60,8 +60,8 @@ const (
 
 // Main runs a runner for the directory in args (root=DIR), and returns the exit code. The runner exits when no agent
 // has run for 15 minutes, or when nothing runs and no client is connected. If another runner already serves the
-// directory, Main returns immediately. Main writes errors that it cannot send to a client to complaints. Optional args
-// are:
+// directory, Main returns immediately. If Main cannot send an error to a client, it writes the error to complaints.
+// Optional args are:
 //   - idle=DURATION: replaces the 15 minutes
 //   - program=ID: the identity of this program
 //   - store=FD: the connection to the fdstore.Store of Hold
@@ -237,10 +237,10 @@ func programID(path string) (string, error) {
 // quiesce is how long an upgrade waits for a write to an agent that is in progress.
 const quiesce = 2 * time.Second
 
-// upgrade replaces the program of this process. The new program inherits the children and descriptors. If path is
-// empty, the parameter program contains the file of the new program. Clients lose their connections, and reconnect
-// through the same socket. First, upgrade waits until no write to an agent is in progress. If that takes too long,
-// upgrade returns an error and changes nothing.
+// upgrade replaces the program of this process. The new program inherits the children and descriptors. Its file is at
+// path or, if path is empty, contained in program. Clients lose their connections, and reconnect through the same
+// socket. First, upgrade waits until no write to an agent is in progress. If this wait takes too long, upgrade returns
+// an error and changes nothing.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)

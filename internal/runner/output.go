@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reportEvery is the number of bytes after which a client reports to the runner how far it has read.
+// reportEvery is the number of bytes between two reports in which a client tells the runner how far it has read.
 const reportEvery = 8 << 20
 
 // Output is an agent's standard output. Only one goroutine may read. Other goroutines may call Gather and Hurry.
@@ -20,16 +20,16 @@ type Output struct {
 	pace pace
 
 	offset   atomic.Int64
-	reported int64 // offset that was last reported to the runner; only the reading goroutine uses it
+	reported int64 // offset in the last report to the runner; only the reading goroutine uses it
 }
 
-// source provides the data of an Output: from a file on this machine, or from a runner elsewhere.
+// source provides the data of an Output: from a file on this machine, or from a runner on another machine.
 type source interface {
 	// read waits until output is available at an offset, and reads it; see reader.read.
 	read(p []byte, at int64) (int, error)
 	noteActivity()
-	// reportsOffset reports whether the client must tell the runner how far it has read the output. A runner that sends
-	// the output itself knows that.
+	// reportsOffset reports whether the client must tell the runner how far it has read the output. This is not
+	// necessary if the runner itself sends the output.
 	reportsOffset() bool
 	close()
 }
@@ -103,12 +103,12 @@ func (o *Output) Read(p []byte) (int, error) {
 // reportRead reports to the runner up to which offset the client has read.
 func (c *Client) reportRead(id string, offset int64) {
 	if l := c.currentLink(); l != nil {
-		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // reattach sends the offset again
+		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // if this fails, reattach sends the offset again
 	}
 }
 
 // Gather delays output that arrives in many small pieces, so that Read returns larger pieces, at most 20 per second.
-// The client then wakes up less often. Output after a pause, and large amounts of output, are not delayed.
+// The client then wakes up less often. Gather delays neither output after a pause nor large amounts of output.
 func (o *Output) Gather() { o.pace.on.Store(true) }
 
 // Hurry makes Read return the next output without a delay. It also makes the reader check the file frequently again.
@@ -121,8 +121,8 @@ const (
 	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to chat
 	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 50 * time.Millisecond
-	// A large read returns at least paceBig bytes or fills the buffer. After paceFull large reads in a row, no read is
-	// delayed for the time paceBulk.
+	// A large read returns at least paceBig bytes or fills the buffer. After paceFull consecutive large reads, no read
+	// is delayed for a duration of paceBulk.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second
@@ -130,8 +130,8 @@ const (
 	paceSpare = 16
 )
 
-// pace delays reads of a stream of many small pieces, so that each read returns more. Otherwise an agent that writes
-// word by word would wake ductor for each word. The methods have no effect before Output.Gather.
+// pace delays the reads of a stream of many small pieces, so that each read returns more. Without a delay, an agent
+// that writes word by word would wake ductor for each word. The methods have no effect before Output.Gather.
 type pace struct {
 	on     atomic.Bool
 	urgent chan struct{}

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// checkEarly is how soon the reader itself checks a file that inotify watches, because the file system may not
-	// report a write. The interval between checks grows while no output arrives. After lastCheckAfter without output,
-	// the checks stop.
+	// inotify watches a file, but the file system may not report a write. So the reader itself also checks the file,
+	// for the first time after checkEarly. The interval between checks grows while no output arrives. After
+	// lastCheckAfter without output, the checks stop.
 	checkEarly     = 500 * time.Millisecond
 	lastCheckAfter = 15 * time.Minute
-	// pollInterval is the interval of checks if the file system does not report writes.
+	// pollInterval is the interval of checks if the file system does not report writes at all.
 	pollInterval = 25 * time.Millisecond
 	// maxMissed is the number of unreported writes in a row after which the reader assumes that the file system does
 	// not report writes at all.
@@ -40,7 +40,7 @@ type reader struct {
 
 	detached <-chan struct{} // closed when the reader detaches
 	ended    <-chan struct{} // closed when the end of the output is known
-	end      func() int64    // returns the end of the output
+	end      func() int64    // returns the offset at which the output ends
 	wakes    chan struct{}   // receives a value after a write
 
 	active atomic.Int64 // time of the last input or output, in nanoseconds since 1970
@@ -107,8 +107,8 @@ func (r *reader) size(fallback int64) int64 {
 	return info.Size()
 }
 
-// firstKept returns the first offset, from the given one, at which the output is not freed. The parameter p contains
-// the data that was read at the given offset.
+// firstKept returns the first offset, not before the given one, at which the output is not freed. p contains the data
+// that was read at the given offset.
 func (r *reader) firstKept(p []byte, at int64) int64 {
 	if at < r.freed {
 		return r.freed
@@ -120,7 +120,7 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	if errors.Is(err, unix.ENXIO) { // everything is freed
 		return r.size(at)
 	}
-	if err != nil || data <= at { // the agent printed a zero byte
+	if err != nil || data <= at { // not freed: the agent printed a zero byte
 		return at
 	}
 	block := make([]byte, 4<<10) // the block may begin with freed bytes, because a hole covers only whole blocks
@@ -149,12 +149,12 @@ func (r *reader) wait(at int64) (looked bool, err error) {
 	return looked, err
 }
 
-// writeWatch watches files for writes, and detects if the file system does not report them. Safe for concurrent use.
+// writeWatch watches files for writes. It detects if the file system does not report writes. Safe for concurrent use.
 type writeWatch struct {
 	watcher *inotify.Watcher // nil if inotify is not available
 
 	mu     sync.Mutex
-	missed int // number of unreported writes in a row that additional checks found
+	missed int // number of consecutive unreported writes that additional checks found
 }
 
 // arm makes the next write to the file wake the reader. It returns the interval of additional checks.

@@ -24,13 +24,13 @@ const (
 	errFile    = "err"
 )
 
-// record is the content of run.json: the facts about a run that are known before its agent starts.
+// record is the content of run.json: what is known about a run before its agent starts.
 type record struct {
 	Version int               `json:"version"`
 	ID      string            `json:"id"`
 	Boot    string            `json:"boot"`
 	Started time.Time         `json:"started"`
-	Command []string          `json:"command"` // without secrets
+	Command []string          `json:"command"` // command line without secrets
 	Dir     string            `json:"dir,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Limits  Limits            `json:"limits"`
@@ -72,7 +72,7 @@ const (
 	lineClosed = "closed" // the input was closed
 	lineTime   = "time"   // offset in the output, time of the write in microseconds since 1970
 	lineAge    = "age"    // start of Limits.MaxAge in nanoseconds since boot, and the Limits
-	lineBy     = "by"     // a By constant
+	lineBy     = "by"     // reason for ending the agent (a By constant)
 	lineFreed  = "freed"  // offset before which the output is freed
 	lineStatus = "status" // Status
 )
@@ -80,7 +80,7 @@ const (
 type history struct {
 	agent       proctree.ID
 	input       int64
-	torn        bool // whether a write began and did not end
+	torn        bool // a write began and did not end
 	inputClosed bool
 	freed       int64
 	times       []int64
@@ -109,7 +109,7 @@ func readHistory(dir, id string) (h history, err error) {
 func (h *history) add(kind, rest string) {
 	first, second, _ := strings.Cut(rest, " ")
 	a, _ := strconv.ParseInt(first, 10, 64)
-	b, _ := strconv.ParseInt(second, 10, 64) // not all kinds have two numbers
+	b, _ := strconv.ParseInt(second, 10, 64) // not every kind has a second number
 	switch kind {
 	case lineAgent:
 		h.agent = proctree.ID{PID: int(a), Start: uint64(b)}
@@ -160,7 +160,8 @@ func (a *agent) appendLog(kind string, fields ...any) {
 	_, _ = a.log.Write(append(line, '\n'))
 }
 
-// sinceBoot returns the time since boot, including the time of suspends. Changes of the clock do not affect it.
+// sinceBoot returns the time since boot, including times in which the machine was suspended. Changes of the clock do
+// not affect the result.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
@@ -186,7 +187,7 @@ func (s *server) adoptAll() error {
 }
 
 // adopt takes over a run of the previous runner. If the previous runner died before it logged the agent's start, no
-// client knows the run. Then adopt ends and deletes the run.
+// client knows the run. In this case, adopt ends and deletes the run.
 func (s *server) adopt(id string) error {
 	rec, err := readRecord(s.dir, id)
 	h, logErr := readHistory(s.dir, id)
@@ -210,8 +211,8 @@ func (s *server) adopt(id string) error {
 	return nil
 }
 
-// continueWithoutClient resumes an agent that the previous runner may have stopped, if no client attaches within
-// reattachWithin.
+// continueWithoutClient waits for reattachWithin. If no client has attached by then, it resumes an agent that the
+// previous runner may have paused.
 func (a *agent) continueWithoutClient() {
 	select {
 	case <-time.After(reattachWithin):
@@ -221,7 +222,7 @@ func (a *agent) continueWithoutClient() {
 	}
 }
 
-// restorePhase sets the phase of an agent that the previous runner started. It uses the log, and checks whether the
+// restorePhase sets the phase of an agent that the previous runner started. It reads the log, and checks whether the
 // agent's process is running.
 func (a *agent) restorePhase(h history) {
 	alive := a.Boot == proctree.BootID() && a.root.Running()
@@ -238,7 +239,7 @@ func (a *agent) restorePhase(h history) {
 			a.s.wg.Go(func() { a.watchExit(a.s.ctx) })
 		}
 	default:
-		if !a.s.parentOf(a) { // for a child, reap records the exit
+		if !a.s.parentOf(a) { // if the agent is a child, reap records the exit
 			a.recordExit(Exit{})
 		}
 	}
@@ -248,8 +249,8 @@ func (a *agent) restorePhase(h history) {
 	}
 }
 
-// parentOf reports whether an agent is a child of this process. The agents from before an upgrade are children, because
-// an upgrade only changes the program of the process. For a child, the method reap collects the exit.
+// parentOf reports whether an agent is a child of this process, so that reap collects its exit. Agents from before an
+// upgrade are children, because an upgrade only changes the program of the process.
 func (c *children) parentOf(a *agent) bool {
 	c.reaping.Lock()
 	defer c.reaping.Unlock()
@@ -271,8 +272,8 @@ func (s *server) abandon(id string, rec record) error {
 	return errors.Join(group.Remove(), os.RemoveAll(filepath.Join(s.dir, id)))
 }
 
-// makeGroup creates a control group for a run below the control group at the path own. It returns the zero Group if
-// that fails.
+// makeGroup creates a control group for a run, below the control group at the path own. It returns the zero Group if
+// this fails.
 func makeGroup(own, root, id string) proctree.Group {
 	prefix, err := groupPrefix(root)
 	path := filepath.Join(own, prefix+id)
@@ -291,8 +292,8 @@ func groupPrefix(root string) (string, error) {
 	return fmt.Sprintf("ductor-%x-%x-", st.Dev, st.Ino), nil
 }
 
-// group returns the control group of the run. It returns the zero Group if the record has none, or if the recorded path
-// does not belong to this run.
+// group returns the control group of the run. It returns the zero Group if the record contains no group, or if the
+// recorded path does not belong to this run.
 func (r record) group(root string) proctree.Group {
 	prefix, err := groupPrefix(root)
 	if r.Boot != proctree.BootID() || err != nil || filepath.Base(r.Group) != prefix+r.ID || !filepath.IsAbs(r.Group) ||

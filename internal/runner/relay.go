@@ -78,7 +78,7 @@ func (s *server) endRelays(c *conn) {
 	s.mu.Unlock()
 	for _, other := range ends {
 		if c.serves {
-			_ = other.conn.Close() // the program connects again
+			_ = other.conn.Close() // the program will connect again
 		} else {
 			other.sendReply(reply{Relay: c.relay})
 		}
@@ -213,7 +213,8 @@ func (t *toolRelays) endAll(l *link) {
 	}
 }
 
-// serveRelay calls serve for a program, and passes lines in both directions until either side ends the relay.
+// serveRelay calls serve for a program, and passes lines between the program and serve until either of them ends the
+// relay.
 func (t *toolRelays) serveRelay(key relayKey, lines <-chan []byte, serve func(net.Conn)) {
 	ours, theirs := net.Pipe()
 	var wg sync.WaitGroup

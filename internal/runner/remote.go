@@ -15,8 +15,8 @@ import (
 // the environment is Hold; see Inside. Safe for concurrent use.
 type Remote interface {
 	// Dial starts the program Connect in the environment. The returned connection is the standard input and output of
-	// Connect. ctx limits only the start. The error matches ErrNoEnvironment if the environment does not exist, so no
-	// run can be alive. Errors for the effort Make are shown to users.
+	// Connect. ctx limits only the start. If the environment does not exist, no run can be alive, and the error matches
+	// ErrNoEnvironment. Users see the errors of a Dial with the effort Make.
 	Dial(ctx context.Context, effort Effort) (net.Conn, error)
 	Restart(ctx context.Context) error
 	// Program returns the identity of the program that should be the runner in the environment, and the path of its
@@ -84,7 +84,7 @@ func (c *Client) reach(ctx context.Context, effort Effort) (*link, error) {
 }
 
 // minEffort returns the minimum effort with which this client connects. A local client may always start a runner. A
-// remote client must not start a stopped environment without a reason.
+// remote client must not start a stopped environment unless a request needs it.
 func (c *Client) minEffort() Effort {
 	if c.remote == nil {
 		return Revive
@@ -92,8 +92,8 @@ func (c *Client) minEffort() Effort {
 	return AsIs
 }
 
-// shouldGiveUp reports whether the client should stop reconnecting: after a permanent error, if the connection broke
-// more than maxAway ago, or if the client is local.
+// shouldGiveUp reports whether the client should stop reconnecting. It should stop after a permanent error, if the
+// connection broke more than maxAway ago, or if the client is local.
 func (c *Client) shouldGiveUp(err error, broke time.Time) bool {
 	var version *VersionError
 	return c.remote == nil || errors.Is(err, ErrNoEnvironment) || errors.As(err, &version) ||
@@ -106,8 +106,8 @@ func (c *Client) giveUpRuns(err error) {
 	}
 }
 
-// giveUp records that the client will not learn how the run ended. It has no effect if the client already knows. It
-// returns the error for readers of the output.
+// giveUp records that the client will not learn how the run ended. It has no effect if the client already knows how the
+// run ended. It returns the error for readers of the output.
 func (r *Run) giveUp(err error) error {
 	r.end.mu.Lock()
 	if r.end.lost == nil {
@@ -119,7 +119,8 @@ func (r *Run) giveUp(err error) error {
 	return lost
 }
 
-// pulled is a source that requests the output from a runner in a remote environment. Only one goroutine may read.
+// pulled is a source that requests the output from a runner in a remote environment. Only one goroutine may read from
+// it.
 type pulled struct {
 	run      *Run
 	buffered []byte        // received, but not yet read
@@ -141,7 +142,7 @@ func (p *pulled) read(buf []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// pull stores the reply to the next request for output. It returns nil without output if the connection broke.
+// pull waits for the requested output and stores it. It stores nothing and returns nil if the connection broke.
 func (p *pulled) pull(at int64) error {
 	r := p.run
 	if p.next == nil {
@@ -199,12 +200,12 @@ func (c *Client) askToEnd(ctx context.Context, q request) (reply, error) {
 	return r, err
 }
 
-// ErrNoRoom means that the environment exists, but the Connect process there ended immediately. The usual reason is
+// ErrNoRoom means that the environment exists, but that Connect ended immediately after its start. The usual reason is
 // that the environment has reached its limit of processes.
 var ErrNoRoom = errors.New("no process can be started there to reach the runner")
 
-// greetRemote sends hello to a runner in a remote environment. If the runner is not the program from Remote.Program, it
-// upgrades the runner.
+// greetRemote sends hello to a runner in a remote environment. If the runner is not the program that Remote.Program
+// returns, greetRemote upgrades the runner.
 func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, greetWait)
 	defer cancel()
@@ -230,19 +231,19 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 	}
 }
 
-// sendProgram sends a new program to the runner. It reports whether the runner upgraded. If the runner is busy, a later
-// connection tries again.
+// sendProgram sends a new program to the runner. It reports whether the runner upgraded. If the runner is busy, it does
+// not upgrade, and the next connection tries again.
 func (l *link) sendProgram(ctx context.Context, id, path string) bool {
 	program, err := os.ReadFile(path)
 	if err != nil {
-		return false // the old program works, too
+		return false // the old program also works
 	}
 	_, err = l.ask(ctx, request{Op: opUpgrade, Args: []string{run, "program=" + id}}, program)
 	return errors.Is(err, ErrGone)
 }
 
-// LookPath finds a program by name in the PATH of the environment, and returns its path. A name with a slash is a path
-// already. The error matches fs.ErrNotExist if the program does not exist.
+// LookPath finds a program by name in the PATH of the environment, and returns its path. A name with a slash already is
+// a path. The error matches fs.ErrNotExist if the program does not exist.
 func (c *Client) LookPath(ctx context.Context, name string) (string, error) {
 	if c.remote == nil {
 		return LookPath(name)

@@ -43,7 +43,7 @@ const (
 	wholeInput = 1 << 20
 )
 
-// runPhase is the phase of a run that its client knows.
+// runPhase is the phase of a run, as far as the client of the run knows it.
 type runPhase int
 
 const (
@@ -112,8 +112,8 @@ func (r *Run) Stdout() *Output { return r.out }
 // counts as read.
 func (r *Run) Offset() int64 { return r.out.position() }
 
-// StderrTail returns the last few kilobytes of standard error. After Detach, it returns them only if the agent had
-// ended before Detach.
+// StderrTail returns the last few kilobytes of standard error. After Detach, it returns "" unless the agent had ended
+// before Detach.
 func (r *Run) StderrTail() string {
 	r.end.mu.Lock()
 	known, text := r.end.phase > runLive || r.ctx.Err() != nil, r.end.stderr
@@ -133,8 +133,8 @@ func (r *Run) Done() <-chan struct{} { return r.end.done }
 // Exit returns how the agent ended. It is valid only after Done.
 func (r *Run) Exit() Exit { return r.Status().Exit }
 
-// Status returns the status of the run. The field Exit is valid after Done. The other fields are valid after Stdout has
-// returned io.EOF.
+// Status returns the status of the run. Exit is valid after Done. The other fields are valid after Stdout has returned
+// io.EOF.
 func (r *Run) Status() Status {
 	r.end.mu.Lock()
 	defer r.end.mu.Unlock()
@@ -151,8 +151,8 @@ func (e *runEnd) hasEnded() bool {
 // outputEnd returns the offset of the end of the output. It is valid only in phase runEnded.
 func (r *Run) outputEnd() int64 { return r.Status().OutputEnd }
 
-// finish records the end of the run. The runner sends two statuses: when the agent has exited, and when the output has
-// ended. The first may lack the end of the output.
+// finish records the end of the run. The runner sends two statuses: one when the agent has exited, and one when the
+// output has ended. The first status may lack the end of the output.
 func (e *runEnd) finish(status Status, stderr string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,9 +169,9 @@ func (e *runEnd) finish(status Status, stderr string) {
 	}
 }
 
-// When returns the time at which the output at an offset was printed. The time is accurate to about 100 ms, or, for a
-// long run, to a thousandth of the run's duration. When returns the zero time for output that was printed after this
-// client attached.
+// When returns the time at which the agent printed the output at an offset. The time is accurate to about 100 ms or,
+// for a long run, to a thousandth of the run's duration. When returns the zero time for output that the agent printed
+// after this client attached.
 func (r *Run) When(offset int64) time.Time {
 	t := r.info.Times
 	if offset < 0 || offset >= r.info.OutputEnd {
@@ -224,8 +224,8 @@ func (r *Run) Inspect(ctx context.Context) (Info, error) {
 	return *answer.Info, nil
 }
 
-// Forget deletes the output before offset, and all of standard error. A client that later reads this output gets a
-// *LostError. Offsets do not change. Forget does not delete output that this client has not read.
+// Forget deletes the output before offset, and all of standard error. It does not delete output that this client has
+// not read. A client that later reads deleted output gets a *LostError. Offsets do not change.
 func (r *Run) Forget(ctx context.Context, offset int64) error {
 	if _, err := r.ask(ctx, request{Op: opForget, Offset: min(offset, r.Offset())}); err != nil {
 		return fmt.Errorf("forget output of run %s: %w", r.ID(), err)

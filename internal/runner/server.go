@@ -29,7 +29,7 @@ type server struct {
 	lock    *os.File       // locked while this process is the runner
 	store   fdstore.Client // connection to the first process of a container
 	agents  fork.Limits    // kernel settings for new agents
-	group   string         // control group below which each agent gets its own; empty if not available
+	group   string         // control group below which each agent gets its own group; empty if not available
 
 	listener *net.UnixListener
 	growth   *growthWatch
@@ -54,15 +54,16 @@ type conn struct {
 	pid  int
 	gone chan struct{} // closed when the connection breaks
 
-	relay  string // name of the relay if the other side is a program; guarded by the server's mu
+	relay  string // name of the relay if the client is a program that uses tools; guarded by the server's mu
 	serves bool   // whether the client serves tools; guarded by the server's mu
 }
 
-// replyWait is how long a write to a client may block. After that, the runner closes the connection, because otherwise
-// a stuck client could delay the end of agents.
+// replyWait is how long a write to a client may block. After this time, the runner closes the connection. Otherwise a
+// client that does not read could delay the end of agents.
 const replyWait = 3 * time.Second
 
-// sendReply sends a reply. If that fails, it closes the connection, and the client repeats its request on a new one.
+// sendReply sends a reply. If sending fails, sendReply closes the connection, and the client repeats its request on a
+// new connection.
 func (c *conn) sendReply(r reply) {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(replyWait)) // fails only on a closed connection
 	if c.send(r, r.body) != nil {
@@ -155,8 +156,8 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// serve handles the requests of a connection, and returns when all are handled. It handles attach, detach and relay
-// requests in order, and the others concurrently.
+// serve handles the requests of a connection, and returns when all requests are handled. It handles attach, detach and
+// relay requests in order, and all other requests concurrently.
 func (s *server) serve(c *conn) {
 	s.mu.Lock()
 	leaving := s.conns == nil
@@ -175,7 +176,7 @@ func (s *server) serve(c *conn) {
 		if err != nil {
 			break
 		}
-		started, err := s.announce(q) // the next request may be about the run that this one starts
+		started, err := s.announce(q) // the next request may concern the run that this request starts
 		handle := func() {
 			var r reply
 			if err == nil {
@@ -308,7 +309,7 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 		a.out.setRead(q.Offset)
 		a.setOwner(nil, c)
 		r := a.describe(false)
-		a.checkJournal() // the output may be newer than the last check
+		a.checkJournal() // the agent may have written output since the last check
 		r.Info.Times = a.out.copyTimes()
 		return r, nil
 	case opDetach:
@@ -355,7 +356,7 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	return reply{}, fmt.Errorf("the runner cannot do %q", q.Op)
 }
 
-// closeConns closes all connections. serve then closes connections that were accepted before the listener was closed.
+// closeConns closes all connections. If a connection was accepted but is not yet registered, serve closes it.
 func (s *server) closeConns() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Start starts an agent and attaches to it. ctx limits only the start. The error matches fs.ErrNotExist if the program
-// does not exist, but not if the working directory does not exist. It matches fs.ErrExist if a run with this ID exists
-// that was not collected.
+// Start starts an agent and attaches to it. ctx limits only the start. If the program does not exist, the error matches
+// fs.ErrNotExist. If the working directory does not exist, the error does not match fs.ErrNotExist. If a run with this
+// ID exists, even an ended one before Collect, the error matches fs.ErrExist.
 func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	spec, err := c.prepare(ctx, spec)
 	if err != nil {
@@ -55,8 +55,8 @@ func (c *Client) beginStart(ctx context.Context) (starting context.Context, star
 	}, nil
 }
 
-// leavingWait limits how long a start waits for a leaving runner to close the connection. Runners before November 2026
-// may wait for the client to close it.
+// leavingWait limits how long a start waits for a leaving runner to close the connection. A runner from before November
+// 2026 may itself wait for the client to close the connection.
 const leavingWait = 3 * time.Second
 
 func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
@@ -81,17 +81,18 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 		if errors.Is(err, ErrGone) && ctx.Err() == nil {
 			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) ||
 				errors.Is(err, ErrNoEnvironment) {
-				continue // the next runner does not know the run, so start again
+				continue // the next runner does not know the run, so start the run again
 			}
 		}
-		if err != nil { // the agent may have started without an owner
+		if err != nil { // the agent may have started, but without an owner
 			c.abandonStart(spec.ID)
 		}
 		return run, err
 	}
 }
 
-// abandonStart ends the agent of a failed start, because the agent may be running. Only Client.start calls it.
+// abandonStart ends the agent of a failed start, because the start may have failed after the agent began to run. Only
+// Client.start calls it.
 func (c *Client) abandonStart(id string) {
 	c.starts.Go(func() {
 		ctx, cancel := context.WithTimeout(c.life.ctx, connectWait)
@@ -100,7 +101,7 @@ func (c *Client) abandonStart(id string) {
 	})
 }
 
-// prepare generates an ID if the spec has none, and resolves the program unless the runner is remote.
+// prepare generates an ID if the spec has none, and resolves the program if the runner is on this machine.
 func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 	if ctx.Err() != nil {
 		return spec, context.Cause(ctx)
@@ -114,8 +115,8 @@ func (c *Client) prepare(ctx context.Context, spec Spec) (_ Spec, err error) {
 	return spec, err
 }
 
-// resolve resolves the program in the runner's environment. It also checks the Spec, because the kernel's errors would
-// be harder to understand.
+// resolve resolves the program in the runner's environment. It also checks the Spec, because an error from the kernel
+// would be harder to understand.
 func (s Spec) resolve() (_ Spec, err error) {
 	if s.Dir != "" {
 		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
@@ -150,22 +151,22 @@ func Mark(run string) string { return RunVar + "=" + run }
 
 // Spec describes an agent to start. The runner starts it without a shell.
 type Spec struct {
-	// ID identifies the run: at most 64 letters, digits, - and _. If it is empty, Start generates an ID. A caller that
-	// chooses the ID can find out after a crash whether the agent was started.
+	// ID identifies the run. It has at most 64 letters, digits, - and _. If ID is empty, Start generates one. A caller
+	// that chooses the ID can find out after a crash whether the agent was started.
 	ID string `json:"id"`
 	// Path is the program. A name without a slash is looked up in the PATH of the client, or of the remote environment.
 	Path   string            `json:"path"`
-	Args   []string          `json:"args"` // without the program itself
+	Args   []string          `json:"args"` // arguments, without the name of the program
 	Dir    string            `json:"dir,omitempty"`
 	Env    []string          `json:"env"`              // the complete environment; RunVar is added
-	Labels map[string]string `json:"labels,omitempty"` // describe the run; the runner does not interpret them
+	Labels map[string]string `json:"labels,omitempty"` // description of the run, which the runner does not interpret
 	Limits Limits            `json:"limits"`
 }
 
 // Limits limits a run. A zero field means the default. A negative duration means no limit.
 type Limits struct {
-	// MaxAge is how long the agent may run after its start or the last change of the limits. Time during which the
-	// machine is suspended counts. Changes of the clock have no effect. The default is no limit.
+	// MaxAge is how long the agent may run after its start or after the last change of the limits. Times in which the
+	// machine is suspended count. Changes of the clock have no effect. The default is no limit.
 	MaxAge time.Duration `json:"max_age,omitempty"`
 	// OrphanAfter is how long the agent may run without an attached client. The default is an hour.
 	OrphanAfter time.Duration `json:"orphan_after,omitempty"`
@@ -224,7 +225,7 @@ func (s Spec) check() error {
 	return nil
 }
 
-// environment returns the environment of the agent: the field Env, and the value of RunVar for this run.
+// environment returns the environment of the agent: s.Env, and the value of RunVar for this run.
 func (s Spec) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(s.Env),
 		func(entry string) bool { return strings.HasPrefix(entry, RunVar+"=") })

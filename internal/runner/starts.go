@@ -9,16 +9,16 @@ import (
 )
 
 // starts tracks the starts of runs that are in progress, and decides whether new starts are allowed. The zero value
-// allows them. Safe for concurrent use.
+// allows new starts. Safe for concurrent use.
 type starts struct {
 	mu        sync.Mutex
-	pending   map[string]chan struct{} // by run ID: closed at the end of the start
+	pending   map[string]chan struct{} // closed at the end of the start; the key is the ID of the run
 	ended     time.Duration            // when the last start ended, since boot
 	forbidden int                      // number of callers of forbid: an upgrade, and the end of the runner
 }
 
-// begin registers the start of a run, so that other requests can wait for it. The caller must call done when the start
-// has succeeded or failed.
+// begin registers the start of a run, so that other requests can wait for the end of the start. The caller must call
+// done when the start has succeeded or failed.
 func (s *starts) begin(id string) (done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *starts) begin(id string) (done func(), err error) {
 	}, nil
 }
 
-// await waits until the run with this ID is not being started. If id is empty, it waits for all starts in progress.
+// await waits until the start of the run with this ID has ended. If id is empty, it waits for all starts in progress.
 func (s *starts) await(id string) {
 	s.mu.Lock()
 	pending := maps.Clone(s.pending)
@@ -53,15 +53,15 @@ func (s *starts) await(id string) {
 	}
 }
 
-// forbid forbids new starts. The caller that no longer needs that calls allow.
+// forbid forbids new starts, until the caller calls allow.
 func (s *starts) forbid() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forbidden++
 }
 
-// forbidIfIdle is like forbid if new starts are allowed, no start is in progress, and no start has ended since the given
-// time. Otherwise it does nothing and returns false.
+// forbidIfIdle is like forbid if new starts are allowed, no start is in progress, and no start has ended since the
+// given time. Otherwise forbidIfIdle does nothing and returns false.
 func (s *starts) forbidIfIdle(since time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *starts) forbidIfIdle(since time.Duration) bool {
 	return true
 }
 
-// allow cancels one call of forbid or forbidIfIdle.
+// allow undoes one call of forbid or forbidIfIdle.
 func (s *starts) allow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

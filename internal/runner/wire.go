@@ -22,7 +22,7 @@ const (
 	opUpgrade    op = "upgrade"     // replace the runner with the program at Path or in the body; runs continue
 	opStart      op = "start"       // start the agent in Spec; the connection owns the run
 	opAttach     op = "attach"      // make the connection the owner of the run
-	opDetach     op = "detach"      // end the connection's ownership of the run
+	opDetach     op = "detach"      // end the connection's ownership of the run; the run continues
 	opWrite      op = "write"       // write the body to standard input
 	opCloseInput op = "close input" // close standard input
 	opSignal     op = "signal"      // signal the agent's process group
@@ -73,7 +73,7 @@ type reply struct {
 	Info    *Info   `json:"info,omitempty"`
 	List    []Info  `json:"list,omitempty"`
 	Status  *Status `json:"status,omitempty"`
-	Offset  int64   `json:"offset,omitempty"` // bytes of input that reached the agent, after a write
+	Offset  int64   `json:"offset,omitempty"` // after a write: number of input bytes that reached the agent
 
 	Stderr string     `json:"stderr,omitempty"` // tail of standard error; also sent with Status
 	Lost   *LostError `json:"lost,omitempty"`
@@ -83,7 +83,7 @@ type reply struct {
 	body []byte // output
 }
 
-// err returns the error of the reply, or nil. It matches the syscall.Errno that occurred in the runner.
+// err returns the error of the reply, or nil. The error matches the syscall.Errno that occurred in the runner.
 func (r reply) err() error {
 	if r.Error == "" {
 		return nil
@@ -153,14 +153,14 @@ func (f *frames) receive(header any) (body []byte, err error) {
 type Info struct {
 	ID         string            `json:"id"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Command    []string          `json:"command,omitempty"` // without secrets
+	Command    []string          `json:"command,omitempty"` // command line without secrets
 	Dir        string            `json:"dir,omitempty"`
 	Runner     int               `json:"runner"` // PID of the runner
 	PID        int               `json:"pid"`    // PID of the agent
 	Started    time.Time         `json:"started"`
 	Limits     Limits            `json:"limits"`
-	Alive      bool              `json:"alive"`                 // whether the agent is running
-	Attached   bool              `json:"attached"`              // whether a client owns the run
+	Alive      bool              `json:"alive"`                 // the agent is running
+	Attached   bool              `json:"attached"`              // a client owns the run
 	AttachedBy int               `json:"attached_by,omitempty"` // PID of the owning client
 	Processes  int               `json:"processes"`
 	// Members lists the processes, the oldest first. It is limited to maxMembers.
@@ -169,15 +169,15 @@ type Info struct {
 	OutputEnd int64    `json:"output_end"`
 	Freed     int64    `json:"freed,omitempty"` // output before this offset is freed
 	// InputEnd is the number of bytes of standard input that reached the agent. If a runner died during a write,
-	// InputTorn is set, and InputEnd includes the whole write. The next runner ends the agent.
+	// InputTorn is set, and InputEnd includes the interrupted write. The next runner ends the agent.
 	InputEnd    int64   `json:"input_end,omitempty"`
 	InputTorn   bool    `json:"input_torn,omitempty"`
-	InputClosed bool    `json:"input_closed,omitempty"` // whether standard input was closed
+	InputClosed bool    `json:"input_closed,omitempty"` // standard input was closed
 	Status      *Status `json:"status,omitempty"`       // nil until the agent has exited
-	// Problem is the reason if this Info is incomplete.
+	// Problem is the reason why this Info is incomplete, or empty if it is complete.
 	Problem string `json:"problem,omitempty"`
 	// Times contains an offset in the output, the time of this output, the next offset, and so on. Times are in
-	// microseconds since 1970. The output was printed at this time or shortly after. Only opAttach returns Times.
+	// microseconds since 1970. The agent printed the output at this time or shortly after. Only opAttach returns Times.
 	Times []int64 `json:"times,omitempty"`
 }
 
@@ -192,10 +192,10 @@ const maxMembers = 16
 
 // Exit describes how an agent ended.
 type Exit struct {
-	Known  bool   `json:"known"` // whether a runner received the exit status
+	Known  bool   `json:"known"` // a runner received the exit status
 	Code   int    `json:"code"`  // exit code, or the negative number of the signal
 	Signal bool   `json:"signal,omitempty"`
-	By     string `json:"by,omitempty"` // why the runner ended the agent (a By constant); empty if it did not
+	By     string `json:"by,omitempty"` // why the runner ended the agent (a By constant); otherwise empty
 	// OOM means that the kernel probably killed the agent because memory was exhausted. OOM may be true although Known
 	// is false.
 	OOM bool `json:"oom,omitempty"`
@@ -208,7 +208,7 @@ const (
 	ByOrphaned   = "orphaned"   // Limits.OrphanAfter
 	ByTerminated = "terminated" // a signal ended the runner
 	ByTornInput  = "torn input" // a runner died during a write to the agent
-	ByFullDisk   = "full disk"  // the disk is full, and no output can be freed
+	ByFullDisk   = "full disk"  // the disk is full, and the runner cannot free any output
 )
 
 // Status describes a run's end.

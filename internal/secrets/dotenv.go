@@ -13,7 +13,7 @@ import (
 
 // Limits of the search for secrets in a project.
 const (
-	minValue   = 12 // in bytes; a shorter value is probably a word and not a secret
+	minValue   = 12 // minimum length of a value in bytes; a shorter value is probably a word and not a secret
 	maxValue   = 4 << 10
 	maxFile    = 256 << 10
 	maxParents = 8
@@ -59,7 +59,7 @@ func OfEnvironment(environ []string) (all []string) {
 func OfProject(dir string) (all []string) {
 	entries, err := os.ReadDir(dir)
 	dirs := projectDirs(dir)
-	if err == nil && !slices.ContainsFunc(entries, isSecretFile) { // only the parents can contain such files
+	if err == nil && !slices.ContainsFunc(entries, isSecretFile) { // skip dir, because it has no file with secrets
 		dirs = dirs[1:]
 	}
 	for _, d := range append(dirs, subdirs(dir, entries)...) {
@@ -151,8 +151,8 @@ func parseVariables(text string) (all []string) {
 	return all
 }
 
-// quotedText returns a quoted text. The quotes open at the start of value, and may close in one of the following lines.
-// The result lines is the number of following lines that belong to the text.
+// quotedText returns a quoted text, and how many of the following lines belong to it. The quotes open at the start of
+// value, and may close in one of the following lines.
 func quotedText(value string, following []string) (text string, lines int) {
 	end := value[:1]
 	if at := strings.Index(value[1:], end); at >= 0 {
@@ -166,8 +166,8 @@ func quotedText(value string, following []string) (text string, lines int) {
 	return value[1:], 0 // the closing quote is missing
 }
 
-// displayForms returns the forms in which a program may print a secret: unchanged, with line breaks in place of
-// , and line by line. It returns nil if the value is not a secret.
+// displayForms returns the forms in which a program may print a secret: unchanged, with line breaks in place of "\n",
+// and line by line. It returns nil if the value is not a secret.
 func displayForms(name, value string) (all []string) {
 	if !isSecret(name, value) {
 		return nil

@@ -16,7 +16,7 @@ import (
 // Removed is the text that replaces a secret.
 const Removed = "[secret removed]"
 
-// minSecret is the minimum length of a secret in bytes. If shorter ones such as "a" were removed, texts would be
+// minSecret is the minimum length of a secret in bytes. If a shorter secret such as "a" were removed, texts would be
 // unreadable.
 const minSecret = 6
 
@@ -39,8 +39,8 @@ const (
 	maxToken = len("github_pat_") + 82
 )
 
-// matchToken compares the beginning of the text with the forms of tokens. The result n is the number of bytes that
-// match. If the text ends within a token, whole is false.
+// matchToken compares the beginning of the text with the forms of tokens. It returns the number of bytes that match. If
+// the text ends within a token, matchToken returns whole = false.
 func matchToken(text string) (n int, whole bool) {
 	if text[0] != 'g' {
 		return 0, false
@@ -72,13 +72,13 @@ func isTokenByte(c byte) bool {
 type Set struct {
 	words    []string // sorted by length, longest first
 	sorted   []string
-	prefixOf []int    // for each word in sorted: index of its longest prefix that is also a word, or -1
-	firstAt  [257]int // index in sorted of the first word with this first byte
+	prefixOf []int    // for each word in sorted: index of the longest other word that is a prefix of this word, or -1
+	firstAt  [257]int // index in sorted of the first word that begins with this byte
 	longest  int
 }
 
-// NewSet returns a Set of words. It also contains the words as they appear in URLs and JSON. It ignores words shorter
-// than minSecret.
+// NewSet returns a Set of words. The Set also contains the words as they appear in URLs and JSON. NewSet ignores words
+// shorter than minSecret.
 func NewSet(words ...string) *Set { return (*Set)(nil).With(words...) }
 
 func (s *Set) With(words ...string) *Set {
@@ -134,8 +134,8 @@ func (s *Set) Words() []string {
 	return s.words
 }
 
-// String returns the text without secrets. If the text ends within a secret, String also removes this incomplete
-// secret, provided that at least half of it is there.
+// String returns the text without secrets. If the text ends within a secret, and contains at least half of this secret,
+// String also removes this part.
 func (s *Set) String(text string) string {
 	if s == nil {
 		return text
@@ -168,7 +168,7 @@ func (s *Set) searchAfter(text string) int {
 	return from + sort.Search(to-from, func(i int) bool { return s.sorted[from+i] > text })
 }
 
-// matchAt returns the length of the secret at the beginning of text, or 0 if none is there.
+// matchAt returns the length of the secret at the beginning of text, or 0 if text does not begin with a secret.
 func (s *Set) matchAt(text string) int {
 	// Start with the last word that sorts before text or is equal to it. If text does not begin with this word, it can
 	// only begin with a prefix of the word.
@@ -195,8 +195,8 @@ func (s *Set) mayBePrefix(text string) bool {
 	return n > 0 && !whole
 }
 
-// isHalf reports whether the text is at least the first half of a secret. Less than half is no sign of a secret,
-// because many texts end with a few letters of one by chance.
+// isHalf reports whether the text is at least the first half of a secret. A smaller part is no sign of a secret,
+// because many texts end with the first few letters of a secret by chance.
 func (s *Set) isHalf(text string) bool {
 	if len(text) < minSecret {
 		return false

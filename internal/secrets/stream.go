@@ -6,7 +6,7 @@ import (
 )
 
 // Stream removes secrets from a text that grows, and may shrink, at its end. It holds back the end of the text while
-// that may be the beginning of a secret. Not safe for concurrent use.
+// this end may be the beginning of a secret. Not safe for concurrent use.
 type Stream struct {
 	raw  []byte
 	out  []byte
@@ -26,8 +26,8 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes bytes from the end of the input. If this Stream has got fewer bytes, the others belong to earlier
-// output, and Change.Retract includes them.
+// Retract removes bytes from the end of the input. If it should remove more bytes than this Stream has got, the
+// remaining bytes belong to earlier output, and Change.Retract includes them.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
@@ -39,8 +39,8 @@ func (s *Stream) Retract(set *Set, bytes int) Change {
 	return c
 }
 
-// Flush outputs the text that is held back, because no more input is expected. If that text is at least half of a
-// secret, Flush outputs Removed instead.
+// Flush outputs the text that the Stream holds back, because no more input is expected. If the held text is at least
+// half of a secret, Flush outputs Removed instead.
 func (s *Stream) Flush(set *Set) Change { return s.update(set, flushAll) }
 
 // flushMode selects what to output if the text ends with the possible beginning of a secret.
@@ -76,7 +76,7 @@ type cleaned struct {
 	held int  // offset in text of the possible beginning of a secret; len(text) if there is none
 	half bool // text[held:] is at least half of a secret
 	done int  // length of the input that later input cannot change
-	sent int  // length of the output for that part of the input
+	sent int  // length of the output for the first `done` bytes of the input
 }
 
 func (s *Set) clean(raw string) (c cleaned) {
@@ -91,7 +91,7 @@ func (s *Set) clean(raw string) (c cleaned) {
 		}
 		n := s.matchAt(raw[i:])
 		if n > 0 && c.held < 0 && n < s.longest && s.mayBePrefix(raw[i:]) {
-			c.held = b.Len() // this may be the beginning of a longer secret
+			c.held = b.Len() // the rest may be the beginning of a longer secret
 		}
 		if n > 0 {
 			b.WriteString(Removed)

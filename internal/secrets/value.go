@@ -11,7 +11,7 @@ type Hidden int
 
 const (
 	HiddenNothing Hidden = iota
-	HiddenWord           // only plain words; no commands, paths or URLs
+	HiddenWord           // only plain words were removed; no commands, paths or URLs
 	HiddenMore
 )
 

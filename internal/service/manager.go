@@ -22,12 +22,12 @@ var (
 // Manager controls ductor's unit with systemctl and journalctl. It passes their output to Out and Err.
 type Manager struct {
 	Scope Scope
-	Dir   string // directory for unit files, from the function Dir
+	Dir   string // directory for unit files; see Dir
 	Out   io.Writer
 	Err   io.Writer
 }
 
-// Dir returns the directory for unit files of a scope. The parameter config is the user's configuration directory.
+// Dir returns the directory for unit files of a scope. config is the user's configuration directory.
 func Dir(scope Scope, config string) string {
 	if scope == System {
 		return "/etc/systemd/system"
@@ -38,8 +38,8 @@ func Dir(scope Scope, config string) string {
 // Path returns the path of the unit file.
 func (m Manager) Path() string { return filepath.Join(m.Dir, Name+".service") }
 
-// Check returns an error if Install cannot write the unit file. It returns ErrOwn for a unit file from another source
-// than Install, and ErrNoSystemd if systemd does not run in this scope.
+// Check returns an error if Install cannot write the unit file. It returns ErrOwn if a unit file exists that Install
+// did not write, and ErrNoSystemd if systemd does not run in this scope.
 func (m Manager) Check(ctx context.Context) error {
 	if err := m.checkRunning(ctx); err != nil {
 		return err

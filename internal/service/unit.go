@@ -1,5 +1,4 @@
-// Package service writes ductor's systemd unit and controls it. It does not replace or remove units that it did not
-// write.
+// Package service writes ductor's systemd unit and controls it. It does not replace or remove units from other sources.
 package service
 
 import (
@@ -26,7 +25,7 @@ type Unit struct {
 	Account string // user account that runs the service; only for System
 	Program string
 	Config  string
-	Path    string // PATH for ductor and its agents
+	Path    string // value of PATH for ductor and its agents
 }
 
 // mark is the first line of each unit file that Install writes.

@@ -17,7 +17,7 @@ import (
 const (
 	pollSeconds  = 20
 	pollRetry    = 2 * time.Second
-	maxConflicts = 3 // how often in a row another program may poll the bot before the pairing fails
+	maxConflicts = 3 // number of consecutive polls by another program after which the pairing fails
 )
 
 // Errors of Pair.
@@ -54,7 +54,7 @@ type update struct {
 	} `json:"message"`
 }
 
-// Pair waits until a user sends the code, or "/start CODE", to the bot in a private chat. It answers only that user. It
+// Pair waits until a user sends the code, or "/start CODE", to the bot in a private chat. It answers only this user. It
 // reads and discards all other updates, so use it only for a bot without users. It retries after network errors until
 // the code expires. It returns ErrExpired, ErrAttempts, ErrPolled or the error of ctx.
 func Pair(ctx context.Context, api API, code string) (Paired, error) {
@@ -131,7 +131,7 @@ const (
 )
 
 // classify decides whether a message is the right code, a wrong code, or not a code. Too many wrong codes end the
-// pairing, but other messages of strangers must not do that.
+// pairing. Messages that are not codes must not end it, because strangers can send them.
 func (p *pairing) classify(u update) verdict {
 	m := u.Message
 	if m == nil || m.From == nil || m.From.IsBot || m.Chat.Type != "private" || m.Chat.ID != m.From.ID {
@@ -149,8 +149,8 @@ func (p *pairing) classify(u update) verdict {
 	return other
 }
 
-// welcome answers the user who sent the code. It also acknowledges the update with the code to Telegram. Otherwise
-// ductor would later handle the code as a prompt.
+// welcome answers the user who sent the code. It also acknowledges the update with the code to Telegram, because ductor
+// would otherwise handle the code as a prompt later.
 func (p *pairing) welcome(ctx context.Context, u update) error {
 	ctx, cancel := context.WithTimeout(ctx, pollSeconds*time.Second)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Given contains the answers that the owner has given on the command line. Run asks for the others.
+// Given contains the answers that the owner has given on the command line. Run asks for all other answers.
 type Given struct {
 	Token                            secrets.Value
 	Owner                            int64
@@ -40,14 +40,14 @@ type Console interface {
 type World struct {
 	Environment config.Environment
 	Connect     func(config.Config) (API, error)
-	Lock        func(config.Config) (release func(), err error) // fails if another ductor serves the bot
+	Lock        func(config.Config) (release func(), err error) // locks the bot; fails if another ductor serves the bot
 	Agents      func(context.Context, config.Config) ([]cli.AgentState, error)
-	Engine      func(context.Context, config.Config) error // fails if no container engine answers
+	Engine      func(context.Context, config.Config) error // checks the container engine; fails if it does not answer
 }
 
 // Run asks for missing settings. Then it shows the owner how the configuration file at path will change, and writes the
-// file if the owner agrees. It changes nothing before that. It preserves comments and other keys, and makes the file
-// accessible only to this user. It returns ErrStopped if ctx ends before the file is written.
+// file if the owner agrees. Before the owner has agreed, it changes nothing. It preserves comments and other keys, and
+// makes the file accessible only to this user. It returns ErrStopped if ctx ends before the file is written.
 func Run(ctx context.Context, path string, given Given, on Console, world World) error {
 	cfg, text, err := config.Draft(path, world.Environment)
 	if err != nil {
@@ -66,7 +66,7 @@ func Run(ctx context.Context, path string, given Given, on Console, world World)
 	return nil
 }
 
-// ErrStopped means that the owner stopped a setup before it wrote anything.
+// ErrStopped means that the owner stopped a setup before the setup wrote anything.
 var ErrStopped = errors.New("stopped; nothing was written")
 
 type setup struct {
@@ -126,8 +126,8 @@ func (s *setup) askOwner(ctx context.Context) error {
 	return nil
 }
 
-// pair shows a code and waits until a user sends it to the bot. If the code expires, or after too many wrong attempts,
-// it shows a new one.
+// pair shows a code and waits until a user sends the code to the bot. If the code expires, or after too many wrong
+// attempts, pair shows a new code.
 func (s *setup) pair(ctx context.Context) (Paired, error) {
 	release, err := s.world.Lock(s.cfg)
 	if err != nil {
@@ -189,10 +189,10 @@ func (s *setup) makeDir() error {
 	return nil
 }
 
-// maxAnswers is how often the setup asks a question if the answers are invalid.
+// maxAnswers is how often the setup asks the same question if the answers are invalid.
 const maxAnswers = 3
 
-// askValid is like givenOrAsk, but asks again if the function check rejects the answer.
+// askValid is like givenOrAsk, but asks again if check rejects the answer.
 func (s *setup) askValid(ctx context.Context, given, question, preset string,
 	check func(answer string) error) (string, error) {
 	for try := 1; ; try++ {
@@ -224,7 +224,7 @@ func Agree(ctx context.Context, on Console, question string, preset string) (boo
 	}
 }
 
-// givenOrAsk returns the answer from the command line, or asks the owner if it is empty.
+// givenOrAsk returns the answer from the command line, or asks the owner if this answer is empty.
 func (s *setup) givenOrAsk(ctx context.Context, given, question, preset string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -307,9 +307,9 @@ func (s *setup) offerAgents(ctx context.Context) error {
 	return nil
 }
 
-// defaultAgent shows the state of each agent, and returns the agent that the setup suggests as the default. This is the
-// configured agent, or the first usable one if the configured agent is not usable. If no agent is usable, defaultAgent
-// warns the owner and returns the configured one.
+// defaultAgent shows the state of each agent, and returns the agent that the setup suggests as the default. It suggests
+// the configured agent if that agent is usable, and otherwise the first usable agent. If no agent is usable,
+// defaultAgent warns the owner and returns the configured agent.
 func (s *setup) defaultAgent(found []cli.AgentState) (preset cli.Agent) {
 	var first cli.Agent
 	for _, a := range found {

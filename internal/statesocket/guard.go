@@ -26,15 +26,15 @@ var (
 	ErrNested    = errors.New("an agent of ductor started this program; only programs outside of agents may connect")
 )
 
-// Guard decides which clients may use a socket. It admits processes of this user that know the secret of the state
-// directory, unless an agent has started them.
+// Guard decides which clients may use a socket. It admits a process of this user that knows the secret of the state
+// directory, unless an agent started the process.
 type Guard struct {
 	secret   string
 	descends func(pid int) (bool, error)
 }
 
-// OpenGuard returns a Guard for the sockets in dir. It creates the secret if it is missing or not private. The function
-// descends reports whether an agent has started the process with a PID; see host.Descends.
+// OpenGuard returns a Guard for the sockets in dir. It creates the secret if the secret is missing or not private.
+// descends reports whether an agent started the process with the given PID; see host.Descends.
 func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) {
 	secret, err := ReadSecret(dir)
 	if err != nil {
@@ -74,8 +74,7 @@ func ReadSecret(dir string) (string, error) {
 	return secret, err
 }
 
-// Admit returns an error if the client at the other end of conn is not allowed to connect. The parameter secret is the
-// secret that the client has sent.
+// Admit returns an error if the client at the other end of conn is not allowed to connect. The client has sent secret.
 func (g Guard) Admit(conn net.Conn, secret string) error {
 	c, ok := conn.(*net.UnixConn)
 	if !ok { // agents in a container or on another machine connect without a Unix socket

@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Listen creates a socket in dir. Only this user can connect to it. It replaces the socket of a previous process.
+// Listen creates a socket in dir, to which only this user can connect. It replaces the socket of a previous process.
 func Listen(dir, name string) (*net.UnixListener, error) {
 	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the socket of the previous process: %w", err)
@@ -27,15 +27,15 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // the path from short is only valid in this function
+	l.SetUnlinkOnClose(false) // the path that short returned is only valid in this function
 	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}
 	return l, nil
 }
 
-// Serve calls the function serve for each connection, in its own goroutine, until ctx ends. It then closes l and all
-// connections, and waits for the goroutines.
+// Serve calls serve for each connection, in a separate goroutine, until ctx ends. It then closes l and all connections,
+// and waits for the goroutines.
 func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context, *net.UnixConn)) error {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -75,8 +75,8 @@ func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// short returns a path with which a socket in dir can be used even if the path of dir is long: a socket address holds
-// only about a hundred bytes. The path is valid until the caller calls done.
+// short returns a path for a socket in dir that also works if the path of dir is long: a socket address holds only
+// about a hundred bytes. The path is valid until the caller calls done.
 func short(dir, name string) (path string, done func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// notifyKey is the key of Codex's config.toml whose command line Codex runs at the end of each turn. ductor sets it to
-// its hook. There can be only one such command, since Codex has no list of hooks.
+// notifyKey is a key in Codex's config.toml. Its value is a command line that Codex runs at the end of each turn.
+// ductor sets it to ductor's hook. There can be only one such command, because Codex has no list of hooks.
 const notifyKey = "notify"
 
 var errNotTOML = errors.New("it is not valid TOML")
@@ -43,8 +43,8 @@ func removeNotify(text []byte, _ Machine) ([]byte, bool, error) {
 	return out, true, err
 }
 
-// splitFormer splits the value of notify. It returns the user's former command line, without ductor's hook. The result
-// hooked is true if the value contains ductor's hook.
+// splitFormer splits the value of notify. It returns the user's former command line, without ductor's hook, and whether
+// the value contains ductor's hook.
 func splitFormer(words []string) (former []string, hooked bool) {
 	if len(words) < 5 || words[1] != Verb || words[3] != StateFlag {
 		return words, false
@@ -82,7 +82,7 @@ func setNotify(text []byte, words []string) ([]byte, error) {
 }
 
 // notifyLines returns the range of lines that contain the key notify. If the key is missing, the range is empty and at
-// the beginning of the file, because such a key must come before all tables.
+// the beginning of the file, because a top-level key must come before all tables.
 func notifyLines(lines []string) (at, end int) {
 	for i, line := range lines {
 		name, _, found := strings.Cut(line, "=")

@@ -18,14 +18,14 @@ import (
 // A CLI runs ductor as a hook with the arguments Verb, the agent's name, StateFlag, and ductor's state directory.
 const (
 	Verb      = "hook"
-	StateFlag = "--ductor-state" // also marks hooks in settings as hooks of ductor, because it is unique
-	ThenFlag  = "--then"         // precedes the user's own program, which the hook runs, too
+	StateFlag = "--ductor-state" // unique, so that it also identifies ductor's hooks in settings
+	ThenFlag  = "--then"         // precedes the user's own program; the hook also runs this program
 )
 
 // Machine is the environment of the CLIs and of ductor.
 type Machine struct {
 	Home    string                   // the user's home directory
-	Getenv  func(name string) string // returns environment variables, which may name other settings directories
+	Getenv  func(name string) string // returns environment variables, which may choose other settings directories
 	Program string                   // absolute path of ductor
 	State   string                   // absolute path of ductor's state directory
 	// Accounts returns the home directories of an agent's additional accounts. It may be nil.
@@ -34,23 +34,23 @@ type Machine struct {
 
 // File is a settings file of a CLI before and after a change.
 type File struct {
-	Agent         string // such as "claude"
+	Agent         string // name of the agent, such as "claude"
 	Path          string
 	Before, After []byte // Before is nil if the file does not exist
-	Hooked        bool   // whether Before contains ductor's hooks
+	Hooked        bool   // Before contains ductor's hooks
 }
 
 // ErrNoCLI means that this user has never started a CLI that supports hooks.
 var ErrNoCLI = errors.New("neither Claude Code nor Codex nor Gemini has a directory of settings here; start one of them once")
 
-// edit adds or removes ductor's hooks in the text of a settings file. The result had is true if the text already
-// contained them.
+// edit adds or removes ductor's hooks in the text of a settings file. It also returns whether the old text contained
+// the hooks.
 type edit func(text []byte, m Machine) (next []byte, had bool, err error)
 
 // settings is the settings file of a CLI.
 type settings struct {
-	agent, folder string // folder is below the user's home directory
-	variable      string // environment variable with the home of an account, which replaces the folder
+	agent, folder string // folder is the name of the settings directory below the user's home directory
+	variable      string // environment variable with the home of an account, which is used instead of the folder
 	inHome        string // directory of the settings below the home of an account
 	name          string
 	add, remove   edit
@@ -59,7 +59,7 @@ type settings struct {
 // allSettings returns the settings files of all CLIs that support hooks.
 func allSettings() []settings {
 	claude := jsonHooks{"claude", []event{{"PermissionRequest", 24 * 3600}, {"Notification", 10}, {"Stop", 10}}}
-	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // in milliseconds
+	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // timeouts in milliseconds
 	return []settings{
 		{"claude", ".claude", "CLAUDE_CONFIG_DIR", "", "settings.json", claude.addHooks, claude.removeHooks},
 		{"codex", ".codex", "CODEX_HOME", "", "config.toml", addNotify, removeNotify},
@@ -67,7 +67,7 @@ func allSettings() []settings {
 	}
 }
 
-// dirs returns the directories with the settings of a CLI: of the user's own account first.
+// dirs returns the directories with the settings of a CLI. The first belongs to the user's own account.
 func (m Machine) dirs(s settings) []string {
 	dirs := []string{filepath.Join(m.Home, s.folder)}
 	if home := m.Getenv(s.variable); home != "" {
@@ -82,7 +82,7 @@ func (m Machine) dirs(s settings) []string {
 }
 
 // Installed returns the settings files of the CLIs that this user has started, for each account. File.After contains
-// ductor's hooks. It returns ErrNoCLI if the user has started none.
+// ductor's hooks. Installed returns ErrNoCLI if the user has never started such a CLI.
 func (m Machine) Installed() ([]File, error) {
 	return m.editFiles(m.dirs, func(s settings) edit { return s.add })
 }
@@ -111,14 +111,14 @@ func (m Machine) editFiles(dirs func(settings) []string, how func(settings) edit
 		for _, dir := range dirs(s) {
 			dir, err := filepath.EvalSymlinks(dir) // the settings file may not exist yet
 			if err != nil {
-				continue // this CLI was never started with this account
+				continue // the user has never started this CLI with this account
 			}
 			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 				continue
 			}
 			f := File{Agent: s.agent, Path: filepath.Join(dir, s.name)}
 			if to, err := filepath.EvalSymlinks(f.Path); err == nil {
-				f.Path = to // replace the target of a symbolic link, not the link
+				f.Path = to // replace the target of the symbolic link, not the link
 			}
 			if slices.ContainsFunc(files, func(known File) bool { return known.Path == f.Path }) {
 				continue // accounts can share a settings file

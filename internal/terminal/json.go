@@ -65,7 +65,7 @@ func (j jsonHooks) removeHooks(text []byte, _ Machine) ([]byte, bool, error) {
 	return next, true, err
 }
 
-// removeOurs parses settings and removes ductor's hooks. If that makes a list empty, it removes the list, too.
+// removeOurs parses settings and removes ductor's hooks. If a list becomes empty, removeOurs also removes the list.
 func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, false, nil
@@ -80,7 +80,7 @@ func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 	for _, m := range slices.Clone(hooks) {
 		var groups []json.RawMessage
 		if json.Unmarshal(m.value, &groups) != nil {
-			continue // ductor did not write this, so do not change it
+			continue // ductor did not write this value, so do not change it
 		}
 		kept := slices.DeleteFunc(slices.Clone(groups), isOurs)
 		if len(kept) == len(groups) {
@@ -197,7 +197,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// encode encodes the object. It indents the result like the second line of the text before, or with two spaces.
+// encode encodes the object. It uses the indentation in the second line of the previous text, or two spaces.
 func (o object) encode(before []byte) ([]byte, error) {
 	raw, err := marshal(o)
 	if err != nil {

@@ -50,7 +50,7 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 	return parts, nil
 }
 
-// picks reports whether args contain flags for which a single process must run the tests, such as -test.run.
+// picks reports whether args contain flags that require a single process for all tests, such as -test.run.
 func picks(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")
@@ -83,7 +83,7 @@ func (p *part) ended(status syscall.WaitStatus) int {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "output of a test program:", err)
 		}
-		// Do not print PASS or FAIL for each part: one result for all parts comes at the end.
+		// Do not print PASS or FAIL for each part. One result for all parts comes at the end.
 		text := strings.TrimSuffix(strings.TrimSuffix(string(said), "PASS\n"), "FAIL\n")
 		fmt.Print(strings.TrimSuffix(text, "\x16")) // go test -json marks a result with this byte
 	}

@@ -29,9 +29,9 @@ const guardedVar = "DUCTOR_TEST_GUARDED"
 // second after its last client has disconnected.
 var exitPatience = 20 * time.Second
 
-// Guard runs the tests in a child process of this program, and then exits with the exit code of the child. Before that,
-// it ends all processes that the tests started and that are still running. If it must kill one although the tests
-// passed, the exit code shows a failure.
+// Guard runs the tests in a child process of this program, and then exits with the exit code of the child. Before Guard
+// exits, it ends all processes that the tests started and that are still running. If the tests passed, but Guard must
+// kill such a process, the exit code is a failure.
 //
 // Guard returns only in the child process. Call it in TestMain. If the test program can also act as another program,
 // such as a runner, check for that first.
@@ -114,8 +114,9 @@ func reap(parts []*part) (code int, err error) {
 	return code, nil
 }
 
-// endAll waits for all child processes of this process, for at most the given time. Then it kills the others, and also
-// their children, which become children of this process. It returns the command lines of the killed processes.
+// endAll waits for all child processes of this process, for at most the given time. Then it kills the remaining ones.
+// The children of a killed process become children of this process, and endAll kills them too. It returns the command
+// lines of the killed processes.
 func endAll(patience time.Duration) (killed []string, err error) {
 	const pause = 10 * time.Millisecond
 	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {

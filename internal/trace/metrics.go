@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// Names of the metrics. The names and the bounds of histograms follow OpenTelemetry's conventions.
+// Names of the metrics. These names, and the bounds of histograms, follow OpenTelemetry's conventions.
 const (
 	tokenUsage = "gen_ai.client.token.usage"
 	duration   = "gen_ai.client.operation.duration"
@@ -79,14 +79,15 @@ func described() []metric {
 // Label is an attribute of a Measure.
 type Label struct{ Key, Value string }
 
-// Measure contains the values of a metric for one combination of labels. It counts from the start of the process.
+// Measure contains the values of a metric for one combination of labels. Values are counted from the start of the
+// process.
 type Measure struct {
 	Name, Description, Unit string
 	Labels                  []Label // all series of a metric have the same label keys
 	Count                   int64
 	Sum                     float64
-	Bounds                  []float64 // bounds of a histogram; nil for a sum
-	Buckets                 []int64   // count per bucket; one more than Bounds
+	Bounds                  []float64 // upper bounds of a histogram's buckets; nil for a sum
+	Buckets                 []int64   // number of values in each bucket; there is one more bucket than Bounds
 }
 
 // labelsOf returns the label keys of a metric. If a series lacks an attribute, its label is empty.

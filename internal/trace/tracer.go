@@ -16,9 +16,9 @@ import (
 
 // Settings configures the collector that receives the traces and metrics of turns.
 type Settings struct {
-	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // empty: send nothing
+	URL     string `toml:"url" check:"url" example:"http://localhost:4318"` // collector; if empty, nothing is sent
 	KeyFrom string `toml:"key_from"`                                        // environment variable with the key
-	Content bool   `toml:"content"`                                         // whether to send the texts of turns
+	Content bool   `toml:"content"`                                         // also send the texts of turns
 }
 
 // Options configures a Tracer. All fields except URL and Key are required.
@@ -26,7 +26,7 @@ type Options struct {
 	Settings
 	Key     string // sent as "Authorization: Bearer KEY"
 	Version string
-	// Hide removes secrets from a text. The parameter dir is the working directory of the agent that wrote the text.
+	// Hide removes secrets from a text. dir is the working directory of the agent that wrote the text.
 	Hide func(dir, text string) string
 	Now  func() time.Time
 	Log  *slog.Logger
@@ -153,7 +153,7 @@ func (t *Tracer) send(ctx context.Context, path string, what any) error {
 		return fmt.Errorf("call the collector: %w", err)
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // to reuse the connection
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // lets the connection be reused
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("the collector answers %s", answer.Status)
 	}

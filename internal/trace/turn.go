@@ -138,7 +138,7 @@ func (r *turn) common(model cli.ModelID) (a attributes) {
 	return a
 }
 
-// provider returns the vendor of an agent's models, as the conventions spell it.
+// provider returns the vendor of an agent's models, in the spelling of the conventions.
 func provider(agent cli.Agent) string {
 	switch agent {
 	case "claude":

@@ -25,7 +25,7 @@ type attribute struct {
 	Value value  `json:"value"`
 }
 
-// attributes is a list of named values. The methods that add a value skip empty ones.
+// attributes is a list of named values. The methods that add a value skip empty values.
 type attributes []attribute
 
 func (a *attributes) text(key, s string) {
@@ -123,7 +123,7 @@ type point struct {
 
 type series struct {
 	Points      []point `json:"dataPoints"`
-	Temporality int     `json:"aggregationTemporality"` // always 2, which means that values are counted from the start
+	Temporality int     `json:"aggregationTemporality"` // always 2: values are counted from the start of the process
 	Monotonic   bool    `json:"isMonotonic,omitempty"`
 }
 
@@ -151,8 +151,8 @@ type metricsRequest struct {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// idOf returns an ID for a trace (16 bytes) or a span (8 bytes), a hash of a name. After a restart, the same turn thus
-// gets the same ID.
+// idOf returns an ID for a trace (16 bytes) or a span (8 bytes). The ID is a hash of a name, so that a turn has the
+// same ID after a restart.
 func idOf(bytes int, of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:bytes])

@@ -1,5 +1,5 @@
-// Package transcribe converts speech to text. It runs a program that the owner has chosen, or calls an endpoint that is
-// compatible with OpenAI's.
+// Package transcribe converts speech to text. It runs a program that the owner has chosen, or calls an HTTP endpoint
+// that is compatible with OpenAI's.
 package transcribe
 
 import (
@@ -44,14 +44,14 @@ var (
 // Settings selects the program (Command) or the endpoint (URL) that converts speech to text. If both are empty, ductor
 // does not convert speech.
 type Settings struct {
-	// Command is the program with its arguments. {file} in an argument stands for the path of the audio file. Without
-	// {file}, the path becomes an additional argument at the end.
+	// Command is the program with its arguments. {file} in an argument stands for the path of the audio file. If no
+	// argument contains {file}, the path becomes an additional last argument.
 	Command []string      `toml:"command" check:"command"`
 	URL     string        `toml:"url" check:"url" example:"https://api.openai.com/v1/audio/transcriptions"`
 	Model   string        `toml:"model" default:"whisper-1"`
-	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"`   // environment variable with the key
+	KeyFrom string        `toml:"key_from" default:"OPENAI_API_KEY"`   // environment variable that contains the key
 	Timeout time.Duration `toml:"timeout" default:"2m" check:"1s..1h"` // time limit for one file
-	Confirm bool          `toml:"confirm"`                             // whether the sender must confirm the text first
+	Confirm bool          `toml:"confirm"`                             // the sender must confirm the text first
 }
 
 // Check returns the mistakes in the settings. It implements an interface of package config.
@@ -160,7 +160,7 @@ func lastLine(b []byte) string {
 	return lines[len(lines)-1]
 }
 
-// limitedWriter stores the first bytes that are written to it, at most limit.
+// limitedWriter stores at most the first `limit` bytes that are written to it.
 type limitedWriter struct {
 	kept  []byte
 	limit int
@@ -238,8 +238,8 @@ func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, er
 // escapeSequences matches terminal escape sequences, with which programs colour their output.
 var escapeSequences = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`) })
 
-// clean removes escape sequences and other control characters from a transcript. It returns an error if the rest is not
-// text.
+// clean removes escape sequences and other control characters from a transcript. It returns an error if the result is
+// not text.
 func clean(said []byte) (string, error) {
 	text := escapeSequences().ReplaceAllString(string(said), "")
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {

@@ -57,7 +57,7 @@ const (
 	patience  = 2 * time.Minute
 	// quiet is a pause before the counters are reset, so that no earlier work is still running.
 	quiet = 3 * time.Second
-	// rounds is how many deltas and aborts are compared.
+	// rounds is the number of deltas, and of aborts, that are compared.
 	rounds = 4
 	// mostDelta and mostAbort are the maximum numbers of functions on the two paths. Never raise them.
 	mostDelta, mostAbort = 325, 790

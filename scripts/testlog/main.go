@@ -4,7 +4,7 @@
 //
 //	go test -json ./... | testlog [FILE]
 //
-// It appends a line with the numbers of passed, failed and skipped tests to FILE.
+// It appends a line to FILE, with the numbers of passed, failed and skipped tests.
 package main
 
 import (
@@ -65,7 +65,7 @@ type teller struct {
 	counts  counts
 }
 
-// counts contains numbers of tests. Subtests count, too.
+// counts contains numbers of tests. Subtests are also counted.
 type counts struct{ passed, failed, skipped int }
 
 func tell(in io.Reader, out io.Writer) (counts, error) {
@@ -89,7 +89,7 @@ func tell(in io.Reader, out io.Writer) (counts, error) {
 func (t *teller) line(line []byte) {
 	var ev event
 	if json.Unmarshal(line, &ev) != nil {
-		fmt.Fprintf(t.out, "%s", line) // a line of go test that is not JSON
+		fmt.Fprintf(t.out, "%s", line) // the line is not JSON, but other output of go test
 		return
 	}
 	n := name{ev.Package, ev.Test}
@@ -170,7 +170,7 @@ func (t *teller) unfinished(pkg string) {
 	}
 }
 
-// logged matches the first line of a log message of a test. It begins with the file and line of the call.
+// logged matches the first line of a test's log message. Such a line begins with the file and line of the call.
 var logged = regexp.MustCompile(`^ *(\w+_test\.go:\d+): `)
 
 // reason returns the last line that a skipped test has logged.
@@ -184,8 +184,9 @@ func reason(said []string) string {
 	return "it says no reason"
 }
 
-// gist returns the last message that each line of the test's code has logged. Failures come from different lines of
-// code, so all of them remain. A child process's log comes from a single line of code, so only its end remains.
+// gist returns, for each line of the test's code, the last message that this line has logged. Failures come from
+// different lines of code, so gist contains all of them. The log of a child process comes from a single line of code,
+// so gist contains only its end.
 func gist(said []string) string {
 	type entry struct{ from, text string }
 	var entries []entry
@@ -210,7 +211,7 @@ var crashed = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE)`)
 
 // crash returns the first lines of a report of the Go runtime, or "".
 func crash(said []string) string {
-	const most = 40 // lines
+	const most = 40 // maximum number of lines
 	i := slices.IndexFunc(said, crashed.MatchString)
 	if i < 0 {
 		return ""

@@ -1,6 +1,7 @@
-// Package floor is a minimal bot. The benchmark compares ductor's times with the times of this bot. It polls Telegram,
-// and passes each message to the Claude process of the chat. It sends the first text of the answer as a message, and
-// edits this message at the end of the turn. It does not store anything, respect rate limits or recover from errors.
+// Package floor is a minimal bot. The benchmark compares ductor's times with the times of this bot. The bot polls
+// Telegram, and passes each message to the Claude process of the chat. It sends the first text of the answer as a
+// message, and edits this message at the end of the turn. It does not store anything, respect rate limits or recover
+// from errors.
 package floor
 
 import (
@@ -87,8 +88,8 @@ func (b *Bot) ask(chat int64, prompt string) error {
 	return err
 }
 
-// show sends the first text of each answer of an agent, and edits that message at the end of the turn. It returns when
-// the agent ends.
+// show sends the first text of each answer of an agent as a message, and edits this message at the end of the turn. It
+// returns when the agent ends.
 func (b *Bot) show(chat int64, out io.Reader) {
 	lines := bufio.NewReaderSize(out, 1<<16)
 	var text strings.Builder

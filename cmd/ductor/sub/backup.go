@@ -56,8 +56,8 @@ func Backup(from Source, version string) *cobra.Command {
 	return cmd
 }
 
-// archiveName returns the path of the archive: the argument itself, or a file named after the current time if the
-// argument is a directory or missing.
+// archiveName returns the path of the archive. This is the argument or, if the argument is a directory or missing, a
+// file named after the current time.
 func archiveName(args []string) string {
 	named := "ductor-" + time.Now().Format("20060102-150405") + ".tar.gz"
 	if len(args) == 0 {
@@ -129,8 +129,8 @@ type restore struct {
 	made     *madeFiles
 }
 
-// configuration copies the configuration from the archive to path, and loads it. If the archive has no configuration,
-// it returns the default configuration.
+// configuration copies the configuration from the archive to path, and loads it. If the archive contains no
+// configuration, it returns the default configuration.
 func (r restore) configuration(path string, m backup.Manifest, other map[string][]byte,
 	load func() (config.Config, error)) (config.Config, error) {
 	if _, ok := other[app.BackupConfigName]; !ok {

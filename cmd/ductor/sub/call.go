@@ -9,8 +9,7 @@ import (
 	"ductor/internal/config"
 )
 
-// call is the command line that starts ductor in a shell. The field flag is empty, or selects the configuration with
-// -c.
+// call is the command line that starts ductor in a shell. flag is empty, or selects the configuration with -c.
 type call struct{ program, flag string }
 
 func (c call) with(subcommand string) string { return c.program + " " + subcommand + c.flag }
@@ -31,7 +30,7 @@ func program(env config.Environment, path string) call {
 	}
 	dir, err := os.Getwd()
 	switch {
-	case strings.Contains(self, string(filepath.Separator)+"go-build"): // a temporary file of go run
+	case strings.Contains(self, string(filepath.Separator)+"go-build"): // temporary program of go run
 		c.program = "go run ./cmd/ductor"
 	case err == nil && filepath.Dir(self) == dir:
 		c.program = "./" + word(filepath.Base(self))
@@ -50,7 +49,7 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// word quotes a text for a shell, if that is necessary.
+// word returns a text as a word for a shell, in quotes if necessary.
 func word(text string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

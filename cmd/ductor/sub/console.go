@@ -24,7 +24,7 @@ type console struct {
 	out   io.Writer
 }
 
-// newConsole returns a console that reads from the parameter in. If in is nil, each question gets its preset answer.
+// newConsole returns a console that reads from in. If in is nil, each question gets its preset answer.
 func newConsole(in *os.File, out io.Writer) *console {
 	c := &console{in: in, out: out}
 	if in != nil {
@@ -73,7 +73,7 @@ func (c *console) Secret(ctx context.Context, question string) (secrets.Value, e
 }
 
 // read calls f, which reads from the terminal, and returns the result of f. A read from a terminal cannot be
-// interrupted: if ctx is done first, read returns an error, and f continues in the background.
+// interrupted. So if ctx is done first, read returns an error, and f continues in the background.
 func (c *console) read(ctx context.Context, f func() (string, error)) (string, error) {
 	type answer struct {
 		text string

@@ -48,8 +48,8 @@ func setSecret(from Source) *cobra.Command {
 	})
 }
 
-// secretFrom returns a reader for a secret. If the parameter in is a terminal, secretFrom asks the user and hides the
-// typed characters. Otherwise it returns in.
+// secretFrom returns a reader for a secret. If in is a terminal, secretFrom asks the user and hides the typed
+// characters. Otherwise it returns in.
 func secretFrom(in io.Reader, prompt io.Writer, name string) (io.Reader, error) {
 	f, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

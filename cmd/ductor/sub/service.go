@@ -105,7 +105,7 @@ func installService(from Source, system *bool) *cobra.Command {
 	return cmd
 }
 
-// newUnit returns a systemd unit without a configuration. The caller adds the configuration.
+// newUnit returns a systemd unit. The caller must add the configuration.
 func newUnit(m service.Manager) service.Unit {
 	return service.Unit{Scope: m.Scope, Path: absolutePath(os.Getenv("PATH"))}
 }
@@ -120,8 +120,8 @@ func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	return nil
 }
 
-// ofMachine sets the configuration of a unit to the file that the flag --config names. That file belongs to another
-// user. ofMachine does not read the file, because the current user may lack the permission.
+// ofMachine sets the configuration of a unit to the file that --config names. This file belongs to another user.
+// ofMachine does not read the file, because the current user may lack the permission.
 func ofMachine(cmd *cobra.Command, unit *service.Unit) error {
 	if !cmd.Flag("config").Changed {
 		return errors.New("name the configuration of that user with -c FILE")

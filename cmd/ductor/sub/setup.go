@@ -89,8 +89,8 @@ const introduction = `This makes a bot of your own in about five minutes. You ne
 Nothing is written before you have seen it and agreed. Ctrl-C ends it.
 `
 
-// offerService installs ductor as a service if the owner agrees. Otherwise it prints the command line that starts
-// ductor (the parameter ductor).
+// offerService installs ductor as a service if the owner agrees. Otherwise it prints the given command line, which
+// starts ductor.
 func offerService(cmd *cobra.Command, on *console, ductor call, path string, wanted bool) error {
 	m, err := manager(cmd, false)
 	if err == nil {
@@ -121,7 +121,7 @@ func offerService(cmd *cobra.Command, on *console, ductor call, path string, wan
 	return install(cmd, m, unit, true)
 }
 
-// world gives the package setup access to this machine: the environment, Telegram, and the installed agents.
+// world gives package setup access to this machine: the environment, Telegram, and the installed agents.
 func world(env config.Environment) setup.World {
 	return setup.World{
 		Environment: env,

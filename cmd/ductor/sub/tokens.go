@@ -81,7 +81,7 @@ func projectOf(cfg config.Config, path string) (string, error) {
 	return dir, nil
 }
 
-// clientSettings returns settings for common MCP clients. They make a client start `ductor mcp`.
+// clientSettings returns settings for common MCP clients. With these settings, a client starts `ductor mcp`.
 func clientSettings(cfg config.Config, token string) ([]byte, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -49,7 +49,8 @@ func Upgrade(from Source, version string) *cobra.Command {
 	})
 }
 
-// compareReleases prints whether this version is older than the latest one. If so, it returns ErrNewer.
+// compareReleases prints whether this version is older than the latest version. If it is older, compareReleases returns
+// ErrNewer.
 func compareReleases(out io.Writer, version, latest string) error {
 	own := strings.TrimPrefix(release().FindString(version), "v")
 	order := semver.Compare("v"+own, "v"+latest)
@@ -76,7 +77,7 @@ var release = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // latestRelease fetches the number of the latest version. The server answers with a JSON object that has a tag_name, or
-// with a text that begins with the number.
+// with a text that begins with the version number.
 func latestRelease(ctx context.Context, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, upgradeWait)
 	defer cancel()

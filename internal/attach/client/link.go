@@ -37,7 +37,7 @@ const (
 	mostPause  = 2 * time.Second
 )
 
-// event is a change of the connection: it is established, it is lost, or messages have arrived.
+// event is a change of the connection: it was established, it was lost, or messages have arrived.
 type event struct {
 	up       *connection
 	lost     bool
@@ -124,7 +124,8 @@ func (c *connection) batch() ([]wire.Message, error) {
 }
 
 // follow stays connected to ductor until ctx ends or ductor refuses the connection. It calls onEvent for each event of
-// the connection. If the first attempt to connect fails, follow returns the error. It retries after all later failures.
+// the connection. If the first attempt to connect fails, follow returns the error. After any later failure, it tries
+// again.
 func follow(ctx context.Context, dir string, onEvent func(event)) error {
 	for pause := time.Duration(0); ; {
 		c, err := dial(ctx, dir)
@@ -164,7 +165,7 @@ func (c *connection) pump(ctx context.Context, onEvent func(event)) error {
 	}
 }
 
-// find asks ductor for its conversations, and returns the key of the one that name identifies; see match.
+// find asks ductor for its conversations, and returns the key of the conversation with the given name; see match.
 func find(ctx context.Context, dir, name string) (string, error) {
 	c, err := dial(ctx, dir)
 	if err != nil {
@@ -190,8 +191,8 @@ func find(ctx context.Context, dir, name string) (string, error) {
 	}
 }
 
-// match returns the key of the conversation that name identifies. name is a key, a title or the beginning of a title.
-// match returns an error if several titles begin with name.
+// match returns the key of a conversation. The name is the conversation's key, its title, or the beginning of its
+// title. match returns an error if several titles begin with the name.
 func match(all []wire.Conversation, name string) (string, error) {
 	var begin, shown []string
 	for _, c := range all {

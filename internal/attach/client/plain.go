@@ -55,8 +55,8 @@ func printLines(ctx context.Context, o Options) error {
 	return nil
 }
 
-// readPrompts reads prompts until the end of in. If perLine is true, each line is a prompt. Otherwise the whole input
-// is one prompt.
+// readPrompts reads prompts until the end of the input. If perLine is true, each line is a prompt. Otherwise the whole
+// input is one prompt.
 func readPrompts(ctx context.Context, in io.Reader, perLine bool, prompts chan<- string) {
 	defer close(prompts)
 	pass := func(text string) {
@@ -87,7 +87,7 @@ type linePrinter struct {
 	printer *screen.Printer
 	out     io.Writer
 	own     []string // IDs of unfinished turns whose prompts came from the input
-	asked   int      // number of prompts and commands in the input so far
+	asked   int      // number of prompts and commands read from the input so far
 	ended   bool     // the input has ended
 	failed  bool     // the turn of a prompt failed
 }

@@ -17,7 +17,7 @@ type ask struct {
 	wire.Approval
 	text []row // the complete request
 
-	rows    []row      // text, broken into rows
+	rows    []row      // rows of text, broken to fit the screen
 	look    Look       // size and style of the screen for which rows was computed
 	top     int        // index of the first row on the screen
 	read    int        // number of rows, from the first, that the user has seen
@@ -33,7 +33,7 @@ func newAsk(a wire.Approval) *ask {
 	return k
 }
 
-// replace updates the approval. If the request has changed, the user must read it and choose again.
+// replace updates the approval. If the request has changed, the user must read it and make all choices again.
 func (k *ask) replace(a wire.Approval) {
 	k.Approval = a
 	if text := k.describe(); !slices.Equal(text, k.text) {
@@ -108,8 +108,8 @@ func (k *ask) describe() []row {
 	return rows
 }
 
-// lines returns the rows of the request. After a change of the width, it breaks the text into new rows, and the user
-// must read all of them again.
+// lines returns the rows of the request. If the width has changed, lines breaks the text into new rows, and the user
+// must read all rows again.
 func (k *ask) lines(look Look) []row {
 	if look.Height = 0; k.rows != nil && look == k.look {
 		return k.rows
@@ -162,8 +162,8 @@ func (k *ask) unread() bool { return k.rows == nil || k.read < len(k.rows) }
 type option struct {
 	label  string
 	choice wire.Choice
-	needs  focus // where the user must type a text first; onPrompt if no text is necessary
-	done   bool  // the option "done" below a question that allows several answers
+	needs  focus // input in which the user must first type a text; onPrompt if no text is necessary
+	done   bool  // this is the option "done" below a question that allows several answers
 }
 
 // options lists the current choices.
@@ -226,8 +226,8 @@ func (k *ask) answerOptions() []option {
 	return all
 }
 
-// choose applies the option under the cursor. The parameter text is what the user typed for this option. choose returns
-// nil if the user must choose more, and otherwise the decision.
+// choose applies the option under the cursor. text is the user's input for this option. choose returns the decision, or
+// nil if the user must still make other choices.
 func (k *ask) choose(text string) *wire.Decide {
 	all := k.options()
 	if k.choice >= len(all) {

@@ -9,8 +9,8 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostBlocks limits the turns and notices that the screen keeps of a conversation. The chat and /sessions show all of
-// them.
+// mostBlocks limits the turns and notices of a conversation that the screen can show. The chat and /sessions show all
+// turns and notices.
 const mostBlocks = 300
 
 // block is a part of the conversation: a turn, or a note (a notice or a decision) between two turns.
@@ -33,10 +33,10 @@ type conversation struct {
 	blocks []block
 	queue  []wire.Entry // waiting turns
 	asks   []*ask       // open approvals
-	from   *item        // last visible item; nil if the end of the conversation is visible
+	from   *item        // lowest visible item; nil if the end of the conversation is visible
 	upto   int          // number of rows of the item `from` that are above the bottom of the screen
 	page   int          // number of rows of the conversation on the screen
-	// number of rows to scroll up when the screen is next computed; negative for down
+	// number of rows by which to scroll up the next time that the screen is computed; negative to scroll down
 	scrolled int
 }
 
@@ -111,7 +111,7 @@ func (c *conversation) running() *turn {
 	return nil
 }
 
-// note shows a message between turns. It replaces an earlier message with the same id.
+// note shows a message between turns. If a message with this id is visible, note replaces it.
 func (c *conversation) note(id, text string, at time.Time) {
 	it := newItem(ofNote)
 	it.id = id

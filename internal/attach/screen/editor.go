@@ -23,7 +23,7 @@ func (e *editor) insert(text string) {
 	}, text)
 }
 
-// key handles a key, and returns false if the key has no function.
+// key handles a key. It returns false if the key does nothing in an input field.
 func (e *editor) key(name string) bool {
 	switch name {
 	case "backspace", "ctrl+h":
@@ -73,7 +73,7 @@ func firstCluster(s string) int {
 	return n
 }
 
-// lastCluster returns the byte offset of the last grapheme cluster.
+// lastCluster returns the byte offset at which the last grapheme cluster begins.
 func lastCluster(s string) int {
 	line := strings.LastIndexByte(s[:max(len(s)-1, 0)], '\n') + 1
 	for i := line; ; {

@@ -12,8 +12,8 @@ const (
 	mostLine = 4 << 10   // bytes of a line; longer lines are split
 )
 
-// growing is a text that grows while ductor sends it. It caches the rows of the text, so that an appended text does not
-// cost time for the whole text.
+// growing is a text that grows while ductor sends it. It caches the rows of the complete lines, so that appending does
+// not require breaking the whole text into rows again.
 type growing struct {
 	how   wrapping
 	style func(line string) style // nil for a text without styles

@@ -18,7 +18,8 @@ const (
 	ofNote     kind = "note"
 )
 
-// outputRows limits the rows of a tool's output. The limit does not apply while the user shows complete outputs.
+// outputRows limits the rows of a tool's output. The limit does not apply if the user has chosen to see complete
+// outputs.
 const outputRows = 8
 
 // item is a part of a conversation on the screen, such as a prompt, a piece of the answer or a tool.
@@ -27,7 +28,7 @@ type item struct {
 	id     string // unique among the items of the turn; empty for thoughts and notes
 	offset int    // position in the answer, in bytes
 	head   string // the first line, such as the title of a tool
-	long   string // arguments of a tool; visible only while the user shows complete outputs
+	long   string // arguments of a tool; visible only if the user has chosen to see complete outputs
 	tail   string // the last line, such as the result of a tool
 	mark   mark
 	body   growing
@@ -70,7 +71,7 @@ func diffStyle(line string) style {
 // drawn is an item that was broken into rows.
 type drawn struct {
 	look       Look
-	head, tail []string // with escape codes
+	head, tail []string // first and last lines with escape codes
 	before     string   // prefix of every row of the body, with escape codes
 	body       []row
 	style      style // default style of the rows of body
@@ -78,7 +79,7 @@ type drawn struct {
 
 func (d drawn) len() int { return len(d.head) + len(d.body) + len(d.tail) }
 
-// rows returns the rows from..to, with escape codes.
+// rows returns the rows with indexes from `from` up to, but not including, `to`. The rows contain escape codes.
 func (d drawn) rows(from, to int) []string {
 	var out []string
 	for i := from; i < to; i++ {

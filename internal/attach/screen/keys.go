@@ -17,9 +17,8 @@ func (s *Screen) editor() *editor {
 	return &s.words
 }
 
-// Key handles a key. The parameter name is the name of the key, such as "enter". The parameter text is what the key
-// types. Key returns the requests to send to ductor. The result leave is true if the user wants to leave the
-// conversation.
+// Key handles a key. The name of a key is, for example, "enter". text is the text that the key types. Key returns the
+// requests to send to ductor, and whether the user wants to leave the conversation.
 func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 	switch name {
 	case "ctrl+c":
@@ -135,7 +134,7 @@ func (s *Screen) askKey(name string) []wire.Request {
 	return nil
 }
 
-// turnTo switches to the next conversation (step 1) or to the previous one (step -1).
+// turnTo switches to the next conversation if step is 1, and to the previous conversation if step is -1.
 func (s *Screen) turnTo(step int) []wire.Request {
 	if len(s.all) == 0 {
 		return nil

@@ -20,7 +20,7 @@ type Printer struct {
 // printed is the state of a turn, and the part of the turn that a Printer has printed.
 type printed struct {
 	state  wire.State
-	answer []byte // the received answer
+	answer []byte // the received part of the answer
 	bytes  int    // number of printed bytes of answer
 	// how many tools and changes were printed
 	tools, changes int
@@ -72,7 +72,7 @@ func (p *Printer) print(prefix, text string) {
 	}
 }
 
-// once reports whether the Printer has not printed the object with this ID yet. It records the object as printed.
+// once reports whether the Printer has not printed the object with this ID before. It records the object as printed.
 func (p *Printer) once(id string) bool {
 	if p.done[id] {
 		return false
@@ -115,7 +115,7 @@ func (p *Printer) entry(e wire.Entry) {
 		t.state = e.State
 		return
 	}
-	over := e.State.Over() // an ended turn identifies its tools by other IDs, so skip as many as were printed
+	over := e.State.Over() // the entry of an ended turn has other tool IDs, so skip as many tools as were printed
 	for i, tool := range e.Tools {
 		if over && i < t.tools {
 			continue
@@ -145,8 +145,8 @@ func (p *Printer) text(piece wire.Text) {
 	}
 }
 
-// replace changes the answer: text replaces everything after the first offset bytes. If printed text changes, the next
-// flush prints it again.
+// replace keeps the first offset bytes of the answer, and replaces the rest by text. If this changes text that was
+// already printed, the next flush prints the changed text.
 func (p *Printer) replace(t *printed, offset int, text string) {
 	answer := append(t.answer[:min(offset, len(t.answer)):min(offset, len(t.answer))], text...)
 	if same := min(t.bytes, len(answer)); !bytes.Equal(answer[:same], t.answer[:same]) || same < t.bytes {
@@ -158,8 +158,8 @@ func (p *Printer) replace(t *printed, offset int, text string) {
 	t.answer = answer
 }
 
-// flush prints the complete lines of the answer that were not printed yet. If all is true, it also prints an incomplete
-// last line.
+// flush prints those complete lines of the answer that were not printed yet. If all is true, it also prints an
+// incomplete last line.
 func (p *Printer) flush(t *printed, all bool) {
 	end := bytes.LastIndexByte(t.answer, '\n') + 1
 	if all {
@@ -167,7 +167,7 @@ func (p *Printer) flush(t *printed, all bool) {
 	}
 	if end > t.bytes {
 		rest := string(t.answer[t.bytes:end])
-		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' { // print has already printed this newline
+		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' { // print has already ended this line
 			rest = strings.TrimPrefix(rest, "\n")
 		}
 		p.print("", rest)
@@ -199,7 +199,7 @@ func (p *Printer) change(turn string, c wire.Change) {
 	p.print("    ", c.Diff)
 }
 
-// approval prints every field of a request, or the decision of a closed approval.
+// approval prints an approval: every field of an open request, or the decision of a closed one.
 func (p *Printer) approval(a wire.Approval) {
 	if !p.once("approval " + a.ID + " " + string(a.State)) {
 		return

@@ -1,5 +1,5 @@
-// Package screen computes the screen of `ductor attach`. Its inputs are messages of ductor and keys of the user. Its
-// results are rows of text and requests for ductor. It does not access a terminal or a connection itself.
+// Package screen computes the screen of `ductor attach`. Its inputs are messages from ductor and keys that the user
+// pressed. Its outputs are rows of text and requests to ductor. It accesses neither the terminal nor the connection.
 package screen
 
 import (
@@ -22,7 +22,7 @@ const (
 	onAsk    focus = "ask"    // the options of the approval
 	onReason focus = "reason" // the input for the reason of a denial
 	onAnswer focus = "answer" // the input for an answer that is not among the options
-	onSecret focus = "secret" // the input for a secret answer, which is not shown
+	onSecret focus = "secret" // the input for a secret answer, whose text stays hidden
 )
 
 // Pending is a request that ductor has not answered yet. The client repeats it after a reconnect.
@@ -64,7 +64,7 @@ func (s *Screen) conversation(key string) *conversation {
 	return c
 }
 
-// Connected returns the requests to send on a new connection: they open the conversation, and repeat unanswered
+// Connected returns the requests to send on a new connection. They open the conversation and repeat unanswered
 // requests.
 func (s *Screen) Connected() []wire.Request {
 	requests := []wire.Request{{List: &wire.List{}}}
@@ -132,13 +132,14 @@ func (s *Screen) ask() *ask {
 	return nil
 }
 
-// decided reports whether the user has decided the approval in this terminal, but ductor has not replied yet.
+// decided reports whether the user has decided the approval in this terminal, but ductor has not replied to the
+// decision yet.
 func (s *Screen) decided(id string) bool {
 	return slices.ContainsFunc(s.pending, func(p Pending) bool { return p.Decide != nil && p.Decide.Approval == id })
 }
 
 // reply handles ductor's reply to a request. If a prompt failed, its text returns to the input. A command may have
-// changed the conversation, so after a command reply opens the conversation again.
+// changed the conversation. So after a command, reply opens the conversation again.
 func (s *Screen) reply(r wire.Reply) []wire.Request {
 	i := slices.IndexFunc(s.pending, func(p Pending) bool { return p.ID() == r.ID })
 	if i < 0 {

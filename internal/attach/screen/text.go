@@ -42,7 +42,7 @@ func (l Look) paint(s style, text string) string {
 	return "\x1b[" + string(s) + "m" + text + "\x1b[m"
 }
 
-// mark returns a symbol, or its ASCII substitute if the look is ASCII.
+// mark returns a symbol, or the symbol's ASCII substitute if the terminal does not support UTF-8.
 func (l Look) mark(mark, ascii string) string {
 	if l.ASCII {
 		return ascii
@@ -94,7 +94,7 @@ func harmless(text string) bool {
 }
 
 // reveal returns the text of a request with all invisible characters made visible, because the user must know exactly
-// which text to allow.
+// what the request contains.
 func (l Look) reveal(text string) string {
 	text = strings.ReplaceAll(render.Revealed(strings.ToValidUTF8(text, "\uFFFD")), "\t", "    ")
 	if !l.ASCII {
@@ -111,10 +111,10 @@ func (l Look) reveal(text string) string {
 	return b.String()
 }
 
-// one cleans a text and makes it a single line of at most width columns.
+// one cleans a text and shortens it to a single line of at most width columns.
 func (l Look) one(text string, width int) string {
 	if limit := 1<<10 + 4*max(width, 0); len(text) > limit {
-		text = text[:limit] // a longer text would cost time, but not be visible
+		text = text[:limit] // cleaning more text would cost time, and the rest would not be visible
 	}
 	text = strings.Join(strings.Fields(l.clean(text)), " ")
 	return ansi.Truncate(text, max(width, 0), l.mark("…", "~"))
@@ -125,7 +125,7 @@ type wrapping string
 
 const (
 	atWords  wrapping = "words"
-	anywhere wrapping = "anywhere" // at any column, so that all blanks remain
+	anywhere wrapping = "anywhere" // break at any column, so that all blanks remain
 )
 
 // wrap breaks cleaned text into rows of at most width columns.
@@ -134,7 +134,7 @@ func wrap(text string, width int, how wrapping) []string {
 		return []string{text}
 	}
 	if how == atWords {
-		text = ansi.Wrap(text, width, "") // the result may be too wide, for example for "- - - -"
+		text = ansi.Wrap(text, width, "") // ansi.Wrap may return rows that are too wide, for example for "- - - -"
 	}
 	return strings.Split(ansi.Hardwrap(text, width, true), "\n")
 }

@@ -11,7 +11,7 @@ import (
 	"ductor/internal/attach/wire"
 )
 
-// mostItems limits the items of a turn on the screen. The Steps button in the chat shows all of them.
+// mostItems limits the items of a turn on the screen. The Steps button in the chat shows all items.
 const mostItems = 1000
 
 // turn is a turn on the screen, with its prompt, answer, tools and changes.
@@ -31,13 +31,12 @@ func newTurn(e wire.Entry) *turn {
 	return t
 }
 
-// replace applies a new entry of the turn. If the field Replayed of the entry is true, the entry is incomplete, and the
-// current items stay.
+// replace applies a new entry of the turn. If the entry is Replayed, it is incomplete, and the current items stay.
 func (t *turn) replace(e wire.Entry) {
 	answer, tools, changes := e.Answer, e.Tools, e.Changes
 	e.Answer, e.Tools, e.Changes = "", nil, nil
-	// The entry of an ended turn comes from the store, which identifies tools by other IDs. If the turn has not
-	// changed, its items must not be replaced.
+	// The entry of an ended turn comes from the store, where tools have other IDs. If the turn has not changed, do not
+	// replace its items.
 	same := t.State.Over() && e.State == t.State && len(answer) == t.size
 	t.Entry = e
 	t.prompt.head, t.prompt.tail = headOf(e), strings.Join(e.Files, ", ")
@@ -59,7 +58,7 @@ func (t *turn) replace(e wire.Entry) {
 	}
 	for _, c := range changes {
 		all = append(all, changeItem(old[changeID(c)], c))
-		delete(old, changeID(c)) // a later change of the same file gets its own item
+		delete(old, changeID(c)) // if the same file was changed again, the second change needs its own item
 	}
 	slices.SortStableFunc(all, func(a, b *item) int { return cmp.Compare(a.offset, b.offset) })
 	t.items, t.size = nil, 0
@@ -71,7 +70,8 @@ func (t *turn) replace(e wire.Entry) {
 	t.end()
 }
 
-// extend appends a text to the answer. If old contains an item for this position, extend reuses the rows of that item.
+// extend appends a text to the answer. If old contains an item for this position, extend reuses the rows of the old
+// item.
 func (t *turn) extend(text string, old map[string]*item) {
 	if text == "" {
 		return
@@ -97,7 +97,7 @@ func (t *turn) last() *item {
 	return t.items[len(t.items)-1]
 }
 
-// text applies new text of the answer. This may remove text at the end.
+// text applies a new piece of the answer. The piece may also remove text at the end of the answer.
 func (t *turn) text(piece wire.Text) {
 	if t.State.Over() || t.Replayed {
 		return

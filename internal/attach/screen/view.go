@@ -19,11 +19,11 @@ const (
 
 // View is the content of the terminal.
 type View struct {
-	Rows []string // one string per row of the terminal; the only escape codes are for colours
+	Rows []string // rows of the terminal; the only escape codes are for colours
 	X, Y int      // position of the cursor; a negative Y hides the cursor
 }
 
-// View returns the current screen. The rows of an approval on this screen then count as read.
+// View returns the current screen. If the screen shows rows of an approval, these rows then count as read.
 func (s *Screen) View(look Look) View {
 	if look.Width < leastWidth || look.Height < leastHeight {
 		return View{Rows: []string{ansi.Truncate("too small", look.Width, "")}, Y: -1}
@@ -36,7 +36,7 @@ func (s *Screen) View(look Look) View {
 	if k := s.ask(); k != nil {
 		asked = s.askRows(k, look, look.Height-len(top)-len(input)-1)
 		if s.focus != onPrompt {
-			bottom = bottom[len(bottom)-1:] // leave more space for the request
+			bottom = bottom[len(bottom)-1:] // the request needs the space
 		}
 	}
 	if left := look.Height - len(top) - len(asked) - len(input); len(bottom) > left {
@@ -161,7 +161,7 @@ func (s *Screen) help() string {
 	return "Enter send  Esc back"
 }
 
-// askRows returns rows for an approval and its options. The parameter most limits the number of rows.
+// askRows returns rows for an approval and its options, at most `most` rows.
 func (s *Screen) askRows(k *ask, look Look, most int) []string {
 	focused := s.focus != onPrompt
 	title := k.Agent + " asks"

@@ -37,7 +37,7 @@ type Offer struct {
 	Rule   string `json:"rule,omitempty"` // set for AllowSession and AllowPattern; the client must show it
 }
 
-// Approval is an agent's request for permission, or a set of questions from an agent. ductor sends an approval when the
+// Approval is an agent's request for permission, or a set of questions from an agent. ductor sends an Approval when the
 // agent makes the request, when the request changes, and when a user decides in a terminal or in the chat. A client
 // must show every field of a request before it offers a choice other than Deny.
 type Approval struct {
@@ -58,11 +58,11 @@ type Approval struct {
 // Decision describes the state of an approval, and how it was decided.
 type Decision struct {
 	State    ApprovalState `json:"state"`
-	Terminal bool          `json:"terminal,omitempty"` // decided in a terminal
-	Chat     bool          `json:"chat,omitempty"`     // decided in the chat
-	Ruled    string        `json:"ruled,omitempty"`    // rule that decided, or that the user created
+	Terminal bool          `json:"terminal,omitempty"` // the decision was made in a terminal
+	Chat     bool          `json:"chat,omitempty"`     // the decision was made in the chat
+	Ruled    string        `json:"ruled,omitempty"`    // rule that decided, or that the user created with this decision
 	Reason   string        `json:"reason,omitempty"`
-	Answers  [][]string    `json:"answers,omitempty"` // without answers to secret questions
+	Answers  [][]string    `json:"answers,omitempty"` // answers to all questions except secret ones
 	Decided  time.Time     `json:"decided,omitzero"`
 }
 
@@ -83,8 +83,8 @@ type Asks struct {
 type Field struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	Wider bool   `json:"wider,omitempty"` // the field requests additional rights; show it first
-	Label bool   `json:"label,omitempty"` // the value only identifies the request, or is the usual one
+	Wider bool   `json:"wider,omitempty"` // the field requests additional rights; clients show it first
+	Label bool   `json:"label,omitempty"` // the value only identifies the request, or is the default
 }
 
 // Link is a path in a request that is or contains a symbolic link.
@@ -100,7 +100,7 @@ type Question struct {
 	Text    string   `json:"text"`
 	Options []Option `json:"options,omitempty"`
 	Multi   bool     `json:"multi,omitempty"`  // the user may choose several options
-	Free    bool     `json:"free,omitempty"`   // the user may answer in other words; also true without options
+	Free    bool     `json:"free,omitempty"`   // the user may answer in other words; also set without options
 	Secret  bool     `json:"secret,omitempty"` // do not show the answer while the user types it
 }
 

@@ -6,8 +6,8 @@
 //
 // A turn is one prompt and the agent's work on it; an Entry describes a turn. Every change identifies the object that
 // it changes: an entry by its turn, a tool by its turn and id, an approval and a notice by its id, a piece of text by
-// its turn and its position. A client can therefore continue after a reconnect, to the same process or to the next one.
-// It opens its conversation again, and merges the Snapshot into its own state:
+// its turn and its position. A client can therefore continue after a reconnect, to the same process or to a new one. It
+// opens its conversation again, and merges the Snapshot into its own state:
 //
 //   - The Snapshot lists all open approvals and all waiting and running entries. Any others that the client has are
 //     over.
@@ -16,8 +16,8 @@
 //   - The client's older entries and notices stay.
 //
 // If a connection ends without a Bye, the client reconnects. It repeats each Prompt, Command, Decide and Cancel, with
-// the same id, until it gets the Reply. ductor handles each id once. The client does not repeat an Abort, because it
-// could stop a turn that the user started in the meantime.
+// the same id, until it gets the Reply. ductor handles each id once. The client does not repeat an Abort, because a
+// repeated Abort could stop a turn that the user started in the meantime.
 package wire
 
 import (
@@ -91,8 +91,8 @@ type Hello struct {
 // List requests the conversations that the owner can open; see Message.Conversations.
 type List struct{}
 
-// Open opens a conversation and closes the previous one. ductor answers with Message.Snapshot. Messages before the
-// Snapshot belong to the previous conversation. If Conversation is empty, Open opens the private chat of the owner.
+// Open opens a conversation and closes the previous one. If Conversation is empty, Open opens the private chat of the
+// owner. ductor answers with Message.Snapshot. Messages before the Snapshot still belong to the previous conversation.
 type Open struct {
 	Conversation string `json:"conversation"` // the Key of a Conversation
 }
@@ -109,8 +109,8 @@ const TurnPrefix = "attach-"
 // TurnOf returns the id of the turn for a prompt.
 func TurnOf(id string) string { return TurnPrefix + id }
 
-// Command is a text that begins with a slash, as users send it in the chat: for example, "/model opus". ductor replies
-// after it has run the command. The output of the command is a separate Notice, which the chat also shows. Instead of
+// Command is a text that begins with a slash, as users send it in the chat: for example, "/model opus". ductor runs the
+// command, and then replies. The output of the command is a separate Notice, which the chat also shows. Instead of
 // "/abort", clients send an Abort.
 type Command struct {
 	ID   string `json:"id"`
@@ -118,12 +118,12 @@ type Command struct {
 }
 
 // Decide decides an approval of the open conversation. If another decision was faster, the Reply contains an error, and
-// ductor sends an Approval with that decision.
+// ductor sends an Approval with the other decision.
 type Decide struct {
 	ID       string     `json:"id"`
 	Approval string     `json:"approval"`
 	Choice   Choice     `json:"choice"`            // one of Approval.Choices
-	Reason   string     `json:"reason,omitempty"`  // for Deny; the agent reads it
+	Reason   string     `json:"reason,omitempty"`  // reason for Deny; the agent reads it
 	Answers  [][]string `json:"answers,omitempty"` // for each question: the chosen labels or the user's own words
 }
 
@@ -165,7 +165,7 @@ type Welcome struct {
 	Ductor  string `json:"ductor"`  // version of ductor
 }
 
-// Reason is the reason for which ductor ends a connection.
+// Reason is the reason why ductor ends a connection.
 type Reason string
 
 // The reasons.
@@ -249,7 +249,7 @@ type Entry struct {
 	Agent      string    `json:"agent,omitempty"`
 	Model      string    `json:"model,omitempty"`
 	Replayed   bool      `json:"replayed,omitempty"` // see the package comment
-	Answer     string    `json:"answer,omitempty"`   // as Markdown
+	Answer     string    `json:"answer,omitempty"`   // answer in Markdown
 	Tools      []Tool    `json:"tools,omitempty"`
 	Changes    []Change  `json:"changes,omitempty"`
 	Plan       []Step    `json:"plan,omitempty"`
@@ -260,9 +260,9 @@ type Entry struct {
 	CostUSD    float64   `json:"cost_usd,omitempty"`
 }
 
-// Text adds to the answer of a turn, or changes its end. The new answer consists of the first Offset bytes of the
-// previous answer, followed by the field Text. If Offset is less than the length of the previous answer, the agent has
-// retracted text.
+// Text appends to the answer of a turn, or changes the end of the answer. The new answer consists of the first Offset
+// bytes of the previous answer, followed by Text. If Offset is less than the length of the previous answer, the agent
+// has retracted text.
 type Text struct {
 	Turn   string `json:"turn"`
 	Offset int    `json:"offset"`
@@ -285,12 +285,12 @@ const (
 	ToolFailed  ToolState = "failed"
 )
 
-// Tool is a tool call of an agent. ductor sends it when the tool starts and when it ends, each time with all known
-// facts.
+// Tool is a tool call of an agent. ductor sends it when the tool starts and when the tool ends, each time with
+// everything that is known about the call.
 type Tool struct {
 	Turn       string          `json:"turn"`
 	ID         string          `json:"id"`
-	Parent     string          `json:"parent,omitempty"` // for a call by a sub-agent: the call that started it
+	Parent     string          `json:"parent,omitempty"` // call that started the sub-agent; empty for other calls
 	Name       string          `json:"name"`
 	Title      string          `json:"title"`           // the complete command or path
 	Input      json.RawMessage `json:"input,omitempty"` // all arguments
@@ -333,7 +333,7 @@ type Status struct {
 }
 
 // Notice is a message that ductor wrote to the chat outside of a turn, such as the answer to a command. ductor may send
-// it again with the same id.
+// a Notice again with the same id.
 type Notice struct {
 	ID   string    `json:"id"`
 	Text string    `json:"text"` // plain text

@@ -1,6 +1,6 @@
-// Package fdstore keeps descriptors of one process for its successor. The first process of a container uses it to keep
-// the runner's ends of the agents' inputs. Without it, the next runner could not get them: it would have to call
-// pidfd_getfd, which Docker forbids.
+// Package fdstore holds descriptors of one process for its successor. The first process of a container uses it to hold
+// the runner's ends of the agents' inputs. Without this package, the next runner could not get these descriptors: it
+// would have to call pidfd_getfd, which Docker forbids.
 package fdstore
 
 import (
@@ -15,10 +15,10 @@ import (
 // Store keeps descriptors for a Client. The zero value is empty. Safe for concurrent use.
 type Store struct {
 	mu    sync.Mutex
-	files map[string]int // by name
+	files map[string]int // descriptors by name
 }
 
-// Operations: the first byte of a message to a Store. A name follows.
+// Operations: the first byte of a message to a Store. The name of a file follows.
 const (
 	opPut    = 'k' // store the attached descriptor
 	opDelete = 'd'
@@ -66,7 +66,7 @@ func (s *Store) handle(socket int, op byte, name string, fd int) {
 	}
 }
 
-// receive receives a message and its descriptor. fd is -1 if the message has none.
+// receive receives a message and the message's descriptor. The descriptor is -1 if the message has none.
 func receive(socket int) (text string, fd int, err error) {
 	buf, side := make([]byte, 1+maxName), make([]byte, unix.CmsgSpace(4))
 	var n, m int
@@ -115,7 +115,7 @@ func (c Client) Put(name string, f *os.File) error {
 // Delete deletes a file.
 func (c Client) Delete(name string) {
 	if c != 0 {
-		_ = unix.Sendmsg(int(c), append([]byte{opDelete}, name...), nil, nil, 0) // an error does no harm
+		_ = unix.Sendmsg(int(c), append([]byte{opDelete}, name...), nil, nil, 0) // an error leaves an unused file
 	}
 }
 

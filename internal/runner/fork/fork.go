@@ -2,8 +2,8 @@
 //
 // os/exec is not sufficient, because it cannot call prctl(2) in the child. Two features need this call. First, a
 // program without a control group must become the reaper of its orphaned descendants, so that they stay below it in the
-// process tree. Second, the next runner must be allowed to take over the program's input. A helper program that makes
-// these calls would cost time; see docs/performance.md.
+// process tree. Second, the next runner must be allowed to take over the program's input. A helper program that calls
+// prctl would cost time; see docs/performance.md.
 package fork
 
 import (
@@ -31,7 +31,7 @@ const OOMFile = "/proc/self/oom_score_adj"
 // Program is a program to start.
 type Program struct {
 	Path, Dir string
-	Args      []string // without the program itself
+	Args      []string // arguments, without the name of the program
 	Env       []string
 }
 
@@ -41,12 +41,12 @@ type Limits struct {
 	OOMScoreAdj []byte       // content of OOMFile
 }
 
-// stub contains the data for the child between fork and exec. The parent prepares it, because the child cannot allocate
-// memory.
+// stub contains the data that the child needs between fork and exec. The parent prepares the stub, because the child
+// cannot allocate memory.
 type stub struct {
 	path, dir *byte
 	argv, env **byte
-	fds       [4]uintptr // for the child's descriptors 0, 1, 2 and InputFD
+	fds       [4]uintptr // descriptors that become the child's descriptors 0, 1, 2 and InputFD
 	subreaper bool
 	spare     int // duplicate of a descriptor that the parent must close, or -1
 	limits    Limits
@@ -69,7 +69,7 @@ type cloneArgs struct {
 }
 
 // Start starts a program and returns its PID. The program gets fds as its descriptors 0, 1, 2 and InputFD. If the
-// kernel supports it, the program starts in the control group. Otherwise it becomes the reaper of its orphaned
+// kernel supports it, the program starts in the control group. Otherwise the program becomes the reaper of its orphaned
 // descendants. The caller must wait for the process.
 func Start(p Program, group proctree.Group, fds [4]int, l Limits) (pid int, err error) {
 	st, err := newStub(p, l)
@@ -79,7 +79,7 @@ func Start(p Program, group proctree.Group, fds [4]int, l Limits) (pid int, err 
 	if err := st.setFDs(fds); err != nil {
 		return 0, err
 	}
-	defer unix.Close(st.spare) // fails for -1
+	defer unix.Close(st.spare) // does nothing if spare is -1
 	cgroup, groupErr := group.Open()
 	if groupErr == nil {
 		defer unix.Close(cgroup)
@@ -103,7 +103,7 @@ func Start(p Program, group proctree.Group, fds [4]int, l Limits) (pid int, err 
 		args.flags, args.cgroup = unix.CLONE_INTO_CGROUP, uint64(cgroup)
 		pid, errno = st.spawn(&args)
 	}
-	if errno != 0 { // there is no group, or the kernel does not support it
+	if errno != 0 { // there is no group, or the kernel does not support starting in one
 		args.flags, args.cgroup, st.subreaper = 0, 0, true
 		pid, errno = st.spawn(&args)
 	}
@@ -177,7 +177,7 @@ func execError(pipe int) error {
 // rawVfork makes a system call that creates a child. Parent and child share the stack, and the call returns in both.
 func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
 
-// rawFork is like rawVfork, but the child has its own memory.
+// rawFork is like rawVfork, but the child gets its own copy of the memory.
 //
 //go:nosplit
 func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
@@ -186,8 +186,8 @@ func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
 }
 
 // vforkFlags returns the flags that let the child run in the parent's memory while the parent waits until the child has
-// called exec. This avoids a copy of the memory. Package syscall does the same. On platforms without rawVfork, it
-// returns 0, and the child gets a copy.
+// called exec. This avoids copying the memory. Package syscall does the same. On platforms without rawVfork, vforkFlags
+// returns 0, and the child gets a copy of the memory.
 func vforkFlags() uint64 {
 	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {
 		return unix.CLONE_VFORK | unix.CLONE_VM
@@ -205,8 +205,8 @@ func (st *stub) spawn(args *cloneArgs) (pid int, errno syscall.Errno) {
 	return int(r), syscall.Errno(e)
 }
 
-// child forks. The child executes the program. The parent must return immediately, because the child uses the same
-// stack frame.
+// child forks. The child process executes the program. The parent must return immediately, because the child uses the
+// same stack frame.
 //
 //go:norace
 //go:noinline
@@ -217,7 +217,7 @@ func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	} else {
 		pid, errno = rawFork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args))
 	}
-	// Linux before 5.3 does not support clone3, and sandboxes may forbid it.
+	// clone3 may be missing: Linux before 5.3 does not support it, and sandboxes may forbid it.
 	if errno == uintptr(unix.ENOSYS) && args.flags&unix.CLONE_INTO_CGROUP == 0 {
 		flags := uintptr(args.flags) | uintptr(unix.SIGCHLD)
 		if args.flags&unix.CLONE_VM != 0 {
@@ -234,8 +234,8 @@ func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	return 0, 0 // unreachable
 }
 
-// exec replaces the child with the program. It may only make raw system calls, because the child lacks the other
-// threads of the Go program.
+// exec replaces the child with the program. It may only make raw system calls, because the child has only one of the Go
+// program's threads.
 //
 //go:norace
 //go:nosplit

@@ -1,7 +1,7 @@
 #include "textflag.h"
 
 // func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
-// The child runs on the stack of the waiting parent, so the return address is kept in a register.
+// The child runs on the stack of the waiting parent and may overwrite the return address there. A register preserves the address.
 TEXT ·rawVfork(SB),NOSPLIT,$0-40
 	MOVD	a1+8(FP), R0
 	MOVD	a2+16(FP), R1

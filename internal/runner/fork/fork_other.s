@@ -3,6 +3,6 @@
 #include "textflag.h"
 
 // func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
-// Never called; see vforkFlags.
+// No code calls rawVfork on this platform; see vforkFlags.
 TEXT ·rawVfork(SB),NOSPLIT,$0-0
 	RET

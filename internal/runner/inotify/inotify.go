@@ -18,7 +18,7 @@ type Watcher struct {
 	file *os.File
 
 	mu    sync.Mutex
-	armed map[int32]map[any]func() // by watch descriptor and key
+	armed map[int32]map[any]func() // waiting functions, by watch descriptor and key
 }
 
 // New returns a Watcher. The caller must run Serve, and Close it.
@@ -31,8 +31,8 @@ func New() (*Watcher, error) {
 }
 
 // Arm calls f once, after the next write to the file at path. Several functions can wait for the same path if their
-// keys differ. Arm replaces an earlier function with the same path and key. If the file system does not report writes,
-// f is never called.
+// keys differ. Arm replaces an earlier function that has the same path and key. If the file system does not report
+// writes, f is never called.
 func (w *Watcher) Arm(path string, key any, f func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *Watcher) Serve() {
 	}
 }
 
-// fire calls the functions for a watch descriptor. If eventsLost is true, it calls all functions.
+// fire calls the functions that wait for a watch descriptor. If eventsLost is true, it calls all functions.
 func (w *Watcher) fire(wd int32, eventsLost bool) {
 	w.mu.Lock()
 	var fired []func()
@@ -78,7 +78,7 @@ func (w *Watcher) fire(wd int32, eventsLost bool) {
 		fired = slices.AppendSeq(fired, maps.Values(w.armed[wd]))
 		delete(w.armed, wd)
 	}
-	take(wd) // without effect if the watch has ended
+	take(wd) // does nothing if the watch has ended
 	if eventsLost {
 		for wd := range w.armed {
 			take(wd)

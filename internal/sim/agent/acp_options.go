@@ -23,8 +23,7 @@ import (
 //
 // With options, the mode is build or plan. Both allow everything, unless SIM_PERMISSION is ask.
 
-// acpHas returns the value of a word in SIM_ACP: "yes" if the word stands without a value, and "" if the word is
-// missing.
+// acpHas returns the value of a word in SIM_ACP: "yes" if the word has no value, and "" if the word is missing.
 func (p *process) acpHas(word string) string {
 	for _, w := range strings.Fields(p.env["SIM_ACP"]) {
 		name, value, _ := strings.Cut(w, "=")
@@ -35,15 +34,15 @@ func (p *process) acpHas(word string) string {
 	return ""
 }
 
-// acpNumber returns the number after a word in SIM_ACP, or otherwise if the word is missing.
-func (p *process) acpNumber(word string, otherwise int) int {
+// acpNumber returns the number after a word in SIM_ACP. If the word is missing, it returns otherwise.
+func (p *process) acpNumber(word string, fallback int) int {
 	if n, err := strconv.Atoi(p.acpHas(word)); err == nil {
 		return n
 	}
-	return otherwise
+	return fallback
 }
 
-// beforeHello misbehaves before the agent's first answer, if SIM_ACP requests that. It returns true if the agent must
+// beforeHello misbehaves before the agent's first answer, if SIM_ACP requests this. It returns true if the agent must
 // not answer.
 func (s *acpServer) beforeHello() bool {
 	switch {
@@ -62,7 +61,7 @@ func (s *acpServer) beforeHello() bool {
 	return false
 }
 
-// abilities returns what the agent announces that it can do with sessions.
+// abilities returns the session methods that the agent announces.
 func (s *acpServer) abilities() json.RawMessage {
 	var kv []any
 	for _, word := range []string{"list", "delete", "resume", "close"} {
@@ -148,7 +147,7 @@ func (s *acpServer) setOption(in acpLine) {
 	s.reply(in, obj("configOptions", s.options(session)))
 }
 
-// allowance returns the approval mode of Gemini that corresponds to the settings of the session.
+// allowance returns the approval mode of Gemini that corresponds to the session's settings.
 func (s *acpServer) allowance(session *acpSession) string {
 	if s.acpHas("options") == "" {
 		return or(map[string]string{"autoEdit": "auto_edit"}[session.mode], session.mode)

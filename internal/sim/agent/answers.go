@@ -15,8 +15,8 @@ import (
 // prompts to scripts. If a prompt is not in the file and contains no directives, the script of AnyPrompt answers it.
 const answersFile = "answers.json"
 
-// AnyPrompt is the key of the script that answers prompts without a script of their own. The agent replaces the text
-// PromptPlace in a script by the prompt.
+// AnyPrompt is the key of the script for prompts that have no other script. The agent replaces PromptPlace in a script
+// by the prompt.
 const (
 	AnyPrompt   = "*"
 	PromptPlace = "{prompt}"
@@ -25,8 +25,8 @@ const (
 // quoteLimit is the maximum number of characters of a prompt that an answer repeats.
 const quoteLimit = 120
 
-// InstallAt installs the scripted agents into home/bin, like Install. The agents store their sessions below home. The
-// map answers contains a script for each prompt.
+// InstallAt installs the scripted agents into home/bin, like Install. The agents store their sessions below home.
+// answers maps each prompt to its script.
 func InstallAt(home string, answers map[string]string) (Programs, error) {
 	bin := filepath.Join(home, binDir)
 	if err := os.MkdirAll(bin, 0o700); err != nil {
@@ -53,8 +53,8 @@ func ownHome(program string) string {
 	return filepath.Clean(home)
 }
 
-// responses parses the script in a prompt. It ignores the text that ductor adds before the user's text, because that
-// addition may contain earlier prompts with directives.
+// responses parses the script in a prompt. It ignores the text that ductor adds before the user's text, because
+// ductor's text may contain earlier prompts with directives.
 func (p *process) responses(prompt string) [][]script.Step {
 	said := newestText(prompt)
 	if p.program.Heard != nil && p.life.Err() == nil {

@@ -22,17 +22,17 @@ type claude struct {
 	*process
 	args     claudeArgs
 	started  time.Time
-	id       string // of the session
+	id       string // ID of the session
 	folder   string // directory for the sessions of the working directory
 	model    string
 	past     []entry
 	total    modelTotals
-	held     []byte     // with text output: the newest event, which flush prints at the end
+	held     []byte     // newest event, which flush prints at the end; only with text output
 	settings sync.Mutex // guards model and args.mode, which a control request may change during a turn
 	answers  *answers
 	queue    *queue
-	tasks    chan *task // receives a task when its command has ended
-	working  int        // number of running tasks; only the current turn uses it or, between turns, the session
+	tasks    chan *task // receives a background task when its command has ended
+	working  int        // number of running background tasks; used by the current turn or, between turns, the session
 }
 
 // claude parses and runs a command line of Claude Code.
@@ -87,7 +87,7 @@ func (a claudeArgs) wrong(env map[string]string) string {
 	return a.wrongPrompts()
 }
 
-// openSession finds the session to continue, or creates one. It returns false if the process must exit with code.
+// openSession finds the session to continue, or creates one. If it returns false, the process must exit with code.
 func (c *claude) openSession() (code int, ok bool) {
 	c.folder = "claude/" + slug(c.dir)
 	c.model = resolveModel(c.args.model)

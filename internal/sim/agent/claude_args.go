@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// claudeArgs contains those options of Claude Code that the scripted agent supports.
+// claudeArgs contains the options of Claude Code that the scripted agent supports.
 type claudeArgs struct {
 	print, verbose, partial, replay bool
 	version, fork                   bool
@@ -66,7 +66,7 @@ func parseClaude(args []string) (claudeArgs, error) {
 	return a, nil
 }
 
-// words parses arguments that are not options. They are a subcommand or the prompt.
+// words parses arguments that are not options: a subcommand or the prompt.
 func (a *claudeArgs) words(words []string) {
 	for _, w := range words {
 		switch {
@@ -105,7 +105,8 @@ func (a *claudeArgs) flag(name string) bool {
 	return true
 }
 
-// claudeValue returns whether Claude knows an option that has a value, and whether that option can have several values.
+// claudeValue reports whether Claude has an option with this name that takes a value, and whether the option can take
+// several values.
 func claudeValue(name string) (several, known bool) {
 	switch name {
 	case "--add-dir", "--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools",
@@ -174,7 +175,7 @@ func oneOf(name, v string, choices ...string) (string, error) {
 		name, v, strings.Join(choices, ", "))
 }
 
-// toolNames returns the names of tools in rules such as "Bash(git *),Edit". It leaves out the parts in parentheses.
+// toolNames returns the names of tools in rules such as "Bash(git *),Edit", without the parts in parentheses.
 func toolNames(rules []string) []string {
 	var names []string
 	for _, r := range rules {

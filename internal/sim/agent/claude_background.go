@@ -13,12 +13,12 @@ import (
 // task is a command that runs in the background of a live session.
 type task struct {
 	id, tool, description string
-	output                string // file for its output
+	output                string // file for the command's output
 	run                   toolRun
 	text                  []string // the agent's text after the command has ended
 }
 
-// background starts a command and does not wait for it. The live session handles the end of the command.
+// background starts a command and does not wait for its end. The live session handles the end of the command.
 func (t *claudeTurn) background(st script.Background) error {
 	ended := &task{id: "b" + newUUID()[:8], tool: t.stream.toolID(), description: st.Command, text: st.Chunks}
 	input := []any{"command", st.Command, "description", st.Command, "run_in_background", true}
@@ -51,7 +51,7 @@ func (c *claude) reportEndedTask(ended *task) *runningTurn {
 		status = "failed"
 	}
 	if err := os.MkdirAll(filepath.Dir(ended.output), 0o700); err == nil {
-		_ = os.WriteFile(ended.output, []byte(ended.run.output), 0o600) // Claude ignores this error, too
+		_ = os.WriteFile(ended.output, []byte(ended.run.output), 0o600) // Claude also ignores errors of this write
 	}
 	c.emit(c.systemEvent("task_updated", "task_id", ended.id, "patch", obj("status", status)))
 	c.emit(c.systemEvent("task_notification", "task_id", ended.id, "tool_use_id", ended.tool, "status", status,

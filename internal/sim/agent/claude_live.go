@@ -158,7 +158,7 @@ func (c *claude) liveSignal(s os.Signal, turn *runningTurn) int {
 	return (<-turn.done).code
 }
 
-// readLines returns a channel that receives the lines of standard input. They may have any length. The channel is
+// readLines returns a channel that receives the lines of standard input. Lines may have any length. The channel is
 // closed at the end of the input.
 func (p *process) readLines() <-chan []byte {
 	ch := make(chan []byte)
@@ -182,7 +182,7 @@ func (p *process) readLines() <-chan []byte {
 	return ch
 }
 
-// take handles a line of input. If ends is true, the process must exit with the exit code code.
+// take handles a line of input. If it returns ends = true, the process must exit with the returned code.
 func (c *claude) take(line []byte, turn *runningTurn) (code int, ends bool) {
 	var in inputLine
 	if err := json.Unmarshal(line, &in); err != nil {

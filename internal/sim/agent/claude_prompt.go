@@ -12,9 +12,9 @@ import (
 // reads the file when it starts. It does not use the text.
 type promptOption struct{ flag, text, file string }
 
-// wrong returns Claude Code's error message for an invalid option, or "". The parameter what is the name of the option
-// in this message.
-func (o promptOption) wrong(what string) string {
+// wrong returns Claude Code's error message for an invalid option, or "". The message calls the option by the given
+// name.
+func (o promptOption) wrong(name string) string {
 	if o.file == "" {
 		return ""
 	}
@@ -27,7 +27,7 @@ func (o promptOption) wrong(what string) string {
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "Error: " + what + " file not found: " + path
+		return "Error: " + name + " file not found: " + path
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New(path + " is not a regular file")
@@ -36,7 +36,7 @@ func (o promptOption) wrong(what string) string {
 		_, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return "Error reading " + strings.ToLower(what) + " file: " + err.Error()
+		return "Error reading " + strings.ToLower(name) + " file: " + err.Error()
 	}
 	return ""
 }

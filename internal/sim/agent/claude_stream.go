@@ -18,7 +18,7 @@ const (
 
 const signature = "c2lnbmF0dXJl"
 
-// claudeStream prints a message of the model as a stream: each block with its deltas and its end.
+// claudeStream prints a message of the model as a stream: each block with its deltas and its end event.
 type claudeStream struct {
 	c     *claude
 	id    string // ID of the message; "" if no message is open

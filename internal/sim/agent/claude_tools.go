@@ -16,8 +16,8 @@ import (
 type toolOutcome struct {
 	text   string
 	failed bool
-	bare   bool            // a successful result has no field is_error
-	detail json.RawMessage // the field tool_use_result, if the tool succeeded
+	bare   bool            // the result has no field is_error if the tool succeeded
+	detail json.RawMessage // value of tool_use_result, if the tool succeeded
 }
 
 // permission decides whether a tool may run.
@@ -167,8 +167,7 @@ func (t *claudeTurn) bash(input json.RawMessage) (toolOutcome, error) {
 	return toolOutcome{text: text, detail: detail}, nil
 }
 
-// bashAllowed decides whether a command may run. The parameter asks is true if the script wants a request for
-// permission.
+// bashAllowed decides whether a command may run. asks is true if the script requests that Claude asks for permission.
 func (t *claudeTurn) bashAllowed(asks bool) permission {
 	switch mode := t.currentMode(); {
 	case slices.Contains(t.args.denied, "Bash"):

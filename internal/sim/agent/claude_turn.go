@@ -17,8 +17,7 @@ type runningTurn struct {
 	done   <-chan turnEnd
 }
 
-// turnEnd describes how a turn ended. The field code is the exit code of a one-shot run. If quit is true, the process
-// must end.
+// turnEnd describes how a turn ended. code is the exit code of a one-shot run. If quit is true, the process must end.
 type turnEnd struct {
 	code int
 	quit bool
@@ -40,7 +39,7 @@ type claudeTurn struct {
 }
 
 type apiFailure struct {
-	status int // 0 is printed as null
+	status int // HTTP status of the failure; 0 is printed as null
 	text   string
 	name   string
 }
@@ -56,7 +55,7 @@ func (c *claude) startTurn(messages []userMessage) *runningTurn {
 	return c.begin(func(t *claudeTurn) turnEnd { return t.run(messages) })
 }
 
-// begin starts a turn that calls the function do.
+// begin starts a turn that runs do.
 func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
 	ctx, cancel := context.WithCancelCause(c.life)
 	done := make(chan turnEnd, 1)
@@ -146,7 +145,7 @@ func (t *claudeTurn) response(steps []script.Step) error {
 	return t.overBudget()
 }
 
-// step plays one step. rest contains the steps after it in the same response.
+// step plays one step. rest contains the later steps of the same response.
 func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	switch st := st.(type) {
 	case script.Text:
@@ -186,7 +185,7 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 }
 
 // retryText streams text that Claude discards because the connection to the model breaks. The response then continues
-// in another message without deltas. If the script ends here, Claude prints the same text again.
+// in another message without deltas. If no step follows in the response, Claude prints the same text again.
 func (t *claudeTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream.say(t.ctx, blockText, st.Chunks, st.Delay); err != nil {
 		return err

@@ -77,7 +77,7 @@ func (c *claude) initEvent() json.RawMessage {
 		"memory_paths", obj("auto", c.store.root+"/memory/"), "fast_mode_state", "off")
 }
 
-// systemEvent returns a system event. The parameter kv contains the names and values of its additional fields.
+// systemEvent returns a system event. kv alternates the names and values of additional fields.
 func (c *claude) systemEvent(subtype string, kv ...any) json.RawMessage {
 	all := append([]any{"type", "system", "subtype", subtype}, kv...)
 	return obj(append(all, "uuid", newUUID(), "session_id", c.id)...)

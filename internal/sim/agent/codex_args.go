@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// codexArgs contains those options of Codex that the scripted agent supports.
+// codexArgs contains the options of Codex that the scripted agent supports.
 type codexArgs struct {
 	version    bool
 	command    string // exec, resume, app-server, login

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// codexThreads contains the threads of an app server. A thread runs one turn at a time. Threads do not wait for each
-// other.
+// codexThreads contains the threads of an app server. A thread runs one turn at a time. Different threads run
+// independently of each other.
 type codexThreads struct {
 	server *server
 
 	mu      sync.Mutex
 	all     map[string]*codexThread
-	waiting map[string]chan json.RawMessage // receive the client's answers, by the ID of the request
+	waiting map[string]chan json.RawMessage // for each request ID, receives the client's answer
 	asked   int
 	exit    chan int                   // receives the exit code if a turn ends the process
 	limits  map[string]json.RawMessage // usage limits of the account, by ID
@@ -54,7 +54,7 @@ type codexThread struct {
 	left   []*toolLeft // commands that outlived an interrupted turn
 }
 
-// steeredIn is a prompt that the client sent during a turn. The field client is the client's ID for the prompt.
+// steeredIn is a prompt that the client sent during a turn. client is the client's ID for the prompt.
 type steeredIn struct{ prompt, client string }
 
 // toolLeft is a command that outlives its turn.
@@ -80,7 +80,8 @@ type threadParams struct {
 	Config         map[string]json.RawMessage `json:"config"`
 	Input          []struct{ Type, Text string }
 	Limit          int `json:"limit"`
-	// Additional is more context for the model, by its source. The model gets it when it is new or has changed.
+	// Additional is more context for the model, by its source. The model gets a piece of context when it is new or has
+	// changed.
 	Additional map[string]struct{ Value string } `json:"additionalContext"`
 }
 
@@ -117,7 +118,7 @@ func (t *codexThread) adjust(p threadParams) {
 	}
 }
 
-// take handles a request that is about a thread. It returns false for any other request.
+// take handles a request about a thread. It returns false for any other request.
 func (c *codexThreads) take(in rpcLine) bool {
 	var p threadParams
 	if json.Unmarshal(in.Params, &p) != nil {
@@ -322,7 +323,7 @@ func (t *codexThread) clean() {
 	}
 }
 
-// ask sends a request to the client and waits for the answer. It returns nil if ctx is done before that.
+// ask sends a request to the client and waits for the answer. If ctx is done first, it returns nil.
 func (c *codexThreads) ask(ctx context.Context, method string, params json.RawMessage, thread string) json.RawMessage {
 	c.mu.Lock()
 	id := obj("n", c.asked)[len(`{"n":`):]

@@ -101,8 +101,8 @@ func (s *liveSink) longLine(n int) []byte {
 	return obj("method", "warning", "params", obj("threadId", s.thread.id, "message", strings.Repeat("x", n)))
 }
 
-// askApproval asks the client whether a command or a patch may run, if the policy of the thread requires a request. It
-// returns decided = false if it did not ask or if the turn has ended.
+// askApproval asks the client whether a command or a patch may run, if the policy of the thread requires this. It
+// returns decided = false if it did not ask, or if the turn ended before the answer.
 func (s *liveSink) askApproval(ctx context.Context, item codexItem, escalated bool) (allowed, decided bool) {
 	policy := s.thread.policy
 	asks := policy == "untrusted" || policy == "on-request" &&
@@ -165,7 +165,7 @@ func (s *liveSink) takeSteered() []steeredIn {
 	return more
 }
 
-// recordSpared records a command that outlives the turn. The parameter kill ends the command.
+// recordSpared records a command that outlives the turn. kill ends the command.
 func (s *liveSink) recordSpared(kill func()) {
 	s.thread.mu.Lock()
 	defer s.thread.mu.Unlock()

@@ -188,7 +188,8 @@ func (t *codexTurn) nextID() string {
 	return fmt.Sprintf("item_%d", t.items-1)
 }
 
-// say streams text into an item of the given kind. If no such item is open, it opens one.
+// say streams text into an item of the given kind. If the open item has another kind, or no item is open, it opens a
+// new item.
 func (t *codexTurn) say(kind itemKind, chunks []string, delay time.Duration) error {
 	if t.open == nil || t.open.kind != kind {
 		t.close()
@@ -264,7 +265,7 @@ func (t *codexTurn) command(st script.Tool) error {
 	return t.perform(st, item, start)
 }
 
-// liveCommand runs a command. It asks the client first, if the thread requires that.
+// liveCommand runs a command. If the thread requires permission, it first asks the client.
 func (t *codexTurn) liveCommand(st script.Tool) error {
 	item := codexItem{id: t.nextID(), kind: itemCommand, status: "in_progress",
 		command: shell() + " -lc " + shellQuote(st.Command)}

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// copilotArgs contains those options of Copilot that the scripted agent supports.
+// copilotArgs contains the options of Copilot that the scripted agent supports.
 type copilotArgs struct {
 	version, headless         bool
 	allowAll                  bool

@@ -20,9 +20,9 @@ type copilotTurn struct {
 	id      string // ID of the user's message; if empty, run creates an ID
 	model   string
 	emit    func(kind string, data json.RawMessage, ephemeral bool)
-	// ask requests permission to use a tool. If the client denies it, ask returns false and the reason.
+	// ask requests permission to use a tool. If the client denies the request, ask returns false and the reason.
 	ask func(kind, call string, request json.RawMessage) (bool, string)
-	// counts is true if the protocol reports usage.
+	// counts is true if the protocol reports the usage of a turn.
 	counts bool
 
 	past    []entry

@@ -21,7 +21,7 @@ const (
 	geminiUntrusted = 55
 )
 
-// geminiArgs contains those options of Gemini that ductor uses.
+// geminiArgs contains the options of Gemini that ductor uses.
 type geminiArgs struct {
 	acp, version        bool
 	output, model, mode string
@@ -145,7 +145,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	select {
 	case err := <-done:
 		return sink.end(t, err)
-	case s := <-p.signals: // like Gemini, exit without a result, and leave commands running
+	case s := <-p.signals: // like Gemini, exit without a result, and do not stop running commands
 		t.spareTools = true
 		cancel(signalError{s})
 		<-done
@@ -153,7 +153,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	}
 }
 
-// geminiSession finds the session to continue, or creates one. It returns false if the process must exit with code.
+// geminiSession finds the session to continue, or creates one. If it returns false, the process must exit with code.
 func (p *process) geminiSession(a geminiArgs) (id string, code int, ok bool) {
 	folder := geminiFolder(p.dir)
 	switch {

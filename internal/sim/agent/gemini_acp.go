@@ -19,7 +19,7 @@ type acpLine struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// acpServer is the process `gemini --acp`. It has many sessions, each with at most one running turn. One goroutine
+// acpServer is the process `gemini --acp`. It has many sessions, each with at most one running turn. A single goroutine
 // reads the input.
 type acpServer struct {
 	*process
@@ -29,15 +29,15 @@ type acpServer struct {
 
 	mu      sync.Mutex
 	next    int
-	waiting map[string]chan json.RawMessage // for each request to the client, receives the answer
+	waiting map[string]chan json.RawMessage // for each request ID, receives the client's answer
 }
 
 type acpSession struct {
 	id, dir, mode, model string
-	effort               string // the session options of SIM_ACP set the fields effort and brave
+	effort               string // effort and brave are set by the session options of SIM_ACP
 	brave                bool
 	cancel               context.CancelCauseFunc // cancels the running turn; nil if none runs
-	done                 chan struct{}           // closed when that turn has ended
+	done                 chan struct{}           // closed when the running turn has ended
 }
 
 // geminiACP handles requests until standard input ends.
@@ -135,7 +135,7 @@ func (s *acpServer) update(session string, kv ...any) {
 		obj("sessionId", session, "update", obj(kv...))))
 }
 
-// ask sends a request to the client and waits for the result. It returns nil if the process ends before that.
+// ask sends a request to the client and waits for the result. If the process ends first, it returns nil.
 func (s *acpServer) ask(method string, params json.RawMessage) json.RawMessage {
 	select {
 	case result := <-s.send(method, params):
@@ -182,9 +182,9 @@ func (s *acpServer) initialize(in acpLine) {
 			"mcpCapabilities", obj("http", true, "sse", true))))
 }
 
-// methodsVar names the environment variable that contains the agent's log-in methods as JSON. If it is set, a session
-// requires a log-in with one of these methods. The method "hangs" never answers, and the method "fails" returns an
-// error.
+// methodsVar names the environment variable that contains the agent's log-in methods as JSON. If the variable is set, a
+// session requires a log-in with one of these methods. The method "hangs" never answers, and the method "fails" returns
+// an error.
 const methodsVar = "SIM_ACP_METHODS"
 
 func (s *acpServer) authenticate(in acpLine) {

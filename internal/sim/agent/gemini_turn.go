@@ -17,7 +17,7 @@ import (
 type geminiSink interface {
 	text(chunk string)
 	think(chunk string)
-	// permit asks for permission, if the protocol has a way to ask. It returns the answer, or an error if the turn has
+	// permit asks for permission, if the protocol supports this. It returns the answer, or an error if the turn has
 	// ended.
 	permit(ctx context.Context, call geminiCall) (bool, error)
 	toolStarted(call geminiCall)
@@ -84,9 +84,9 @@ func (t *geminiTurn) run(prompt string) error {
 	return err
 }
 
-// forgets reports whether Gemini removes the prompt from its session. This happens in the Agent Client Protocol if the
-// turn failed or was cancelled before a tool ran. The real Gemini also removes the prompt if the turn was cancelled
-// later.
+// forgets reports whether Gemini removes the prompt from its session. In the Agent Client Protocol, it does so if the
+// turn failed or was cancelled before a tool ran. Unlike the real Gemini, the scripted agent does not remove the prompt
+// if the turn was cancelled later.
 func (t *geminiTurn) forgets(err error) bool {
 	var failure geminiFailure
 	_, live := t.sink.(*acpSink)
@@ -186,7 +186,7 @@ func (t *geminiTurn) call(name, title, kind string) geminiCall {
 	return geminiCall{id: fmt.Sprintf("%s__fc_%d_%d", name, len(t.past), t.tools), name: name, title: title, kind: kind}
 }
 
-// allowed asks for permission if the approval mode requires that. edit is true if the tool changes a file.
+// allowed asks for permission if the approval mode requires this. edit is true if the tool changes a file.
 func (t *geminiTurn) allowed(c *geminiCall, edit bool) error {
 	if t.mode == "yolo" || edit && t.mode == "auto_edit" {
 		return context.Cause(t.ctx)

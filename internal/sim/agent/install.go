@@ -13,7 +13,7 @@ const (
 	Codex   = "codex"
 	Gemini  = "gemini"
 	Copilot = "copilot"
-	// Plain is an agent that no vendor makes. Its protocol is PlainLine.
+	// Plain is an agent that exists only in tests and the demo. Its protocol is PlainLine.
 	Plain = "plain"
 )
 
@@ -37,7 +37,7 @@ func RunIfChild() {
 }
 
 // exit ends the process. With the race detector, os.Exit takes a second, which is too slow for tests that start many
-// agents. exit therefore avoids os.Exit. If GORACE is set, it uses os.Exit, which writes the race detector's report.
+// agents. So exit avoids os.Exit, unless GORACE is set: only os.Exit writes the race detector's report.
 func exit(code int) {
 	if os.Getenv("GORACE") != "" {
 		os.Exit(code)

@@ -22,7 +22,7 @@ func (l *lines) raw(b []byte) {
 
 func (l *lines) line(b []byte) { l.raw(append(b, '\n')) }
 
-// obj returns a JSON object. The parameter kv contains keys and values, in turn.
+// obj returns a JSON object. kv alternates keys and values.
 func obj(kv ...any) json.RawMessage {
 	b := []byte{'{'}
 	for i := 0; i+1 < len(kv); i += 2 {

@@ -13,7 +13,7 @@ import (
 )
 
 // Main runs a scripted agent and returns its exit code. args begins with the name of the agent. Main handles signals.
-// The caller must exit after it, to end everything that the agent has started.
+// The caller must exit after Main returns, to end everything that the agent has started.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -44,10 +44,10 @@ type Program struct {
 	// The agent calls Heard when it starts to answer a prompt, and Wrote when it has written a file. Both may be nil.
 	Heard func(prompt string)
 	Wrote func(path, text string)
-	// The agent calls Asked when the client has answered a request for permission. The parameter what is the command,
-	// or the text to write. Asked may be nil.
+	// The agent calls Asked when the client has answered a request for permission. what is the command, or the text to
+	// write. Asked may be nil.
 	Asked func(what string, allowed bool)
-	// The agent calls Ended when a turn has succeeded and the answer is printed. Ended may be nil.
+	// The agent calls Ended when a turn has succeeded and its answer is printed. Ended may be nil.
 	Ended func(prompt string)
 }
 
@@ -131,7 +131,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 // errInterrupted is the cause of the context of a turn that the user has interrupted.
 var errInterrupted = errors.New("interrupted")
 
-// sleep waits for the duration d, or until ctx is done.
+// sleep waits until the time has passed or ctx is done.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

@@ -13,7 +13,9 @@ import (
 // run several turns, and has one session at a time.
 //
 //	in   prompt     Text is the prompt; ID is the session to continue, or empty for a new one; Allow permits all tools
-//	     answer     the answer to an ask with the same ID; Allow is the decision
+//
+// answer     the answer to the ask with the same ID; Allow is the decision
+//
 //	     interrupt  ends the turn
 //	     (end)      at the end of the input, the agent ends its turn and exits
 //	out  session    ID is the session
@@ -50,7 +52,7 @@ func (p *process) plain() int {
 			if !ok && a.cancel == nil {
 				return 0
 			}
-			if !ok { // after the end of the input, start no other turn
+			if !ok { // the input has ended, so start no other turn
 				input = nil
 				close(a.answers)
 				continue

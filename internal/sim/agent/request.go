@@ -54,13 +54,13 @@ func (t *codexTurn) request(st script.Request) error {
 	return t.say(itemMessage, answered(allowed), 0)
 }
 
-// request sends a request to the client and returns whether it was allowed.
+// request sends a request to the client and reports whether the client allowed it.
 func (s *liveSink) request(ctx context.Context, method string, params json.RawMessage) (allowed bool) {
 	var answer struct {
 		Decision, Action string
 		Permissions      map[string]json.RawMessage
 	}
-	_ = json.Unmarshal(s.threads.ask(ctx, method, params, s.thread.id), &answer) // an invalid answer means no
+	_ = json.Unmarshal(s.threads.ask(ctx, method, params, s.thread.id), &answer) // an invalid answer denies the request
 	return answer.Decision == "accept" || answer.Action == "accept" || len(answer.Permissions) > 0
 }
 
@@ -89,6 +89,6 @@ func (k *acpSink) request(call json.RawMessage) string {
 	}
 	_ = json.Unmarshal(bytes.TrimSpace(k.s.ask("session/request_permission",
 		obj("sessionId", k.session, "toolCall", call,
-			"options", permitOptions()))), &r) // an invalid answer means no
+			"options", permitOptions()))), &r) // an invalid answer chooses no option
 	return r.Outcome.OptionID
 }

@@ -17,21 +17,21 @@ type toolRun struct {
 }
 
 // toolDrain limits how long runTool waits for more output after a command has ended. A child of the command may still
-// hold the output open.
+// have the output open.
 const toolDrain = 500 * time.Millisecond
 
-// signalPatience is how long runTool waits after a signal has ended a command. A runner that ends an agent signals the
-// commands, too. Like a real agent, the scripted agent then handles its own signal first.
+// signalPatience is how long runTool waits after a signal has ended a command. A runner that ends an agent also signals
+// the agent's commands. Because of the wait, the scripted agent handles its own signal first, like a real agent.
 const signalPatience = time.Second
 
 // runTool runs a shell command in a separate process session, like the real agents. If ctx is done, runTool returns at
-// once. The function kill then decides whether the command is killed or continues.
+// once. It then calls kill, which decides whether the command is killed or continues.
 func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
 	return p.runToolOrSpare(ctx, command, kill, nil)
 }
 
-// runToolOrSpare is like runTool. If the command continues after ctx is done, runToolOrSpare calls the function spared,
-// and passes it a function that kills the command.
+// runToolOrSpare is like runTool. But if the command continues after ctx is done, it calls spared with a function that
+// kills the command.
 func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool,
 	spared func(kill func())) (toolRun, error) {
 	if p.program.Shell != nil {

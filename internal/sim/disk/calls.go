@@ -19,7 +19,7 @@ import (
 	_ "github.com/mattn/go-sqlite3" // vfs.c is linked to the SQLite of this package
 )
 
-// Op is a kind of call to the disk.
+// Op is a kind of disk operation.
 type Op int
 
 const (
@@ -183,8 +183,8 @@ type effort struct {
 	done int // number of bytes written
 }
 
-// perform performs a call. The test has chosen a fault for the call. The parameter now is the life of the process that
-// makes the call. perform returns 0 or an error number.
+// perform performs a call with the fault that the test has chosen for it. now is the life of the process that makes the
+// call. perform returns 0 or an error number.
 func (d *Disk) perform(c Call, now *life, f *file, w *effort) syscall.Errno {
 	fault, dead := d.decide(&c, now, f)
 	if dead {
@@ -290,11 +290,12 @@ func (d *Disk) tear(c Call, f *file, w *effort, how Crash) {
 	case c.Op == Sync && d.random.IntN(2) == 0: // nothing is synced here; losePower later keeps random changes
 	case d.random.IntN(2) == 0:
 		d.effect(c, f, w)
-		w.done = 0 // the process has crashed and gets no result
+		w.done = 0 // the process has crashed, so it gets no result
 	}
 }
 
-// evict drops the cached pages that a failed sync did not write. Programs then read the old content from the medium.
+// evict drops the cached pages that a failed sync did not write. Programs then read the old content of these pages from
+// the medium.
 func (d *Disk) evict(name string, f *file) {
 	if d.names[name] != f {
 		return

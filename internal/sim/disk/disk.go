@@ -53,7 +53,7 @@ type Fault struct {
 	Delay time.Duration // a pause before the call
 	Crash Crash         // the process crashes during the call; a part of the call may take effect
 	Err   syscall.Errno // the call fails with EIO or ENOSPC
-	Evict bool          // after a failed sync, programs read the old content from the medium
+	Evict bool          // after a failed sync, programs read the old content of its pages from the medium
 	Lie   bool          // a sync reports success, but does nothing
 }
 
@@ -73,13 +73,13 @@ type Disk struct {
 	life    *life
 }
 
-// life is the time between two crashes. A file handle fails after the life in which it was opened.
+// life is the time between two crashes. A file handle works only during the life in which it was opened.
 type life struct{ over bool }
 
 // disks contains all simulated disks, by directory.
 var disks sync.Map
 
-// New returns a disk that contains the files of a directory. All of them have been synced. The seed determines which
+// New returns a disk that contains the files of a directory. All these files count as synced. The seed determines which
 // data a crash loses.
 func New(dir string, seed uint64) (*Disk, error) {
 	dir, err := filepath.Abs(dir)
@@ -119,23 +119,23 @@ func (d *Disk) Close() { disks.Delete(d.dir) }
 
 func (d *Disk) path(name string) string { return filepath.Join(d.dir, name) }
 
-// SetFaults sets the function that chooses the fault of each call. nil means no faults. The function must not use the
-// disk.
+// SetFaults sets the function that chooses the fault of each call. If it is nil, no call fails. The function must not
+// use the disk.
 func (d *Disk) SetFaults(f func(Call) Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = f
 }
 
-// OnCrash sets a function that the disk calls when a call crashes the process, before that call returns. The function
-// must cut the process's other connections, so that the process has no effect after its crash.
+// OnCrash sets a function that the disk calls when a call crashes the process, before the crashing call returns. The
+// function must cut the process's other connections, so that the process has no effect after its crash.
 func (d *Disk) OnCrash(f func(Crash)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.onCrash = f
 }
 
-// Calls returns the number of calls that have changed something or have tried to.
+// Calls returns the number of calls that tried to change something, including failed calls.
 func (d *Disk) Calls() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,8 +156,8 @@ func (d *Disk) Crash(how Crash) {
 	}
 }
 
-// Exit ends the process like Crash(Kill), but does not call the function that OnCrash set. It reports whether the process
-// was running; Restart must then follow.
+// Exit ends the process like Crash(Kill), but does not call the function that OnCrash set. It reports whether the
+// process was running. If so, the caller must call Restart.
 func (d *Disk) Exit() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -276,7 +276,7 @@ func (d *Disk) Sync(f *os.File) error {
 	return f.Sync()
 }
 
-// noteWrites reads the content of the file again if the program may have written to it through the descriptor.
+// noteWrites reads the content of the file again if the program may have written to the file through the descriptor.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {
@@ -292,7 +292,7 @@ func (d *Disk) noteWrites(f *os.File, known *file) error {
 	return nil
 }
 
-// find returns the file with a name, and the current life.
+// find returns the file with this name, and the current life.
 func (d *Disk) find(name string) (*life, *file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -313,7 +313,7 @@ func errnoOrNil(no syscall.Errno) error {
 	return no
 }
 
-// lookUp returns the file with a name, even if a program created it without SQLite. The caller holds mu.
+// lookUp returns the file with this name, even if a program created the file without SQLite. The caller holds mu.
 func (d *Disk) lookUp(name string) (*file, error) {
 	f := d.names[name]
 	if f != nil && len(f.handles) > 0 {

@@ -63,7 +63,7 @@ func durableFile(content []byte) *file {
 	return f
 }
 
-// apply returns content after the change. It may overwrite content.
+// apply returns content after the change has been applied. It may overwrite content.
 func (c change) apply(content []byte) []byte {
 	end := c.offset
 	if !c.truncate {
@@ -141,8 +141,7 @@ func (f *file) failSync(random *rand.Rand, why syscall.Errno) {
 	f.failure = why
 }
 
-// evict drops the cached pages that a failed sync did not write. It returns the content that programs read from then
-// on.
+// evict drops the cached pages that a failed sync did not write. It returns the content that programs read afterwards.
 func (f *file) evict() []byte {
 	for page := range f.lost {
 		begin := int(page * pageSize)

@@ -1,5 +1,5 @@
-// A VFS above that of the operating system, which does the work: files, locks and shared memory are those of production. For
-// files of a simulated disk, Go decides before each call whether it fails, and notes what it changes.
+// A VFS that forwards calls to the VFS of the operating system, so that files, locks and shared memory are the same as in
+// production. Before each call for a file of a simulated disk, Go decides whether the call fails, and records its changes.
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "vfs.h"
 #include "_cgo_export.h"
 
-static sqlite3_vfs *os; // of the operating system
+static sqlite3_vfs *os; // VFS of the operating system
 
 static _Thread_local int last_error;
 
@@ -16,10 +16,10 @@ static int failed(int result, int no) {
 	return result;
 }
 
-// A file of a simulated disk. The file of the operating system lies behind it.
+// A file of a simulated disk. The file of the operating system's VFS follows it in memory; see below.
 typedef struct {
 	sqlite3_file base;
-	sqlite3_int64 handle; // by which Go knows it
+	sqlite3_int64 handle; // Go's number for the file
 } sim_file;
 
 static sqlite3_file *below(sqlite3_file *f) { return (sqlite3_file *)((sim_file *)f + 1); }
@@ -54,7 +54,7 @@ static int sim_truncate(sqlite3_file *f, sqlite3_int64 size) {
 	return no ? failed(ioerr_truncate, no) : CALL(f, truncate, size);
 }
 
-// What is on the disk after a sync is what Go notes. The operating system is not asked for it.
+// sim_sync does not sync the real file, because Go simulates the content of the disk after a sync.
 static int sim_sync(sqlite3_file *f, int flags) {
 	int no = decide(f, op_sync, 0, 0, NULL, NULL);
 	return no ? failed(ioerr_fsync, no) : ok;
@@ -83,7 +83,7 @@ static void sim_shm_barrier(sqlite3_file *f) { CALL(f, shm_barrier); }
 static int sim_shm_unmap(sqlite3_file *f, int remove) { return CALL(f, shm_unmap, remove); }
 
 static const sqlite3_io_methods methods = {
-	2, // without memory-mapped files, of which no call is seen
+	2, // version 3 adds memory-mapped files, whose changes Go would not see
 	sim_close, sim_read, sim_write, sim_truncate, sim_sync, sim_size, sim_lock, sim_unlock, sim_check_reserved, sim_control,
 	sim_sector_size, sim_characteristics, sim_shm_map, sim_shm_lock, sim_shm_barrier, sim_shm_unmap,
 };
@@ -92,7 +92,7 @@ static int sim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int fla
 	sqlite3_int64 handle = 0;
 	f->methods = NULL;
 	if (name) {
-		// SQLite brings the directory of a new log or journal to the disk with the first sync of it.
+		// When SQLite syncs a new log or journal for the first time, it also syncs the directory.
 		int journal = flags & open_create && flags & (open_main_journal | open_super_journal | open_wal);
 		int no = simOpen((char *)name, (flags & open_create) != 0, journal != 0, &handle);
 		if (no) {
@@ -135,7 +135,7 @@ static int sim_sleep(sqlite3_vfs *vfs, int microseconds) {
 }
 
 static int sim_time_ms(sqlite3_vfs *vfs, sqlite3_int64 *out) {
-	*out = simNow() + 210866760000000LL; // from the beginning of the Julian calendar
+	*out = simNow() + 210866760000000LL; // milliseconds since the beginning of the Julian calendar
 	return ok;
 }
 

@@ -78,7 +78,7 @@ enum {
 	open_wal = 0x80000,
 };
 
-// Kinds of calls of which Go decides; see Op.
+// Kinds of calls that Go may make fail; see Op.
 enum { op_open, op_read, op_write, op_truncate, op_sync, op_remove };
 
 int sim_register(void);

@@ -22,20 +22,21 @@ func All(size int) map[string]string {
 	return all
 }
 
-// Parameters of Linear. For a text that is factor times as long, a linear parser needs factor times as much time, and a
-// quadratic parser factor² times as much.
+// Parameters of Linear. If a text becomes `factor` times as long, a linear parser takes factor times as long, and a
+// quadratic parser factor² times.
 const (
 	small  = 40 << 10
 	factor = 4
 	most   = 2 * factor
 	tries  = 5
-	// a shorter time is always accepted: even a quadratic parser would then need only a second for a megabyte
+	// A shorter time is always accepted: a quadratic parser that is this fast would still parse a megabyte within a
+	// second.
 	nothing = 20 * time.Millisecond
 )
 
-// Linear fails the test if a parser's time grows faster than the length of the text. The function work must parse the
-// text in the goroutine that calls it. Linear measures the CPU time of a thread, which does not depend on the load of
-// the machine. It tries several times before it fails.
+// Linear fails the test if a parser's time grows faster than the length of the text. work must parse the text in the
+// calling goroutine. Linear measures the CPU time of a thread, which does not depend on the load of the machine. It
+// tries several times before it fails.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
 	if raceDetector {
@@ -83,7 +84,7 @@ func threadTime() time.Duration {
 	return time.Duration(at.Nano())
 }
 
-// Benchmark measures the CPU time that the function work needs for a megabyte of each text.
+// Benchmark measures the CPU time that work needs for a megabyte of each text.
 func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(text string)) {
 	all := texts(1 << 20)
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -21,8 +21,8 @@ func Answer(size int) string {
 	return b.String()
 }
 
-// Markdown returns texts of about size bytes, by a short description of each text. They include a normal answer, blocks
-// of each kind, and texts for which careless parsers of Markdown need quadratic time.
+// Markdown returns texts of about size bytes. The key of a text is a short description. The texts include a normal
+// answer, blocks of each kind, and texts for which careless parsers of Markdown need quadratic time.
 func Markdown(size int) map[string]string {
 	fill := func(s string) string { return fill(s, size) }
 	lines := func(s string) string { return fill(s + "\n") }
@@ -94,7 +94,7 @@ func Markdown(size int) map[string]string {
 }
 
 // Printed returns texts of about size bytes as programs print them and agents repeat them: terminal codes, diffs, JSON,
-// shell commands, paths, error messages, and texts that look almost like secrets.
+// shell commands, paths, error messages, and texts that are similar to secrets.
 func Printed(size int) map[string]string {
 	fill := func(s string) string { return fill(s, size) }
 	lines := func(s string) string { return fill(s + "\n") }
@@ -171,7 +171,7 @@ func deepList(size int) string {
 	return b.String()
 }
 
-// growingLines returns lines of increasing length. Each line begins with the line before it.
+// growingLines returns lines of increasing length. Each line begins with the whole previous line.
 func growingLines(size int) string {
 	var b strings.Builder
 	for i := 1; b.Len() < size; i++ {
@@ -206,7 +206,7 @@ func Lines(recordings [][]byte) func(size int) map[string]string {
 	}
 }
 
-// kindBytes is the number of bytes at the beginning of a line that identify the kind of the line.
+// kindBytes is the length of the beginning of a line that identifies the kind of the line.
 const kindBytes = 48
 
 // named matches a JSON field that contains an ID.
@@ -224,7 +224,7 @@ func Objects(size int) map[string]string {
 		}
 		return b.String()
 	}
-	const depth = 4000 // the maximum of encoding/json is 10,000
+	const depth = 4000 // nesting depth; encoding/json accepts at most 10,000
 	return map[string]string{
 		"members":     "{" + many(func(i int) string { return fmt.Sprintf(`"a%d":%d`, i, i) }) + "}",
 		"same member": "{" + many(func(int) string { return `"a":"/d/y"` }) + "}",

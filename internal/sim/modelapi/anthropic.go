@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// messagesRequest contains those fields of a request to POST /v1/messages that the server uses.
+// messagesRequest contains the fields of a request to POST /v1/messages that the server uses.
 type messagesRequest struct {
 	Model     string          `json:"model"`
 	MaxTokens *int            `json:"max_tokens"`
@@ -72,7 +72,7 @@ func anthropicError(kind, message string) map[string]any {
 		"error": map[string]any{"type": kind, "message": message}}
 }
 
-// readMessages reads and checks a request. It also fills in the fields of rec that it can read, even if the request is
+// readMessages reads and checks a request. It records in rec every field that it can read, even if the request is
 // invalid.
 func (s *Server) readMessages(r *http.Request, in *messagesRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
@@ -128,8 +128,8 @@ func (in *messagesRequest) check() error {
 	return nil
 }
 
-// walk checks the messages of a request. It finds the user's prompts, and counts the steps of the newest prompt that
-// have already run.
+// walk checks the messages of a request and finds the user's prompts. It also counts the steps after the newest prompt
+// that have already run.
 func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	var (
 		images []Image
@@ -189,8 +189,8 @@ func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	return images, nil
 }
 
-// afterInterrupt returns the texts that the user wrote after an interrupt during a tool call. Claude sends these texts
-// in one message with the result of the tool. Without an interrupt, such a message contains no text of the user.
+// afterInterrupt returns the texts that the user wrote after interrupting a tool call. Claude sends these texts in one
+// message with the result of the tool. Without an interrupt, such a message contains no text of the user.
 func afterInterrupt(texts []string) []string {
 	for i, t := range texts {
 		if strings.HasPrefix(t, "[Request interrupted by user") {
@@ -226,7 +226,7 @@ func blockImages(blocks []block) []Image {
 	return images
 }
 
-// contentBlocks parses a content that is a string or a list of blocks.
+// contentBlocks parses message content that is a string or a list of blocks.
 func contentBlocks(raw json.RawMessage) ([]block, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -239,7 +239,7 @@ func contentBlocks(raw json.RawMessage) ([]block, error) {
 	return blocks, nil
 }
 
-// plainText returns the text of a content that is a string or a list of blocks.
+// plainText returns the text of message content that is a string or a list of blocks.
 func plainText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""

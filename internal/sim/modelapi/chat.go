@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// chatRequest contains those fields of a request to POST /v1/chat/completions that the server uses.
+// chatRequest contains the fields of a request to POST /v1/chat/completions that the server uses.
 type chatRequest struct {
 	Model    string        `json:"model"`
 	Messages []chatMessage `json:"messages"`
@@ -60,8 +60,7 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 // isTitleRequest reports whether the CLI only wants a title for its session.
 func isTitleRequest(system string) bool { return strings.Contains(system, "title generator") }
 
-// readChat reads and checks a request. It also fills in the fields of rec that it can read, even if the request is
-// invalid.
+// readChat reads and checks a request. It records in rec every field that it can read, even if the request is invalid.
 func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
@@ -87,8 +86,8 @@ func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conve
 	return c, nil
 }
 
-// walkChat checks the messages of a request. It finds the user's prompts, and counts the steps of the newest prompt
-// that have already run.
+// walkChat checks the messages of a request and finds the user's prompts. It also counts the steps after the newest
+// prompt that have already run.
 func walkChat(messages []chatMessage, c *conversation) (images []Image, system string, err error) {
 	open := map[string]bool{}
 	var rules []string
@@ -130,7 +129,7 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 	return images, strings.Join(rules, "\n"), nil
 }
 
-// chatContent parses a content that is null, a string or a list of parts.
+// chatContent parses message content that is null, a string or a list of parts.
 func chatContent(raw json.RawMessage) (texts []string, images []Image, err error) {
 	var text *string
 	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {

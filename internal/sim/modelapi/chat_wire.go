@@ -20,7 +20,7 @@ type chatWire struct {
 	said      strings.Builder
 	calls     []any
 	counted   script.Usage
-	tellUsage bool // the request asks for the usage in the stream
+	tellUsage bool // the request asks for usage in the stream
 }
 
 func (w *chatWire) began() bool { return w.started }
@@ -45,7 +45,7 @@ func (w *chatWire) object(kind string, choices ...any) map[string]any {
 	return map[string]any{"id": w.id, "object": kind, "created": unixNow(), "model": w.model, "choices": choices}
 }
 
-// send writes an event that has no name.
+// send writes an event without a name.
 func (w *chatWire) send(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *chatWire) think(chunk string) error {
 	return w.delta(map[string]any{"reasoning_content": chunk})
 }
 
-// shell calls the CLI's shell tool. The name and the parameters of that tool differ between CLIs.
+// shell calls the CLI's shell tool. The name and the parameters of the tool differ between CLIs.
 func (w *chatWire) shell(st script.Tool) error {
 	in := map[string]any{"command": st.Command, "description": "Run a command"}
 	switch name := cmp.Or(st.As, w.c.offered("run_shell_command", "bash", "run_commands")); name {
@@ -111,7 +111,8 @@ func (w *chatWire) use(tool string, input map[string]any) error {
 	return w.delta(map[string]any{"tool_calls": []any{call}})
 }
 
-// fail ends the response with an error. If the stream has begun, the error is an event, otherwise an HTTP status.
+// fail ends the response with an error. If the stream has begun, fail sends the error as an event, and otherwise as an
+// HTTP status.
 func (w *chatWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {

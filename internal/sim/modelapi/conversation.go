@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// conversation is the content of a request, in a form that is the same for all APIs.
+// conversation is the content of a request, in the same form for all APIs.
 type conversation struct {
 	session  string
 	earlier  []string // the user's earlier prompts
@@ -22,7 +22,7 @@ type conversation struct {
 	free     []string          // OpenAI's tools that expect a text instead of a JSON object
 	searched []string          // arguments of the model's earlier searches for tools
 	stream   bool
-	resumes  bool // the CLI wants the rest of an answer, because the stream broke
+	resumes  bool // the stream broke, and the CLI requests the rest of the answer
 }
 
 // steps returns the steps of the script that this request must play.

@@ -10,7 +10,7 @@ import (
 // GenerateContent is Google's Gemini API.
 const GenerateContent API = "generate-content"
 
-// geminiRequest contains those fields of a request to Gemini's API that the server uses.
+// geminiRequest contains the fields of a request to Gemini's API that the server uses.
 type geminiRequest struct {
 	Contents []geminiContent `json:"contents"`
 	System   *geminiContent  `json:"systemInstruction"`
@@ -102,7 +102,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 		return
 	}
 	out := &geminiWire{c: c, w: w, model: model, id: newID(""), counted: defaultUsage()}
-	if in.Config.MIME == "application/json" { // a question of the CLI itself, outside of the conversation
+	if in.Config.MIME == "application/json" { // the CLI itself asks something outside of the conversation
 		rec.API = Other
 		s.record(rec)
 		end(out.decide())
@@ -115,7 +115,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, model string, 
 	end(s.play(r.Context(), c, out))
 }
 
-// readGemini reads and checks a request. It also fills in the fields of rec that it can read, even if the request is
+// readGemini reads and checks a request. It records in rec every field that it can read, even if the request is
 // invalid.
 func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
@@ -153,8 +153,8 @@ func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (c
 	return c, nil
 }
 
-// walkContents checks the messages of a request. It finds the user's prompts, and counts the steps of the newest prompt
-// that have already run.
+// walkContents checks the messages of a request and finds the user's prompts. It also counts the steps after the newest
+// prompt that have already run.
 func walkContents(contents []geminiContent, c *conversation) (images []Image, err error) {
 	calls := 0
 	for i, content := range contents {
@@ -206,7 +206,7 @@ func walkContents(contents []geminiContent, c *conversation) (images []Image, er
 	return images, nil
 }
 
-// texts returns the texts of a message. It leaves out texts that the CLI adds as context.
+// texts returns the texts of a message, without the texts that the CLI adds as context.
 func (c geminiContent) texts() []string {
 	var texts []string
 	for _, p := range c.Parts {

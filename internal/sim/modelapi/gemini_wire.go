@@ -17,7 +17,7 @@ type geminiWire struct {
 	model   string
 	id      string
 	started bool
-	parts   []any // the parts so far, if the response is not a stream
+	parts   []any // parts sent so far, if the response is not a stream
 	counted script.Usage
 }
 
@@ -35,7 +35,7 @@ func (w *geminiWire) part(p map[string]any) error {
 	return w.send(w.response([]any{p}, ""))
 }
 
-// send writes an event that has no name.
+// send writes an event without a name.
 func (w *geminiWire) send(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -88,8 +88,8 @@ func (w *geminiWire) call(name string, args map[string]any) error {
 	return w.part(map[string]any{"functionCall": map[string]any{"id": newID("fc_"), "name": name, "args": args}})
 }
 
-// fail ends the response with an error. If the stream has begun, fail writes the error as plain JSON instead of an
-// event, like Google's server. Otherwise the error is an HTTP status.
+// fail ends the response with an error. If the stream has begun, fail writes the error as plain JSON, like Google's
+// server, and not as an event. Otherwise the error is an HTTP status.
 func (w *geminiWire) fail(e script.APIError) error {
 	if !w.started || !w.c.stream {
 		setErrorHeaders(w.w, e)
@@ -100,7 +100,7 @@ func (w *geminiWire) fail(e script.APIError) error {
 	if err != nil {
 		return fmt.Errorf("encode error: %w", err)
 	}
-	time.Sleep(cutLinger) // a client that reads earlier text and the error together takes the error for text
+	time.Sleep(cutLinger) // a client that reads the error together with earlier text takes the error for text
 	if _, err := w.w.Write(b); err != nil {
 		return fmt.Errorf("send error: %w", err)
 	}

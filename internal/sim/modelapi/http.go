@@ -46,7 +46,7 @@ func readBody(r *http.Request, v any) ([]byte, error) {
 	return b, nil
 }
 
-// credential returns the API key of a request. Each vendor uses another header or parameter for it.
+// credential returns the API key of a request. Each vendor uses a different header or parameter for the key.
 func credential(r *http.Request) string {
 	if k := r.Header.Get("x-api-key"); k != "" {
 		return k
@@ -73,11 +73,12 @@ func setErrorHeaders(w http.ResponseWriter, e script.APIError) {
 	}
 }
 
-// cutLinger is a pause before the server breaks the connection. In this time the client can read the response; a reset
-// of the connection would discard unread data.
+// cutLinger is a pause before the server breaks the connection. During this pause the client can read the response.
+// Without the pause, the reset of the connection would discard unread data.
 const cutLinger = 20 * time.Millisecond
 
-// end ends a request. If err is not nil, it breaks the connection to show the client that the response is incomplete.
+// end ends a request. If err is not nil, it breaks the connection, so that the client notices that the response is
+// incomplete.
 func end(err error) {
 	if errors.Is(err, errCut) {
 		time.Sleep(cutLinger)
@@ -92,7 +93,7 @@ type events struct {
 	began bool
 }
 
-// send writes an event and sends it immediately.
+// send writes an event and flushes it immediately.
 func (e *events) send(name string, v any) error {
 	if !e.began {
 		e.began = true

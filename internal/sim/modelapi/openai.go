@@ -9,7 +9,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// responsesRequest contains those fields of a request to POST /v1/responses that the server uses.
+// responsesRequest contains the fields of a request to POST /v1/responses that the server uses.
 type responsesRequest struct {
 	Model        string          `json:"model"`
 	Input        json.RawMessage `json:"input"`
@@ -76,7 +76,7 @@ func openAIError(kind, code, message string) map[string]any {
 	return map[string]any{"error": e}
 }
 
-// readResponses reads and checks a request. It also fills in the fields of rec that it can read, even if the request is
+// readResponses reads and checks a request. It records in rec every field that it can read, even if the request is
 // invalid.
 func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
@@ -101,8 +101,8 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 	return c, nil
 }
 
-// admit checks the parts that every request to OpenAI's APIs must contain: a key, a model, and messages. The parameter
-// field is the name of the field for messages; has is true if the request contains that field.
+// admit checks the parts that every request to OpenAI's APIs must contain: a key, a model, and messages. field is the
+// name of the JSON field for messages. has is true if the request contains messages.
 func (s *Server) admit(r *http.Request, model, field string, has bool) error {
 	switch {
 	case !s.letIn(r):
@@ -145,8 +145,8 @@ func (c *conversation) offer(tools []offer) error {
 	return nil
 }
 
-// walkInput checks the input of a request. It finds the user's prompts, and counts the steps of the newest prompt that
-// have already run.
+// walkInput checks the input of a request and finds the user's prompts. It also counts the steps after the newest
+// prompt that have already run.
 func walkInput(raw json.RawMessage, c *conversation) (images []Image, system string, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -201,7 +201,7 @@ func walkInput(raw json.RawMessage, c *conversation) (images []Image, system str
 	return images, strings.Join(rules, "\n"), nil
 }
 
-// inputContent parses a content that is a string or a list of parts.
+// inputContent parses message content that is a string or a list of parts.
 func inputContent(raw json.RawMessage) (texts []string, images []Image, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -227,8 +227,8 @@ func inputContent(raw json.RawMessage) (texts []string, images []Image, err erro
 	return texts, images, nil
 }
 
-// firstError returns the HTTP status if the response must begin with an error: because of Fail, or because the script
-// begins with an error that has not happened often enough.
+// firstError returns an HTTP status if the response must begin with an error. The reason is a call of Fail, or a script
+// that begins with an error that has not occurred often enough.
 func (s *Server) firstError(c conversation) (int, bool) {
 	if e := s.failing(); e != nil {
 		return e.Status, true

@@ -88,7 +88,7 @@ func (w *responseWire) text(chunk string) error {
 	return w.send("response.output_text.delta", w.part(map[string]any{"delta": chunk}))
 }
 
-// part adds fields to the event v that identify the open part of a message.
+// part adds the fields that identify the open part of a message to an event.
 func (w *responseWire) part(v map[string]any) map[string]any {
 	v["item_id"], v["output_index"], v["content_index"] = w.itemID(), w.at(), 0
 	return v
@@ -138,7 +138,7 @@ func (w *responseWire) closeItem() error {
 	return w.send("response.output_item.done", map[string]any{"output_index": w.at(), "item": item})
 }
 
-// shell calls the CLI's shell tool. The name and the parameters of that tool differ between CLIs.
+// shell calls the CLI's shell tool. The name and the parameters of the tool differ between CLIs.
 func (w *responseWire) shell(st script.Tool) error {
 	command := st.Command
 	switch name := cmp.Or(st.As, w.c.offered("exec_command", "shell_command", "shell", "exec", "bash")); name {
@@ -182,7 +182,7 @@ func patchAdding(path, body string) string {
 	return patch.String() + "*** End Patch\n"
 }
 
-// write calls the tool that applies a patch, with a patch that adds a file.
+// write adds a file by calling the CLI's tool for patches.
 func (w *responseWire) write(path, body string) error {
 	patch := patchAdding(path, body)
 	switch name := w.c.offered("apply_patch", "exec", "create"); name {
@@ -196,7 +196,7 @@ func (w *responseWire) write(path, body string) error {
 	return w.text("script: the request offers no file tool")
 }
 
-// use calls a tool. If the tool expects a text, use sends the field "input" as that text.
+// use calls a tool. If the tool expects a text, use sends the value of "input" as this text.
 func (w *responseWire) use(tool string, input map[string]any) error {
 	if text, ok := input["input"].(string); ok && slices.Contains(w.c.free, tool) {
 		return w.custom(tool, text)
@@ -204,7 +204,7 @@ func (w *responseWire) use(tool string, input map[string]any) error {
 	return w.function(tool, input)
 }
 
-// search plays a call of the model's tool search. The CLI then offers the tools that it finds in its next request.
+// search plays a call of the model's tool search. In its next request, the CLI offers the tools that the search found.
 func (w *responseWire) search(query string) error {
 	return w.add("tool_search_call", map[string]any{"id": newID("tsc_"), "type": "tool_search_call",
 		"status":  "completed",
@@ -256,7 +256,8 @@ func (w *responseWire) custom(name, input string) error {
 	return nil
 }
 
-// fail ends the response with an error. If the stream has begun, the error is an event, otherwise an HTTP status.
+// fail ends the response with an error. If the stream has begun, fail sends the error as an event, and otherwise as an
+// HTTP status.
 func (w *responseWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {

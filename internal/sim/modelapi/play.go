@@ -28,7 +28,8 @@ type wire interface {
 // errCut makes the server break the connection.
 var errCut = errors.New("connection cut")
 
-// play sends the response that the script defines for this request. It returns errCut if the connection must break.
+// play sends the response that the script defines for this request. It returns errCut if the server must break the
+// connection.
 func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 	if e := s.failing(); e != nil {
 		return w.fail(*e)
@@ -100,7 +101,7 @@ func call(c conversation, st script.Call, w wire) error {
 			return w.use(name, input)
 		}
 	}
-	if c.offered("ToolSearch") != "" { // Claude can run tools that the request does not list
+	if c.offered("ToolSearch") != "" { // Claude's tool search finds tools that the request does not list
 		return w.use(st.Tool, input)
 	}
 	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" &&
@@ -110,8 +111,8 @@ func call(c conversation, st script.Call, w wire) error {
 	return w.text("script: the request offers no tool " + st.Tool)
 }
 
-// drop breaks the connection after some text. If the response is not a stream, drop sends the whole text: agents repeat
-// a broken stream as a request without a stream, and this must succeed.
+// drop breaks the connection after some text. If the response is not a stream, drop sends the whole text. After a
+// broken stream, agents repeat the request without a stream, and the repeated request must succeed.
 func drop(c conversation, w wire) error {
 	if !w.began() || !c.stream {
 		if err := stream(context.Background(), script.Generated(3, 0), 0, w.text); err != nil {
@@ -124,8 +125,8 @@ func drop(c conversation, w wire) error {
 	return errCut
 }
 
-// retryText sends text and breaks the connection, but only once. The second request gets the remaining steps of the
-// script. If no step remains, it gets the same text again.
+// retryText sends text and breaks the connection, but only once. The agent's second request gets the remaining steps of
+// the script. If no step remains, the second request gets the same text again.
 func (s *Server) retryText(ctx context.Context, c conversation, i int, st script.RetryText, rest []script.Step,
 	w wire) error {
 	if c.stream && !s.wearsOff(c.key(i), 1) {

@@ -9,11 +9,11 @@ import (
 // API names the API that a request uses.
 type API string
 
-// API values. Other is used for requests that are not for a model.
+// API values. Other is used for requests that are not sent to a model.
 const (
 	Messages  API = "messages"  // Anthropic
 	Responses API = "responses" // OpenAI
-	Chat      API = "chat"      // OpenAI's older API, which many other servers offer, too
+	Chat      API = "chat"      // OpenAI's older API, which many other servers also offer
 	Other     API = "other"
 )
 
@@ -24,14 +24,14 @@ type Request struct {
 	Model        string
 	Session      string   // the CLI's ID for its session, if the request contains it
 	Prompt       string   // the user's newest prompt, without additions of the CLI
-	Position     int      // number of tool results after that prompt
+	Position     int      // number of tool results after the newest prompt
 	System       string   // system prompt or instructions
 	Effort       string   // reasoning effort, if the request sets it
 	Tools        []string // names of the tools that the CLI offers to the model
 	Images       []Image  // images in the user's newest message
 	Stream       bool
 	Status       int    // HTTP status of the response
-	Body         []byte // the unchanged body
+	Body         []byte // unchanged body of the request
 }
 
 // Image is a picture in a request. Data is base64.
@@ -44,12 +44,12 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Prompts returns all requests to a model, without other requests.
+// Prompts returns all requests that were sent to a model.
 func (s *Server) Prompts() []Request {
 	return slices.DeleteFunc(s.Requests(), func(r Request) bool { return r.API == Other })
 }
 
-// Asked returns the bodies of all requests to a model as one text.
+// Asked returns the bodies of all requests to models as one text.
 func (s *Server) Asked() string {
 	var b strings.Builder
 	for _, r := range s.Prompts() {
@@ -58,7 +58,7 @@ func (s *Server) Asked() string {
 	return b.String()
 }
 
-// Await waits until enough returns true for the requests so far, or until ctx is done.
+// Await waits until enough returns true for the requests received so far, or until ctx is done.
 func (s *Server) Await(ctx context.Context, enough func([]Request) bool) error {
 	for {
 		s.mu.Lock()
@@ -83,15 +83,15 @@ func (s *Server) record(r Request) {
 	s.arrived = make(chan struct{})
 }
 
-// wearsOff counts how often a step was played. It returns true if the step has reached its limit times. A limit of 0
-// means no limit.
-func (s *Server) wearsOff(key string, times int) bool {
-	if times == 0 {
+// wearsOff reports whether a step was played as often as limit allows. If not, it counts this play. A limit of 0 means
+// no limit.
+func (s *Server) wearsOff(key string, limit int) bool {
+	if limit == 0 {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.spent[key] >= times {
+	if s.spent[key] >= limit {
 		return true
 	}
 	s.spent[key]++

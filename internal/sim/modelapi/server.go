@@ -30,7 +30,7 @@ type Server struct {
 	mu       sync.Mutex
 	requests []Request
 	arrived  chan struct{}  // closed and replaced when a request arrives
-	spent    map[string]int // number of times that a step was played, by conversation.key
+	spent    map[string]int // number of times that a step was played; the keys come from conversation.key
 	outage   *script.APIError
 	headers  map[string]string // headers for all responses
 }
@@ -98,8 +98,8 @@ func (s *Server) addHeaders(to http.Header) {
 	}
 }
 
-// URL returns the base address without a path. ANTHROPIC_BASE_URL needs this address; OpenAI's base address has "/v1"
-// after it.
+// URL returns the base address without a path, as ANTHROPIC_BASE_URL expects it. For OpenAI's base address, append
+// "/v1".
 func (s *Server) URL() string { return s.url }
 
 // Close ends all responses. It waits for the server's goroutines until ctx is done.
@@ -133,7 +133,7 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// other answers HEAD /, which CLIs use to check the server. It answers everything else with 404.
+// other answers HEAD /, which CLIs use to check the server. It answers all other requests with 404.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 	s.record(Request{API: Other, Method: r.Method, Path: r.URL.Path})
 	if r.Method == http.MethodHead && r.URL.Path == "/" {

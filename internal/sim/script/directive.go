@@ -14,7 +14,7 @@ type directive struct {
 	kind kind
 	args []string          // values that have no name
 	opts map[string]string // values that have a name
-	seen map[string]bool   // names that the kind has read; other names in opts are unknown
+	seen map[string]bool   // names that the kind has read; all other names in opts are unknown
 	err  error
 }
 
@@ -24,7 +24,7 @@ type kind struct {
 	make func(*directive) Step
 }
 
-// kindOf returns the kind of the directives with a name. Its function make reads the values with methods of directive,
+// kindOf returns the kind of the directives with the given name. kind.make reads the values with methods of directive,
 // which store the first error.
 func kindOf(name string) (kind, bool) {
 	switch name {
@@ -153,7 +153,7 @@ func usageStep(d *directive) Step {
 	return u
 }
 
-// step returns the step of a directive. If a value is invalid, it returns a Text that describes the error.
+// step returns the step of a directive. If a value is invalid, step returns a Text that describes the error.
 func (d *directive) step() Step {
 	d.seen = map[string]bool{}
 	st := d.kind.make(d)
@@ -177,8 +177,8 @@ func (d *directive) fail(format string, args ...any) {
 	}
 }
 
-// text returns the value with the given name. If the directive does not contain it, text returns the next value without
-// a name. If no such value remains, text returns fallback.
+// text returns the value with the given name. If the directive does not contain this name, text returns the next value
+// without a name. If no such value remains, text returns fallback.
 func (d *directive) text(name, fallback string) string {
 	d.seen[name] = true
 	if v, ok := d.opts[name]; ok {
@@ -213,8 +213,8 @@ func (d *directive) number(name string, fallback, most int) int {
 	return n
 }
 
-// duration parses a value such as "25ms" or "1s". A number without a unit means milliseconds; only for retry_after it
-// means seconds.
+// duration parses a value such as "25ms" or "1s". A number without a unit is in milliseconds, except that retry_after
+// is in seconds.
 func (d *directive) duration(name string, fallback time.Duration) time.Duration {
 	v := d.text(name, "")
 	if v == "" {
@@ -256,7 +256,7 @@ func (d *directive) chunks() ([]string, time.Duration) {
 	return cut(text, max(chunk, 1)), delay
 }
 
-// words returns a step that streams numbered words: p7w0, p7w1 and so on, each with a space after it.
+// words returns a step that streams numbered words: p7w0, p7w1 and so on, each followed by a space.
 func (d *directive) words() Step {
 	const most = 1e6
 	token, from := d.must("token"), d.number("from", 0, most)
@@ -267,7 +267,7 @@ func (d *directive) words() Step {
 	return Text{cut(text.String(), max(1, d.number("chunk", defaultChunk, most))), d.duration("delay", 0)}
 }
 
-// found returns the contents of an environment variable and a file, if the directive names them.
+// found returns the contents of the environment variable and of the file that the directive names.
 func (d *directive) found() string {
 	text := os.Getenv(d.text("env", ""))
 	if path := d.text("file", ""); path != "" {
@@ -280,7 +280,7 @@ func (d *directive) found() string {
 	return text
 }
 
-// Generated returns n pieces of a plain text. If size is 0, each piece is a word; otherwise each has exactly size
+// Generated returns n pieces of a plain text. If size is 0, each piece is a word. Otherwise each piece has exactly size
 // characters.
 func Generated(n, size int) []string {
 	vocabulary := [...]string{"The ", "quick ", "brown ", "fox ", "jumps ", "over ", "the ", "lazy ", "dog. "}
@@ -304,7 +304,7 @@ func Generated(n, size int) []string {
 	return chunks
 }
 
-// cut splits text into parts of size characters.
+// cut splits text into chunks of size characters.
 func cut(text string, size int) []string {
 	var chunks []string
 	count, start := 0, 0

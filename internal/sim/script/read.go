@@ -5,8 +5,8 @@ import "strings"
 // maxDirective is the maximum length of a directive in bytes.
 const maxDirective = 1 << 20
 
-// readDirective parses the directive at the start of s, and returns its length. s begins with "[[". If the brackets are
-// not closed or the name is unknown, it returns false.
+// readDirective parses the directive at the start of s, which begins with "[[", and returns the directive's length. If
+// the brackets are not closed or the name is unknown, it returns false.
 func readDirective(s string) (d *directive, n int, ok bool) {
 	r := reader{s: s[:min(len(s), maxDirective)], at: 2}
 	name := r.bare()
@@ -39,7 +39,7 @@ func (r *reader) space() {
 	}
 }
 
-// bare reads until white space, a quote or an equals sign.
+// bare reads up to white space, a quote or an equals sign.
 func (r *reader) bare() string {
 	start := r.at
 	for r.at < len(r.s) && strings.IndexByte(" \t\r\n=\"", r.s[r.at]) < 0 && !r.end() {
@@ -71,7 +71,7 @@ func (r *reader) value(d *directive) bool {
 	return ok && word != ""
 }
 
-// bareValue is like bare, but continues after an equals sign.
+// bareValue is like bare, but does not stop at an equals sign.
 func (r *reader) bareValue() string {
 	start := r.at
 	for r.at < len(r.s) && strings.IndexByte(" \t\r\n", r.s[r.at]) < 0 && !r.end() {

@@ -10,7 +10,7 @@ import (
 type Script struct {
 	Steps []Step
 	Plain string // the prompt without its directives and surrounding white space
-	// Default is true if the prompt contains no directive. Then Steps are the default answer.
+	// Default is true if the prompt contains no directive. Steps then contains the default answer.
 	Default bool
 }
 
@@ -68,7 +68,7 @@ func (s Script) Responses() [][]Step {
 	return append(all, cur)
 }
 
-// CallsTool reports whether a step is a tool call, so that it ends a response of the model.
+// CallsTool reports whether a step is a tool call, which ends a response of the model.
 func CallsTool(st Step) bool {
 	switch st.(type) {
 	case Tool, Write, Request, Call, Background:

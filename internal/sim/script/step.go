@@ -23,7 +23,7 @@ type Tool struct {
 	Ask     bool
 	Dir     string // working directory in the model's call; empty if the call names none
 	// As replaces the name of the tool in the model's call, even if no such tool exists. If As is empty, the model uses
-	// the right name.
+	// the correct name.
 	As string
 }
 
@@ -48,13 +48,13 @@ type Question struct {
 type APIError struct {
 	Status     int
 	RetryAfter time.Duration // value of the header Retry-After; 0 means none
-	Times      int           // number of failures before a request succeeds; 0 means that all fail
+	Times      int           // number of failures before a request succeeds; 0 means that all requests fail
 	Delay      time.Duration // pause before the agent tries again; 0 means the agent's usual pause
 	Message    string
 }
 
-// Background runs Command with the agent's shell tool and does not wait for it. When the command has ended, the agent
-// starts a turn by itself, with Chunks as its text. Only Claude's live sessions support this.
+// Background runs Command with the agent's shell tool and does not wait for its end. When the command has ended, the
+// agent starts a turn by itself, with Chunks as the answer's text. Only Claude's live sessions support this.
 type Background struct {
 	Command string
 	Chunks  []string
@@ -68,13 +68,13 @@ type Hang struct{}
 
 // Drop breaks the connection to the model in the middle of a text. The scripted agent then exits.
 type Drop struct {
-	Times int // number of times; 0 means always
+	Times int // number of broken connections; 0 means that all connections break
 }
 
 // End makes the model end its answer before it is complete.
 type End struct {
 	Reason EndReason
-	Times  int // number of times; 0 means always
+	Times  int // number of incomplete answers; 0 means that all answers are incomplete
 }
 
 // EndReason is the reason why a model ends an answer.
@@ -111,7 +111,7 @@ type IgnoreTerm struct{}
 // HoldPipe starts a process that keeps standard output open for a time, even after the agent has ended.
 type HoldPipe struct{ For time.Duration }
 
-// Late sends Text some time after the message that ended the turn.
+// Late sends Text some time after the message that ends the turn.
 type Late struct {
 	Text  string
 	After time.Duration

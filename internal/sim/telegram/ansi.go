@@ -95,7 +95,7 @@ func ansiCode(kind string) string {
 	return ""
 }
 
-// style formats each line of text on its own, because pagers and narrow windows lose a style at the end of a line.
+// style formats each line of the text separately, because pagers and narrow windows lose a style at the end of a line.
 func style(code, text string) string {
 	if code == "" || text == "" {
 		return text

@@ -11,8 +11,8 @@ import (
 type View struct {
 	Chat     ChatID
 	Title    string
-	Messages []Message // the oldest first; without deleted messages
-	Action   Action    // such as typing; a new message of the bot clears it
+	Messages []Message // messages that were not deleted, the oldest first
+	Action   Action    // activity of the bot, such as typing; a new message of the bot clears it
 	Drafts   []Draft
 }
 
@@ -53,13 +53,13 @@ func (v View) FromBot() []Message {
 	return slices.DeleteFunc(slices.Clone(v.Messages), func(m Message) bool { return !m.From.Bot || m.Service != "" })
 }
 
-// InTopic returns the view of one topic. Zero means messages in the topic General or in no topic.
+// InTopic returns the view of one topic. If id is zero, it returns the messages in the topic General or in no topic.
 func (v View) InTopic(id TopicID) View {
 	v.Messages = slices.DeleteFunc(slices.Clone(v.Messages), func(m Message) bool { return m.Topic != id })
 	return v
 }
 
-// Last returns the bot's newest message. It returns false if the bot has not sent any.
+// Last returns the bot's newest message. It returns false if the bot has not sent any message.
 func (v View) Last() (Message, bool) {
 	bot := v.FromBot()
 	if len(bot) == 0 {
@@ -68,7 +68,8 @@ func (v View) Last() (Message, bool) {
 	return bot[len(bot)-1], true
 }
 
-// Find returns the newest message of the bot that contains a text. It returns false if no message contains it.
+// Find returns the newest message of the bot that contains the given text. It returns false if no message contains the
+// text.
 func (v View) Find(part string) (Message, bool) {
 	for _, m := range slices.Backward(v.FromBot()) {
 		if strings.Contains(m.Text, part) {
@@ -78,7 +79,7 @@ func (v View) Find(part string) (Message, bool) {
 	return Message{}, false
 }
 
-// Message returns the message with an ID. It returns false if the chat does not show it.
+// Message returns the message with this ID. It returns false if the chat does not show the message.
 func (v View) Message(id MessageID) (Message, bool) {
 	for _, m := range v.Messages {
 		if m.ID == id {
@@ -95,7 +96,7 @@ func (m Message) HasButton(name string) bool {
 }
 
 // Await waits until ok returns true for the content of the chat. It calls ok immediately and after each change. If ctx
-// is done or the server is closed before that, it returns an error that describes the chat.
+// is done first, or the server is closed first, Await returns an error that describes the chat.
 func (c *Chat) Await(ctx context.Context, ok func(View) bool) (View, error) {
 	for {
 		c.srv.mu.Lock()

@@ -15,7 +15,7 @@ type Answer struct {
 	URL   string
 }
 
-// Tap is a press of a button by a user. The bot may not have answered it yet.
+// Tap is a press of a button by a user, whether or not the bot has answered it.
 type Tap struct {
 	ID     string
 	srv    *Server
@@ -38,8 +38,8 @@ var (
 	ErrClosed = errors.New("the simulated Telegram is closed")
 )
 
-// Press presses a button and waits for the bot's answer. The parameter name is the text or the callback data of the
-// button. Press waits for Options.CallbackTimeout, or until ctx is done.
+// Press presses the button with this text or callback data, and waits for the bot's answer. The wait ends after
+// Options.CallbackTimeout, or when ctx is done.
 func (p *Person) Press(ctx context.Context, on Message, name string) (Answer, error) {
 	tap, err := p.Tap(on, name)
 	if err != nil {
@@ -64,8 +64,8 @@ func (p *Person) Tap(on Message, name string) (*Tap, error) {
 	return s.tap(p, m, b.Data), nil
 }
 
-// TapData presses a button with this callback data. The message need not have such a button any more: a phone can show
-// an old version of the message.
+// TapData presses a button with this callback data. The message need not have the button any more: a phone can show an
+// old version of the message.
 func (p *Person) TapData(on Message, data string) *Tap {
 	s := p.srv
 	s.mu.Lock()
@@ -99,8 +99,8 @@ func (s *Server) tap(p *Person, m *message, data string) *Tap {
 	return t
 }
 
-// wireOrInaccessible returns the message of a button in the form that the bot gets. For a deleted message, the form
-// contains only the ID and the date 0.
+// wireOrInaccessible returns the message of a button in the form that the bot gets. If the message was deleted, the
+// form contains only the ID and the date 0.
 func (m *message) wireOrInaccessible() any {
 	if m.Deleted || m.Date.IsZero() {
 		return map[string]any{"chat": m.chat.wire(), "message_id": m.ID, "date": 0}
@@ -108,7 +108,7 @@ func (m *message) wireOrInaccessible() any {
 	return m.wire()
 }
 
-// Answer waits for the bot's answer. Without an answer, it returns ErrNoAnswer, ErrClosed or the error of ctx.
+// Answer waits for the bot's answer. If no answer arrives, it returns ErrNoAnswer, ErrClosed or the error of ctx.
 func (t *Tap) Answer(ctx context.Context) (Answer, error) {
 	timer := time.NewTimer(t.srv.opts.CallbackTimeout)
 	defer timer.Stop()

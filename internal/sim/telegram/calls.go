@@ -14,15 +14,15 @@ type Call struct {
 	Seq         int // number of the call, beginning with 1, in the order in which calls end
 	At          time.Time
 	Done        time.Time
-	Method      string // as in the Bot API; "file" for a download
+	Method      string // name in the Bot API; "file" for a download
 	Params      map[string]string
 	Files       map[string]int // sizes of uploaded files in bytes, by field
 	Chat        ChatID
 	Message     MessageID // the message that was sent or edited; zero for none
-	OK          bool      // the call took effect; the client may not know this because of a fault
+	OK          bool      // the call took effect, even if a fault prevented the client from knowing this
 	Code        int       // error code; zero if OK or without a response
 	Description string
-	RetryAfter  int // in seconds
+	RetryAfter  int // value of retry_after, in seconds
 	Fault       FaultKind
 }
 
@@ -34,7 +34,7 @@ func Methods(names ...string) CallFilter {
 	return func(c Call) bool { return slices.Contains(names, c.Method) }
 }
 
-// InChat selects calls about a chat.
+// InChat selects calls in a chat.
 func InChat(id ChatID) CallFilter { return func(c Call) bool { return c.Chat == id } }
 
 // Succeeded selects calls that took effect.
@@ -77,7 +77,7 @@ func (c *Call) fill(q request) {
 	c.Chat, c.Message = ChatID(q.integer("chat_id")), q.messageID("message_id")
 }
 
-// finish records the result of a call and calls the functions of OnCall. The response is sent after that.
+// finish records the result of a call and calls the functions of OnCall. The caller then sends the response.
 func (s *Server) finish(c Call, result any, failure *Error) {
 	c.Done = s.now()
 	switch {

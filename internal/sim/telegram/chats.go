@@ -41,13 +41,13 @@ type Chat struct {
 	id       ChatID
 	kind     ChatKind
 	title    string
-	owner    *Person // the user, in a private chat
+	owner    *Person // user of a private chat; nil for a group
 	bot      Membership
 	forum    bool
 	started  bool // the user has written to the bot
 	moved    ChatID
 	topics   map[TopicID]*Topic
-	messages []*message // in the order of their IDs; including deleted messages
+	messages []*message // all messages, even deleted ones, in the order of their IDs
 	lastID   MessageID  // used only in supergroups, which count their messages separately
 	action   Action
 	drafts   []Draft
@@ -91,7 +91,7 @@ func (s *Server) Forum(id ChatID, title string) *Chat {
 	return c
 }
 
-// chat returns a chat. It creates the chat if necessary. The caller holds mu.
+// chat returns the chat with this ID, and creates the chat if necessary. The caller holds mu.
 func (s *Server) chat(id ChatID, kind ChatKind, title string) *Chat {
 	if c := s.chats[id]; c != nil {
 		return c
@@ -157,7 +157,8 @@ const (
 	writing
 )
 
-// target returns the chat of a call. It returns an error if the bot has no right to the call. The caller holds mu.
+// target returns the chat of a call. It returns an error if the bot lacks the right to make the call. The caller holds
+// mu.
 func (s *Server) target(q *request, name string, want access) (*Chat, *Error) {
 	text := q.params[name]
 	if text == "" {
@@ -199,7 +200,7 @@ func (c *Chat) allows(want access) *Error {
 	return nil
 }
 
-// find returns the message with an ID. It returns nil for an unknown or deleted message.
+// find returns the message with this ID. It returns nil if the message is unknown or deleted.
 func (c *Chat) find(id MessageID) *message {
 	m := c.lookup(id)
 	if m == nil || m.Deleted {

@@ -8,15 +8,15 @@ import (
 )
 
 // Client returns an HTTP client that sends all requests to the server, without using the network. Tests with
-// testing/synctest need it, because a goroutine that waits for a socket does not count as blocked there.
+// testing/synctest need this client, because synctest does not count a goroutine that waits for a socket as blocked.
 //
-// It behaves like a client with a connection: if the server drops a call, it returns io.ErrUnexpectedEOF; a cancelled
-// context ends the call; and an httptrace.ClientTrace gets WroteRequest.
+// The client behaves as if it had a network connection. If the server drops a call, the client returns
+// io.ErrUnexpectedEOF. A cancelled context ends the call. An httptrace.ClientTrace gets WroteRequest.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: wire{s}} }
 
 type wire struct{ srv *Server }
 
-// RoundTrip runs the handler in a goroutine. Close waits for that goroutine. If the client disconnects, the handler
+// RoundTrip runs the handler in a goroutine, for which Server.Close waits. If the client disconnects, the handler
 // continues, as in the real server.
 func (t wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := io.NopCloser(http.NoBody)

@@ -70,7 +70,8 @@ func (s *Server) deleteMyCommands(q *request) (any, *Error) {
 	return true, nil
 }
 
-// scope returns the scope in a call as a text: its type, the chat and the member, and after a slash the language.
+// scope returns the scope in a call as a text: the scope's type, the chat and the member, and the language after a
+// slash.
 func (s *Server) scope(q *request) (string, *Error) {
 	scope := struct {
 		Type string      `json:"type"`

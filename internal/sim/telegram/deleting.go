@@ -95,7 +95,7 @@ func (s *Server) unpinChatMessage(q *request) (any, *Error) {
 }
 
 // pinTarget returns the message that a call names. If the call names no message, pinTarget returns the message that was
-// pinned last.
+// pinned most recently.
 func (s *Server) pinTarget(q *request) (*message, *Error) {
 	c, err := s.target(q, "chat_id", writing)
 	if err != nil {

@@ -17,7 +17,7 @@ type Draft struct {
 	At       time.Time
 	CanStop  bool
 	Keep     bool // the draft stays visible when a user stops it
-	Stopped  bool // a user has stopped the draft; more text is ignored
+	Stopped  bool // a user has stopped the draft; the server ignores further text
 }
 
 func (s *Server) sendMessageDraft(q *request) (any, *Error) {
@@ -45,7 +45,7 @@ func (s *Server) sendMessageDraft(q *request) (any, *Error) {
 	if old := c.draft(id, topic); old != nil && old.Stopped {
 		return true, nil
 	}
-	// A topic shows only one draft, the newest.
+	// A topic shows only its newest draft.
 	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic })
 	c.drafts = append(c.drafts, Draft{
 		ID: id, Topic: topic, Text: text.text, Entities: text.entities, At: s.now(), CanStop: q.boolean("can_stop"),

@@ -19,8 +19,9 @@ type Entity struct {
 
 func (e Entity) end() int { return e.Offset + e.Length }
 
-// family defines how entities may overlap. A splittable entity may contain other entities, and is split at their edges.
-// Continuous entities must not overlap each other. A quoting entity may contain continuous entities.
+// family defines how entities may overlap. A splittable entity may contain other entities, and is split at the edges of
+// the other entities. Continuous entities must not overlap each other. A quoting entity may contain continuous
+// entities.
 type family int
 
 const (
@@ -45,7 +46,7 @@ func familyOf(kind string) family {
 	return unknownFamily
 }
 
-// priority orders entities that cover the same text. The entity with the smallest priority is the outermost.
+// priority orders entities that cover the same text. The outermost entity is the one with the smallest priority.
 func priority(e Entity) int {
 	switch e.Type {
 	case "blockquote", "expandable_blockquote":

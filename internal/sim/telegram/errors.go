@@ -9,7 +9,7 @@ import (
 type Error struct {
 	Code        int    // HTTP status, which the body repeats as error_code
 	Description string // exact text of the real server, because clients compare it
-	RetryAfter  int    // in seconds; only for code 429
+	RetryAfter  int    // seconds to wait; only for code 429
 	MigrateTo   ChatID // new ID of a group that has become a supergroup
 }
 

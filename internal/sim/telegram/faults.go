@@ -15,34 +15,34 @@ import (
 type FaultKind string
 
 // FaultKind values. If the name contains After, the call takes effect before it fails: for example, the chat shows the
-// message, but the client does not know that.
+// message, but the client does not know whether it was sent.
 const (
 	NoFault         FaultKind = ""               // the call succeeds, perhaps after a delay
 	DropBefore      FaultKind = "drop before"    // the connection breaks before the call takes effect
 	DropAfter       FaultKind = "drop after"     // the connection breaks after the call took effect
 	BadGateway      FaultKind = "502"            // an HTML page with status 502, before the call takes effect
-	BadGatewayAfter FaultKind = "502 after"      // the same page, after the call took effect
+	BadGatewayAfter FaultKind = "502 after"      // an HTML page with status 502, after the call took effect
 	ServerError     FaultKind = "500"            // an HTML page with status 500, before the call takes effect
 	TooMany         FaultKind = "429"            // the error Too Many Requests, with RetryAfter
-	BadJSON         FaultKind = "malformed JSON" // the call takes effect, but the response is cut in the middle
+	BadJSON         FaultKind = "malformed JSON" // the call takes effect, but the JSON of the response is incomplete
 	Hang            FaultKind = "hang"           // the call takes no effect and gets no response
 )
 
-// Always is a value for Fault.Times. The fault then stays until Remove is called.
+// Always is a value for Fault.Times. The fault then affects all calls until Remove is called.
 const Always = -1
 
 // Fault makes calls fail, or makes them slow.
 type Fault struct {
 	Method string // method as in the Bot API; "file" for downloads; "" for all methods
-	// When is a further condition for the calls that fail, or nil. It gets a Call that contains only method,
-	// parameters, chat and time.
+	// When is a further condition for the calls that fail, or nil. It gets a Call that contains only the method, the
+	// parameters, the chat and the time.
 	When       func(Call) bool
 	Times      int           // number of affected calls; 0 means 1
 	Skip       int           // number of matching calls that succeed before the fault begins
 	Delay      time.Duration // pause before the call takes effect
 	Late       time.Duration // pause between the effect of the call and the response
 	Kind       FaultKind
-	RetryAfter int       // in seconds, for TooMany; at least 1
+	RetryAfter int       // value of retry_after in seconds, for TooMany; at least 1
 	Until      time.Time // if set, all calls before this time fail; for TooMany, retry_after is the remaining time
 
 	removed chan struct{} // closed by Remove
@@ -90,7 +90,7 @@ type faultList struct {
 	all []*Injected
 }
 
-// count returns the fault for a call, and counts the call. If no fault matches, it returns the zero value.
+// count returns the fault for a call, and counts the call as affected. If no fault matches, it returns the zero value.
 func (l *faultList) count(c Call) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,8 +112,7 @@ func (l *faultList) count(c Call) Fault {
 	return Fault{}
 }
 
-// affects reports whether the fault affects the next matching call. The parameter hits is the number of calls that the
-// fault has already affected.
+// affects reports whether the fault affects the next matching call, after hits affected calls.
 func (f *Fault) affects(now time.Time, hits int) bool {
 	if !f.Until.IsZero() {
 		return now.Before(f.Until)
@@ -121,7 +120,7 @@ func (f *Fault) affects(now time.Time, hits int) bool {
 	return f.Times == Always || hits < f.Times
 }
 
-// withRetryAfter returns the fault with the value of RetryAfter for the time now.
+// withRetryAfter returns the fault with the value that RetryAfter has at the time now.
 func (f Fault) withRetryAfter(now time.Time) Fault {
 	if !f.Until.IsZero() {
 		f.RetryAfter = int(math.Ceil(f.Until.Sub(now).Seconds()))
@@ -145,7 +144,7 @@ func (f Fault) before(client, server context.Context) (drop bool) {
 }
 
 // wait waits for the duration d. It returns earlier if the fault is removed, the client disconnects, or the server
-// ends. A call takes effect even if its client disconnects.
+// ends. Even if the client disconnects, its call takes effect.
 func (f Fault) wait(d time.Duration, client, server context.Context) {
 	if d <= 0 {
 		return

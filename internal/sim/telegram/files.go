@@ -28,7 +28,7 @@ func (f File) size() int64 {
 	return int64(len(f.Data))
 }
 
-// storedFile is a file on the server. It has a path once the bot has called getFile.
+// storedFile is a file on the server. It gets a path when the bot calls getFile for it.
 type storedFile struct {
 	id, unique string
 	kind       mediaKind
@@ -108,7 +108,7 @@ func (s *Server) getFile(q *request) (any, *Error) {
 }
 
 // KeepLocally makes the server behave like a Bot API server with the option --local: it stores files below dir, returns
-// their paths, and has no limit for their size. Files cannot be downloaded.
+// their paths, and accepts files of any size. Files cannot be downloaded.
 func (s *Server) KeepLocally(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

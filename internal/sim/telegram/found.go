@@ -20,8 +20,8 @@ var (
 	})
 )
 
-// findEntities finds commands, mentions and links in a text. It knows a few top-level domains, while Telegram knows
-// hundreds.
+// findEntities finds commands, mentions and links in a text. It recognizes a few top-level domains, while Telegram
+// recognizes hundreds.
 func findEntities(text string) []Entity {
 	list := findAll(nil, "bot_command", commandPattern(), text)
 	list = findAll(list, "mention", mentionPattern(), text)
@@ -30,8 +30,8 @@ func findEntities(text string) []Entity {
 	return dropTouching(list)
 }
 
-// findAll adds an entity for each match of a pattern. It continues right after each entity, because the character that
-// ends an entity can also begin the next entity.
+// findAll adds an entity for each match of a pattern. After an entity, it continues with the character that ended the
+// entity, because this character can also begin the next entity.
 func findAll(list []Entity, kind string, pattern *regexp.Regexp, text string) []Entity {
 	for at := 0; at <= len(text); {
 		hit := pattern.FindStringSubmatchIndex(text[at:])

@@ -23,8 +23,8 @@ func wireKeyboard(rows [][]Button) *wireMarkup {
 	return &wireMarkup{rows}
 }
 
-// maxButtons is the maximum number of buttons of a message. For more buttons, Telegram returns an error about the
-// length of the keyboard.
+// maxButtons is the maximum number of buttons of a message. If a message has more buttons, Telegram returns an error
+// about the length of the keyboard.
 const maxButtons = 100
 
 // keyboard returns the inline keyboard in reply_markup. It accepts and ignores reply keyboards, which older bots use.

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// checkLink returns the address of a link or button as Telegram stores it: http is the default scheme, and a bare host
-// gets a slash. It returns false for an address that Telegram rejects: another scheme, a relative path, or a host
-// without a dot.
+// checkLink returns the address of a link or button as Telegram stores it: with the scheme http if the address has no
+// scheme, and with a slash after a bare host. It returns false for an address that Telegram rejects: another scheme, a
+// relative path, or a host without a dot.
 func checkLink(raw string) (string, bool) {
 	raw = strings.TrimSpace(raw)
 	if raw == "" || strings.ContainsAny(raw, " \n\t") {
@@ -33,8 +33,8 @@ func checkLink(raw string) (string, bool) {
 	return u.String(), true
 }
 
-// validHost reports whether a link may contain a host. If the parameter spelledOut is false, the link has no scheme,
-// and the host must contain a dot.
+// validHost reports whether a link may contain a host. If spelledOut is false, the link has no scheme, and the host
+// must contain a dot.
 func validHost(host string, spelledOut bool) bool {
 	if strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") || strings.Contains(host, "..") {
 		return false

@@ -115,7 +115,7 @@ func (p *Person) SendVideoNote(c *Chat, data []byte, opts ...SendOption) Message
 	return p.sendFile(c, noteKind, File{Data: data}, opts)
 }
 
-// SendPlace sends a location. title and address describe it; they may be empty.
+// SendPlace sends a location, with a title and an address that may be empty.
 func (p *Person) SendPlace(c *Chat, latitude, longitude float64, title, address string, opts ...SendOption) Message {
 	at := map[string]any{"latitude": latitude, "longitude": longitude}
 	extra := map[string]any{"location": at}
@@ -151,8 +151,8 @@ func (p *Person) sendFile(c *Chat, kind mediaKind, f File, opts []SendOption) Me
 	return p.postLocked(c, m, opts).Message
 }
 
-// SendAlbum sends several files as one album, each in a message of its own. InTopic and ReplyTo apply to all of them.
-// The other options apply to the first file, which has the caption in Telegram's apps.
+// SendAlbum sends several files as one album, each in its own message. InTopic and ReplyTo apply to all files. The
+// other options apply to the first file, which has the caption in Telegram's apps.
 func (p *Person) SendAlbum(c *Chat, files []File, opts ...SendOption) []Message {
 	s := p.srv
 	s.mu.Lock()

@@ -28,18 +28,18 @@ type Version struct {
 type Message struct {
 	ID       MessageID
 	Chat     ChatID
-	Topic    TopicID // zero in the topic General and in no topic
+	Topic    TopicID // zero if the message is in the topic General or in no topic
 	From     Sender
 	Date     time.Time
-	Edited   time.Time // zero if it was never edited
+	Edited   time.Time // time of the last edit; zero if the message was never edited
 	Text     string    // text of the message, caption of Media, or texts of Rich
 	Entities []Entity
-	Rich     []Block // nil if it is not a rich message
+	Rich     []Block // blocks of a rich message; nil for any other message
 	Caption  bool
 	Keyboard [][]Button // inline buttons
 	ReplyTo  MessageID
 	Media    *Media
-	Album    string // ID of the album; all messages of an album have the same
+	Album    string // ID of the album; the same for all messages of the album
 	// Reactions are sorted by user.
 	Reactions []Reaction
 	Pinned    bool
@@ -57,7 +57,7 @@ type message struct {
 	forward *Sender
 	via     string         // username of the inline bot that created the message
 	extra   map[string]any // further fields of a service message
-	rich    *rich          // nil if it is not a rich message
+	rich    *rich          // content of a rich message; nil for any other message
 	joined  bool           // the IDs of this message and the previous message are consecutive; see InOneGo
 	// lastCaption is the caption of the last file, if this message begins an album.
 	lastCaption string
@@ -76,7 +76,7 @@ func (s *Server) store(c *Chat, m message) *message {
 	return stored
 }
 
-// storeFromBot adds a message of the bot to its chat. This ends the bot's typing and its draft.
+// storeFromBot adds a message of the bot to its chat. It also ends the bot's typing, and the bot's draft in the topic.
 func (s *Server) storeFromBot(c *Chat, m message) *message {
 	m.From = Sender{ID: s.opts.BotID, Name: s.opts.BotName, Bot: true}
 	c.action = Action{}
@@ -152,13 +152,13 @@ type wireMessage struct {
 	Contact    any            `json:"contact,omitempty"`
 }
 
-// entityJSON is an entity as the bot gets it. For a text_mention it contains the user.
+// entityJSON is an entity in the form that the bot gets. For a text_mention it contains the user.
 type entityJSON struct {
 	Entity
 	User *wireUser `json:"user,omitempty"`
 }
 
-// wire returns the message in the form that the bot gets, together with the message to which it replies.
+// wire returns the message in the form that the bot gets. It includes the message to which this message replies.
 func (m *message) wire() *wireMessage {
 	w := m.wireAlone()
 	if reply := m.chat.find(m.ReplyTo); reply != nil {
@@ -205,7 +205,7 @@ func (m *message) wireAlone() *wireMessage {
 	return w
 }
 
-// viaBotID is the ID that all inline bots have here.
+// viaBotID is the ID that all simulated inline bots have.
 const viaBotID = 777_001
 
 func (s *Server) userJSON(id UserID) *wireUser {

@@ -10,7 +10,7 @@ import (
 // method is a method of the Bot API. Its handler holds the lock of the server, unless the method waits.
 type method struct {
 	name  string
-	cost  func(*request) int // how much a call uses up of the rate limits; nil means nothing
+	cost  func(*request) int // how much of the rate limits a call uses up; nil means nothing
 	run   func(*request) (any, *Error)
 	waits func(context.Context, *request) (any, *Error)
 }
@@ -164,7 +164,7 @@ func encodeAnswer(result any, failure *Error) []byte {
 	return append(out, '}')
 }
 
-// mustJSON encodes a value of this package. Its types never fail.
+// mustJSON encodes a value of this package. Encoding these types never fails.
 func mustJSON(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 )
 
 // fixNesting makes a list of entities valid, like the real server. It removes a continuous entity that overlaps an
-// earlier one or crosses the edge of a blockquote. It merges splittable entities, splits them at the edges of other
-// entities, and removes them from code. The result is sorted, and an outer entity comes before the entities inside it.
+// earlier continuous entity or crosses the edge of a blockquote. It merges splittable entities, splits them at the
+// edges of other entities, and removes them from code. The result is sorted, so that an outer entity comes before the
+// entities inside it.
 func fixNesting(list []Entity) []Entity {
 	sortEntities(list)
 	var formats, solid, quotes []Entity
@@ -58,7 +59,7 @@ type span struct{ begin, end int }
 
 // splitter splits formats at the edges of other entities.
 type splitter struct {
-	rest []Entity // formats that are still to be handled, sorted
+	rest []Entity // formats that the splitter has not handled yet, sorted
 	open map[string]*span
 	out  []Entity
 }

@@ -39,7 +39,7 @@ func (c *Chat) Info() ChatInfo {
 }
 
 // Changed returns a channel that is closed when any chat changes or the server is closed. Call Changed before View.
-// Otherwise you miss changes that happen between the two calls.
+// Otherwise you miss changes between the two calls.
 func (s *Server) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ const (
 	MaxCallbackData = 64       // bytes in the callback data of a button
 	MaxDownload     = 20 << 20 // bytes of a file that a bot can download
 	MaxUpload       = 50 << 20 // bytes in a request
-	MaxEntities     = 100      // entities in a message; Telegram ignores any more
+	MaxEntities     = 100      // entities in a message; Telegram ignores further entities
 	maxRawText      = 1 << 15  // bytes in a text, before invisible characters are removed
 	maxPoll         = 50 * time.Second
 )
@@ -39,11 +39,11 @@ type Options struct {
 	// three seconds.
 	ThrottlePolls bool
 
-	// The list Without contains methods that the server does not have, to simulate an older server.
+	// Without lists methods that the server does not have, to simulate an older server.
 	Without []string
 
-	// Now returns the time for dates, limits and expiry. If it is nil, the server uses time.Now. Waiting always uses
-	// timers of package time.
+	// Now returns the time for dates, limits and expiry. If it is nil, the server uses time.Now. Methods that wait use
+	// timers of package time even if Now is set.
 	Now func() time.Time
 
 	// KeepMessages limits the number of messages in each chat. KeepVersions limits the number of versions of each

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Person is a user of Telegram. What the user does becomes updates for the bot.
+// Person is a user of Telegram. The bot gets the user's actions as updates.
 type Person struct {
 	srv      *Server
 	id       UserID
@@ -17,7 +17,7 @@ type Person struct {
 	rank                 map[ChatID]Membership
 }
 
-// Person returns the user with an ID. It creates the user if necessary.
+// Person returns the user with this ID, and creates the user if necessary.
 func (s *Server) Person(id UserID, name string) *Person {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,8 @@ func InTopic(id TopicID) SendOption { return func(m *message) { m.Topic = id } }
 // ReplyTo makes the message a reply to another message in the same chat.
 func ReplyTo(id MessageID) SendOption { return func(m *message) { m.ReplyTo = id } }
 
-// WithEntities formats the text. It is not necessary for commands, mentions and links, which the server finds itself.
+// WithEntities formats the text. It is not necessary for commands, mentions and links, because the server finds them
+// itself.
 func WithEntities(list ...Entity) SendOption {
 	return func(m *message) { m.Entities = slices.Clone(list) }
 }
@@ -114,8 +115,8 @@ func Forwarding(from *Person) SendOption {
 func ViaBot(username string) SendOption { return func(m *message) { m.via = username } }
 
 // InOneGo makes the IDs of the message and of the previous message consecutive. In Telegram, this happens to a
-// forwarded message after its comment. Otherwise the server skips an ID between two messages, because all private chats
-// share one counter.
+// forwarded message and the comment before it. Otherwise the server skips an ID between two messages, because all
+// private chats share one counter.
 func InOneGo() SendOption { return func(m *message) { m.joined = true } }
 
 // Send sends a text. If the text is longer than MaxText, Send splits it like Paste and returns the first message.

@@ -11,12 +11,13 @@ type Rate struct {
 	Burst int
 }
 
-// Limits contains the rate limits. They count calls that send, edit or delete messages, set reactions, or show typing.
-// They do not count calls that read or that answer a button. The topics of a chat share the limit of the chat.
+// Limits contains the rate limits. They apply to calls that send, edit or delete messages, set reactions, or show
+// typing. They do not apply to calls that read or that answer a button. The topics of a chat share the limit of the
+// chat.
 type Limits struct {
-	Chat   Rate // for each private chat
-	Group  Rate // for each group, supergroup and forum
-	Global Rate // for all chats together
+	Chat   Rate // limit for each private chat
+	Group  Rate // limit for each group, supergroup and forum
+	Global Rate // limit for all chats together
 	// Penalty is added to the wait for each call that the bot makes during the wait.
 	Penalty time.Duration
 }
@@ -38,7 +39,7 @@ func StrictLimits() Limits {
 	return Limits{Chat: strict, Group: strict, Global: Rate{Every: time.Second / 30, Burst: 30}, Penalty: time.Second}
 }
 
-// SetLimits replaces the limits. Earlier calls do not count for the new limits.
+// SetLimits replaces the limits. The new limits do not count earlier calls.
 func (s *Server) SetLimits(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +56,7 @@ type limiter struct {
 
 func newLimiter(l Limits) limiter { return limiter{limits: l, global: &bucket{rate: l.Global}} }
 
-// spend counts n calls for a chat. If the limit of the chat or of the bot is reached, it counts nothing and returns how
+// spend counts n calls in a chat. If the limit of the chat or of the bot is reached, it counts nothing and returns how
 // many seconds the bot must wait.
 func (l *limiter) spend(now time.Time, c *Chat, n int) int {
 	buckets := []*bucket{l.global}
@@ -81,7 +82,7 @@ func (l *limiter) spend(now time.Time, c *Chat, n int) int {
 	return 0
 }
 
-// bucket is a token bucket. It stores the time when it will be full again.
+// bucket is a token bucket. It stores the time at which it will be full again.
 type bucket struct {
 	rate    Rate
 	fullAt  time.Time

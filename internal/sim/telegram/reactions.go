@@ -44,7 +44,7 @@ func (s *Server) setMessageReaction(q *request) (any, *Error) {
 	return true, nil
 }
 
-// reaction returns the emoji in a call, or "". A bot can set at most one.
+// reaction returns the emoji in a call, or "". A bot can put at most one emoji on a message.
 func (q *request) reaction() (string, *Error) {
 	text := q.params["reaction"]
 	if text == "" {
@@ -65,8 +65,8 @@ func (q *request) reaction() (string, *Error) {
 	return list[0].Emoji, nil
 }
 
-// react sets the reaction of a user and returns the previous one. An empty emoji removes it. react never changes the
-// slice of reactions, but replaces it.
+// react sets the reaction of a user and returns the user's previous reaction. An empty emoji removes the reaction.
+// Other values may share the slice of reactions, so react replaces the slice and never changes it.
 func (m *message) react(who UserID, emoji string) (before string) {
 	list := slices.Clone(m.Reactions)
 	list = slices.DeleteFunc(list, func(r Reaction) bool {
@@ -84,8 +84,8 @@ func (m *message) react(who UserID, emoji string) (before string) {
 	return before
 }
 
-// React puts an emoji on a message. An empty emoji removes it. If the bot has subscribed to message_reaction updates,
-// it gets one; in groups it must also be an administrator.
+// React puts an emoji on a message. An empty emoji removes the user's reaction. The bot gets a message_reaction update
+// if it has subscribed to these updates and, in a group, is an administrator.
 func (p *Person) React(on Message, emoji string) {
 	s := p.srv
 	s.mu.Lock()

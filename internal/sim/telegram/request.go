@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// request is a parsed call. All parameters are texts. JSON values other than strings are stored as JSON.
+// request is a parsed call. All parameters are texts. JSON values other than strings are stored as JSON texts.
 type request struct {
-	method string // in lower case
+	method string // name of the method in lower case
 	params map[string]string
 	files  map[string]upload
 }

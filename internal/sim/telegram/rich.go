@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits for a rich message. Items of lists and rows of tables count as blocks, too.
+// Limits for a rich message. Items of lists and rows of tables also count as blocks.
 const (
 	MaxRichText    = 32768 // UTF-16 code units in all texts together
 	MaxRichBlocks  = 500
@@ -15,19 +15,19 @@ const (
 	MaxRichColumns = 20 // columns in a table
 )
 
-// Block is a block of a rich message. For details, Text is the summary.
+// Block is a block of a rich message. In a block of the kind details, Text is the summary.
 type Block struct {
 	// Kind is the name in the Bot API: paragraph, heading, pre, footer, divider, list, blockquote, table, details or
 	// thinking.
 	Kind     string     `json:"kind"`
 	Text     string     `json:"text,omitempty"`
 	Entities []Entity   `json:"entities,omitempty"`
-	Size     int        `json:"size,omitempty"` // for a heading: 1 to 6
+	Size     int        `json:"size,omitempty"` // level of a heading, 1 to 6
 	Language string     `json:"language,omitempty"`
 	Blocks   []Block    `json:"blocks,omitempty"` // blocks inside a quotation or details
 	Items    []ListItem `json:"items,omitempty"`
 	Rows     [][]Cell   `json:"rows,omitempty"`
-	Open     bool       `json:"open,omitempty"` // whether details are open
+	Open     bool       `json:"open,omitempty"` // the details are open
 }
 
 // ListItem is an item of a list. Its Label is "1.", for example, or "•". An item with a checkbox has no label.
@@ -48,7 +48,7 @@ type Cell struct {
 	Rowspan  int      `json:"rowspan,omitempty"`
 }
 
-// rich is the content of a rich message. Its blocks are stored as in the call.
+// rich is the content of a rich message, with the blocks as they were in the call.
 type rich struct {
 	blocks []Block
 	raw    json.RawMessage
@@ -95,8 +95,8 @@ func (i ListItem) mark() string {
 	return i.Label + " "
 }
 
-// richParam parses the rich message in a call. It returns nil if the call has none. Only a draft can contain a thinking
-// block.
+// richParam parses the rich message in a call. It returns nil if the call contains no rich message. Only a draft can
+// contain a thinking block.
 func (q *request) richParam() (*rich, *Error) {
 	text, given := q.params["rich_message"]
 	if !given {
@@ -282,7 +282,7 @@ func (r *richReader) rows(in [][]wireCell, depth int) [][]Cell {
 	return out
 }
 
-// text parses a rich text. It is a string, a list of rich texts, or a formatted rich text.
+// text parses a rich text: a string, a list of rich texts, or a formatted rich text.
 func (r *richReader) text(raw json.RawMessage, depth int) (string, []Entity) {
 	var b strings.Builder
 	var entities []Entity

@@ -190,8 +190,8 @@ func (s *Server) edit(q *request, text, entities string) (formatted, [][]Button,
 	return f, keyboard, m, err
 }
 
-// applyEdit replaces the text and the keyboard of a message. An edit without a keyboard removes the old one, as in the
-// real server.
+// applyEdit replaces the text and the keyboard of a message. As in the real server, an edit without a keyboard removes
+// the keyboard of the message.
 func (s *Server) applyEdit(m *message, text formatted, keyboard [][]Button) (any, *Error) {
 	if m.formatted().equal(text) && sameKeyboard(m.Keyboard, keyboard) {
 		return nil, badRequest(notModified)

@@ -23,7 +23,7 @@ func runeUnits(r rune) int {
 	return 1
 }
 
-// Slice returns a part of text. offset and length are in UTF-16 code units. A part outside of the text is cut off.
+// Slice returns a part of text. offset and length are in UTF-16 code units. Slice omits what lies outside of the text.
 func Slice(text string, offset, length int) string {
 	units := utf16.Encode([]rune(text))
 	from := min(max(offset, 0), len(units))
@@ -35,7 +35,7 @@ func Slice(text string, offset, length int) string {
 type formatted struct {
 	text     string
 	entities []Entity
-	rich     *rich // the content of a rich message, instead of text and entities; usually nil
+	rich     *rich // content of a rich message, instead of text and entities; usually nil
 }
 
 func (f formatted) equal(g formatted) bool {
@@ -65,8 +65,8 @@ func (q *request) formattedParam(textName, entitiesName string) (formatted, *Err
 // normalise normalizes a text like TDLib's fix_formatted_text. It checks the entities, replaces control characters,
 // repairs the nesting, removes entities that cover only white space, and trims both ends.
 //
-// An entity that reaches outside of the text or splits a surrogate pair is an error. An empty entity is dropped. White
-// space at the beginning of an entity is taken out of it, so that the text can be trimmed.
+// An entity that reaches outside of the text or splits a surrogate pair is an error. An empty entity is dropped. An
+// entity does not include white space at its beginning, so that the text can be trimmed.
 func normalise(text string, entities []Entity) (formatted, *Error) {
 	if !utf8.ValidString(text) {
 		return formatted{}, badRequest("strings must be encoded in UTF-8")
@@ -146,8 +146,8 @@ func checkBounds(e Entity, moved, bytesAt []int) *Error {
 	return nil
 }
 
-// removed reports whether Telegram removes a character: carriage returns, marks for lines and directions, and combining
-// lines that would break the layout of a chat.
+// removed reports whether Telegram removes a character. It removes carriage returns, marks for lines and directions,
+// and combining lines that would break the layout of a chat.
 func removed(r rune) bool {
 	return r == '\r' || (r >= 0x2028 && r <= 0x202e) || r == 0x333 || r == 0x33f || r == 0x30a
 }

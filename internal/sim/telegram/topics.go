@@ -9,8 +9,8 @@ import (
 // TopicID is the message_thread_id of a topic. It equals the ID of the first message in the topic.
 type TopicID int64
 
-// GeneralTopic is the topic General, which every forum has. Calls that send messages must not name it. Calls that show
-// typing can name it.
+// GeneralTopic is the topic General, which every forum has. Calls that send messages must not contain its ID. Calls
+// that show typing may contain it.
 const GeneralTopic TopicID = 1
 
 // Topic is a topic of a forum, or of a private chat in which topics are enabled.
@@ -88,7 +88,7 @@ func (c *Chat) changeTopic(id TopicID, change func(*Topic)) {
 	}
 }
 
-// Topics returns the topics of the chat, by ID.
+// Topics returns the topics of the chat. The key is the ID.
 func (c *Chat) Topics() map[TopicID]Topic {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -108,8 +108,8 @@ func (c *Chat) topic(id TopicID) (*Topic, *Error) {
 	return t, nil
 }
 
-// sendTopic returns the topic in which a call sends a message. If the call names General, it returns the same error as
-// the real server, which does not find that topic.
+// sendTopic returns the topic in which a call sends a message. If the call contains the ID of General, sendTopic
+// returns the same error as the real server, which does not find this topic.
 func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 	id := TopicID(q.integer("message_thread_id"))
 	if id == 0 {
@@ -195,7 +195,7 @@ func (c *Chat) ForbidTopics() {
 }
 
 // managed returns the topic that a call changes. If the bot may not change the topic, managed returns an error with the
-// text in the parameter forbidden.
+// text in forbidden.
 func (s *Server) managed(q *request, forbidden string) (*Chat, *Topic, *Error) {
 	c, err := s.forumTarget(q)
 	if err != nil {

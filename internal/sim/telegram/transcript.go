@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Transcript returns the content of the chat as text. It contains no IDs and times, so that it can be compared with
-// another chat.
+// Transcript returns the content of the chat as text. The text contains no IDs and times, so that tests can compare it
+// with the text of another chat.
 func (c *Chat) Transcript() string { return c.View().Transcript() }
 
-// Transcript returns the view as text. For each message it contains the author and the text, and indented below them
-// the file, the buttons and the reactions.
+// Transcript returns the view as text. For each message, the text contains the author and the message text. The file,
+// the buttons and the reactions follow in indented lines.
 func (v View) Transcript() string {
 	var b strings.Builder
 	for _, m := range v.Messages {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// UpdateID is the ID of an update. The next update has the next number.
+// UpdateID is the ID of an update. IDs are consecutive numbers.
 type UpdateID int64
 
 const (
@@ -23,7 +23,7 @@ type update struct {
 	id      UpdateID
 	body    string
 	expires time.Time
-	again   bool // send it once more after the bot has acknowledged it
+	again   bool // send the update again after the bot has acknowledged it
 }
 
 // updateQueue contains the updates that the bot has not acknowledged, and the state of getUpdates.
@@ -38,10 +38,10 @@ type updateQueue struct {
 	arrived   signal
 	upTo      UpdateID // the bot gets no updates with higher IDs; 0 means no limit
 	repeat    int      // number of new updates that are sent twice
-	reverse   int      // number of responses in which the order of updates is reversed
+	reverse   int      // number of responses in which the order of updates will be reversed
 }
 
-// poll is a waiting call of getUpdates. To end the wait, another call or a webhook sets reason and then closes kicked.
+// poll is a waiting call of getUpdates. Another call or a webhook ends the wait: it sets reason and then closes kicked.
 type poll struct {
 	kicked chan struct{}
 	reason string
@@ -56,7 +56,7 @@ const otherPoll = "terminated by other getUpdates request; make sure that only o
 
 func newUpdateQueue() updateQueue { return updateQueue{next: firstUpdate, lastOff: -1} }
 
-// push adds an update for the bot, unless the bot does not want this kind. The caller holds mu.
+// push adds an update for the bot, unless the bot has not subscribed to updates of this kind. The caller holds mu.
 func (s *Server) push(kind string, payload any) { s.pushFor(kind, payload, updateLife) }
 
 func (s *Server) pushFor(kind string, payload any, life time.Duration) {
@@ -80,8 +80,8 @@ func (s *Server) pushRaw(body string, life time.Duration) UpdateID {
 	return id
 }
 
-// wants reports whether the bot has subscribed to a kind of update. By default, the bot gets most kinds, but must
-// request a few of them.
+// wants reports whether the bot has subscribed to a kind of update. By default, the bot gets most kinds. A few kinds it
+// must request.
 func (u *updateQueue) wants(kind string) bool {
 	if u.allowed != nil {
 		return slices.Contains(u.allowed, kind)
@@ -93,15 +93,15 @@ func (u *updateQueue) wants(kind string) bool {
 	return true
 }
 
-// InjectUpdate adds an update of any kind. The parameter payload is its JSON. The bot gets the update even if it has
-// not subscribed to this kind.
+// InjectUpdate adds an update of any kind. payload is the update's JSON. The bot gets the update even if it has not
+// subscribed to this kind.
 func (s *Server) InjectUpdate(kind, payload string) UpdateID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pushRaw(fmt.Sprintf(`{"update_id":%d,%q:%s}`, s.queue.next, kind, payload), updateLife)
 }
 
-// InjectRaw adds an update that may be invalid. body gets the ID of the update and returns its text. The response
+// InjectRaw adds an update that may be invalid. body returns the text of the update with the given ID. The response
 // contains this text unchanged, so invalid JSON makes the whole response invalid.
 func (s *Server) InjectRaw(body func(UpdateID) string) UpdateID {
 	s.mu.Lock()
@@ -109,7 +109,7 @@ func (s *Server) InjectRaw(body func(UpdateID) string) UpdateID {
 	return s.pushRaw(body(s.queue.next), updateLife)
 }
 
-// CountFrom sets the ID of the next update. Telegram may do that after a week without updates.
+// CountFrom sets the ID of the next update. Telegram may change the ID like this after a week without updates.
 func (s *Server) CountFrom(id UpdateID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,13 +132,13 @@ func (s *Server) AwaitAcknowledged(ctx context.Context) error {
 	})
 }
 
-// AwaitPoll waits until the bot waits for updates in a call of getUpdates. Then the bot is running.
+// AwaitPoll waits until the bot waits for updates in a call of getUpdates. The bot is then running.
 func (s *Server) AwaitPoll(ctx context.Context) error {
 	return s.await(ctx, "a poll", func() bool { return s.queue.poll != nil })
 }
 
-// Hold makes the server hold back new updates. The function release sends the given number of them. They arrive in one
-// response if the bot polls at that time. release(0) sends all updates and ends the hold.
+// Hold makes the server hold back new updates. A call of release sends the given number of them. If the bot polls at
+// that time, they arrive in one response. release(0) sends all updates and ends the hold.
 func (s *Server) Hold() (release func(updates int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,22 +155,22 @@ func (s *Server) Hold() (release func(updates int)) {
 }
 
 // Repeat makes the server send each of the next updates twice, as if Telegram had lost the bot's acknowledgement. The
-// parameter updates is the number of updates; -1 ends the repetition.
+// number of updates can be -1, which ends the repetition.
 func (s *Server) Repeat(updates int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.repeat = updates
 }
 
-// Reverse makes the server reverse the order of the updates in the next responses that contain several updates. The
-// parameter answers is the number of responses; -1 ends the reversal.
+// Reverse makes the server reverse the order of the updates in the next answers that contain several updates. The
+// number of answers can be -1, which ends the reversal.
 func (s *Server) Reverse(answers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.reverse = answers
 }
 
-// visible returns the number of updates that the bot can get now.
+// visible returns the number of updates that the bot can currently get.
 func (u *updateQueue) visible() int {
 	if u.upTo == 0 {
 		return len(u.waiting)
@@ -186,7 +186,7 @@ func (u *updateQueue) expire(now time.Time) {
 	u.waiting = slices.DeleteFunc(u.waiting, func(one update) bool { return !now.Before(one.expires) })
 }
 
-// acknowledge drops the updates before offset. If offset is -n, it keeps only the n newest updates.
+// acknowledge drops the updates before offset. If offset is -n, it drops all but the n newest updates.
 func (u *updateQueue) acknowledge(offset int64) {
 	if offset < 0 {
 		drop := max(0, int64(len(u.waiting))+offset)
@@ -243,8 +243,8 @@ func (s *Server) getUpdates(ctx context.Context, q *request) (any, *Error) {
 	return s.pollWait(ctx, me, limit, wait)
 }
 
-// pollTerms reads the parameters limit, timeout and allowed_updates. The server stores allowed_updates, because it also
-// applies to later calls.
+// pollTerms reads limit, timeout and allowed_updates. The server stores allowed_updates, because they also apply to
+// later calls.
 func (s *Server) pollTerms(q *request) (limit int, wait time.Duration) {
 	limit = int(q.integer("limit"))
 	if limit < 1 || limit > 100 {
@@ -273,7 +273,7 @@ func (s *Server) pollTerms(q *request) (limit int, wait time.Duration) {
 	return limit, wait
 }
 
-// pollWait returns pending updates, or waits for updates for at most the given time.
+// pollWait returns pending updates, or waits for updates until the time limit is over.
 func (s *Server) pollWait(ctx context.Context, me *poll, limit int, wait time.Duration) (any, *Error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

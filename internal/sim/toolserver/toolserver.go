@@ -18,8 +18,8 @@ import (
 const Verb = "sim-toolserver"
 
 // RunIfAsked checks whether the first argument is Verb. If so, it runs the server and exits. The second argument
-// selects the behaviour: serve, claims, garbage, exit, hang FILE or tools N. The server for claims is like the server
-// for serve, but its tool claims to change nothing.
+// selects the behaviour: serve, claims, garbage, exit, hang FILE or tools N. With claims, the server is the same as
+// with serve, but its tool claims to change nothing.
 func RunIfAsked() {
 	if len(os.Args) < 3 || os.Args[1] != Verb {
 		return
@@ -63,8 +63,8 @@ type greeting struct {
 	Name string `json:"name"`
 }
 
-// server returns a server with a tool that greets and with tools that do nothing. The greeting contains the environment
-// variable GREETING, the names of all other variables, and the working directory.
+// server returns a server with a tool that greets and with `idle` tools that do nothing. The greeting contains the
+// environment variable GREETING, the names of all other variables, and the working directory.
 func server(tool string, idle int, claims bool) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "greeter", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: tool, Description: "Greets",
@@ -92,11 +92,11 @@ func server(tool string, idle int, claims bool) *sdk.Server {
 	return s
 }
 
-// Handler returns the handler of a server with the tool greet_by_url. The header Authorization of a request must equal
-// the parameter authorization.
+// Handler returns the handler of a server with the tool greet_by_url. The header Authorization of a request must have
+// the given value.
 func Handler(authorization string) http.Handler {
 	s := server("greet_by_url", 0, false)
-	// Without a session, nothing remains if a client disconnects.
+	// The server is stateless, so that nothing remains if a client disconnects.
 	options := &sdk.StreamableHTTPOptions{Stateless: true}
 	served := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, options)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

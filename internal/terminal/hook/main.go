@@ -15,11 +15,11 @@ import (
 
 // Process is the process of one hook.
 type Process struct {
-	Args        []string // agent, StateFlag, state directory, then more from the settings of the CLI
+	Args        []string // agent, StateFlag, state directory, then further arguments from the settings of the CLI
 	In          io.Reader
 	Out         io.Writer
-	Within      bool          // whether ductor itself runs the agent, and therefore does not need the hook
-	RestartWait time.Duration // how long to wait for a restart of ductor, if ductor had promised an answer
+	Within      bool          // ductor itself runs the agent, and therefore does not need the hook
+	RestartWait time.Duration // how long to wait for a restart of ductor, if ductor has promised an answer
 	// StateFlag and ThenFlag are copies of the constants in package terminal.
 	StateFlag, ThenFlag string
 }
@@ -49,8 +49,8 @@ func Main(p Process) int {
 	return 0
 }
 
-// splitArgs splits the arguments. The result former is the user's own program, or nil. The result payload is the event,
-// if the CLI passes the event as an argument. Most CLIs use standard input instead.
+// splitArgs splits the arguments. former is the user's own program, or nil. payload is the event, or "" if the CLI
+// passes the event on standard input instead. Most CLIs use standard input.
 func (p Process) splitArgs() (agent, state string, former []string, payload string) {
 	if len(p.Args) < 3 || p.Args[1] != p.StateFlag {
 		return "", "", nil, ""
@@ -66,12 +66,13 @@ func (p Process) splitArgs() (agent, state string, former []string, payload stri
 	return agent, state, former, payload
 }
 
-// runFormer starts the user's own program, which was configured before ductor's hook. It does not wait for the program.
+// runFormer starts the user's own program, which was configured before ductor's hook. It does not wait for the end of
+// the program.
 func runFormer(words []string, payload string) {
 	cmd := exec.Command(words[0], append(slices.Clone(words[1:]), payload)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if cmd.Start() == nil {
-		_ = cmd.Process.Release() // its exit code does not matter
+		_ = cmd.Process.Release() // runFormer ignores the exit code
 	}
 }
 
@@ -104,7 +105,7 @@ type outcome int
 const (
 	noPromise outcome = iota // ductor does not run, or did not promise an answer
 	lost                     // ductor promised an answer, but exited before it sent the answer
-	answered                 // the answer is final; it may be empty
+	answered                 // ductor has sent its final answer, which may be empty
 )
 
 func sendOnce(state string, m Message) (json.RawMessage, outcome) {
@@ -115,7 +116,7 @@ func sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	defer conn.Close()
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return nil, answered // the CLI's event is not JSON, so do not retry
+		return nil, answered // do not retry, because the CLI's event is not JSON
 	}
 	err = conn.SetDeadline(time.Now().Add(ductorTimeout))
 	if err == nil {

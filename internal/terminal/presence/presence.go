@@ -1,4 +1,4 @@
-// Package presence reports whether the user is away from this machine. Users can set this themselves. Otherwise they
+// Package presence reports whether the user is away from this machine. Users can choose this themselves. Otherwise they
 // are away while logind reports all their sessions as locked or idle.
 package presence
 
@@ -30,7 +30,7 @@ const (
 // Options configures a Presence. All fields are required.
 type Options struct {
 	State string // ductor's state directory, where the choice is stored
-	// Ask runs loginctl with the given arguments and returns the output. The usual value is the function Logind.
+	// Ask runs loginctl with the given arguments and returns the output. The usual value is Logind.
 	Ask func(ctx context.Context, args ...string) (string, error)
 	UID int
 }
@@ -66,7 +66,7 @@ func (p *Presence) Choose(c Choice) error {
 	return nil
 }
 
-// Away reports whether the user is away. If that is unknown, it returns false.
+// Away reports whether the user is away. It returns false if this is unknown.
 func (p *Presence) Away(ctx context.Context) bool {
 	switch p.Choice() {
 	case Away:
@@ -106,7 +106,7 @@ func parseProperties(text string) map[string]string {
 	return all
 }
 
-// logindTimeout limits the time of loginctl, because an agent in a terminal waits for it.
+// logindTimeout limits how long loginctl may take, because an agent in a terminal waits for it.
 const logindTimeout = 400 * time.Millisecond
 
 // Logind runs loginctl.

@@ -31,10 +31,10 @@ type event struct {
 	SessionID string `json:"session_id"`
 	Text      string `json:"message"`
 	Kind      string `json:"notification_type"`
-	Last      string `json:"last_assistant_message"` // Claude
-	Response  string `json:"prompt_response"`        // Gemini
+	Last      string `json:"last_assistant_message"` // last message of the agent; only Claude sends it
+	Response  string `json:"prompt_response"`        // last message of the agent; only Gemini sends it
 
-	// Codex
+	// Codex sends the following fields.
 	Type      string `json:"type"`
 	Thread    string `json:"thread-id"`
 	LastCodex string `json:"last-assistant-message"`
@@ -54,7 +54,7 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 		h.s.waiting.release(h.session().ID)
 	}
 	if h.Since.IsZero() && !h.s.opts.Away(ctx) {
-		_ = h.send(hook.Answer{}) // an error means that the hook has ended
+		_ = h.send(hook.Answer{}) // fails only if the hook has ended
 		return
 	}
 	if h.event.Name == "PermissionRequest" {
@@ -66,8 +66,8 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 	case h.turnEnded():
 		h.reportFinished(ctx)
 	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude":
-		// Ignore a notification about a permission: Claude also sends the event PermissionRequest, with which ductor asks the
-		// owner.
+		// Ignore a notification about a permission. Claude also sends the event PermissionRequest, and ductor then asks
+		// the owner.
 	default:
 		h.reportNotification(ctx)
 	}
@@ -78,8 +78,8 @@ func (h hookCall) turnEnded() bool {
 	return h.event.Name == "Stop" || h.event.Name == "AfterAgent" || h.event.Type == "agent-turn-complete"
 }
 
-// askOwner asks the owner in the chat, and sends the decision to the hook. Without a decision, the CLI asks in its
-// terminal.
+// askOwner asks the owner in the chat, and sends the decision to the hook. If the owner makes no decision, the CLI asks
+// in its terminal.
 func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	if h.send(hook.Answer{Wait: true}) != nil {
 		return
@@ -99,7 +99,7 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	d, err := h.s.opts.Ask(deciding, of, h.questionID(), h.event.Asked())
 	answer := hook.Answer{}
 	switch {
-	case errors.Is(err, cli.ErrDetached): // ductor exits; the hook will ask the next ductor process
+	case errors.Is(err, cli.ErrDetached): // ductor is exiting; the hook will ask the next ductor process
 		watched.Wait()
 		return
 	case err == nil:
@@ -112,7 +112,7 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 }
 
 // questionID returns the ID of a question to the owner. The ID depends on the event. Otherwise a hook could use the ID
-// and thus the answer of another question.
+// of another question and get the other question's answer.
 func (h hookCall) questionID() string {
 	if h.ID == "" { // hooks of older versions of ductor never repeat a message
 		return ""

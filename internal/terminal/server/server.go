@@ -26,9 +26,9 @@ type Options struct {
 	State string // ductor's state directory with the socket
 	Away  func(ctx context.Context) bool
 	// Ask asks the owner; see conversation.Engine.AskTerminal. If a hook repeats its question after a restart of
-	// ductor, the question has the same ID.
+	// ductor, the repeated question has the same ID.
 	Ask     func(ctx context.Context, of Session, id string, asked cli.Event) (cli.Decision, error)
-	Wait    time.Duration // how long the owner may take; after that, the CLI asks in its terminal
+	Wait    time.Duration // how long the owner may take; the CLI then asks in its terminal
 	Chat    Chat
 	Secrets func(dir string) *secrets.Set
 	// Seen stores the directory of an agent's session.
@@ -61,12 +61,12 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server { return &Server{opts: o} }
 
-// maxHooks limits the number of connected hooks. The server closes further connections, and their CLIs ask in the
-// terminal.
+// maxHooks limits the number of connected hooks. If too many hooks connect, the server closes the new connections, and
+// the CLIs of these hooks ask in the terminal.
 const maxHooks = 32
 
 // Serve serves hooks until ctx ends. It returns when each hook has its answer. If the cause of ctx is cli.ErrDetached,
-// hooks that wait for the owner get no answer; they repeat their question to the next ductor process.
+// hooks that wait for the owner get no answer and repeat their questions to the next ductor process.
 func (s *Server) Serve(ctx context.Context) error {
 	listener, err := hook.Listen(s.opts.State)
 	if err != nil {
@@ -90,7 +90,7 @@ const ioTimeout = 10 * time.Second
 func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// fails only on a closed connection
+	// SetDeadline fails only on a closed connection.
 	_ = conn.SetDeadline(time.Now().Add(ioTimeout))
 	if _, err := statesocket.Peer(conn); err != nil {
 		s.opts.Log.Warn("rejected a hook", "err", err)

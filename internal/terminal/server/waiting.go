@@ -19,8 +19,8 @@ type waiter struct {
 	stop    context.CancelFunc
 }
 
-// addWaiter returns a context that ends when release is called for the session. The caller must call done when it stops
-// waiting, which also ends the context.
+// addWaiter returns a context that ends when release is called for the session. When the caller stops waiting, it must
+// call done, which also ends the context.
 func (w *waiters) addWaiter(ctx context.Context, session cli.AgentSessionID) (_ context.Context, done func()) {
 	ctx, stop := context.WithCancel(ctx)
 	w.mu.Lock()
@@ -40,7 +40,7 @@ func (w *waiters) addWaiter(ctx context.Context, session cli.AgentSessionID) (_ 
 }
 
 // release ends the contexts of a session. The server calls it after the user has answered in the terminal. The CLI does
-// not report that answer to the waiting hook, but its next event shows that the session continues.
+// not report such an answer to the waiting hook, but the CLI's next event shows that the session continues.
 func (w *waiters) release(session cli.AgentSessionID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

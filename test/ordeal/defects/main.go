@@ -1,6 +1,6 @@
 // Command defects tests the ordeal itself. It activates planted bugs of ductor, one after another, and plays scenarios
-// with package simulated until the judge finds the bug. It prints the seed and the rule that have found the bug, and
-// stores them for docs/reliability.md. If no rule finds a bug, the ordeal has a gap.
+// with package simulated until the judge finds the bug. It prints the seed and the rule that found the bug, and stores
+// both for docs/reliability.md. If no rule finds a bug, the ordeal has a gap.
 //
 //	go run ./test/ordeal/defects [-seeds 500] [name…]
 //
@@ -93,7 +93,7 @@ func run(names []string) error {
 
 type hunt struct {
 	dir   string
-	sound found // rules that a seed violates without a planted bug, by seed
+	sound found // rules that each seed violates without a planted bug
 }
 
 func (h *hunt) path(name string) string {
@@ -104,8 +104,8 @@ func (h *hunt) path(name string) string {
 	return path
 }
 
-// find plays seeds with a bug until a rule finds the bug. That is, the seed must violate the rule with the bug, and
-// must not violate it without the bug.
+// find plays seeds with a bug until a rule finds the bug: the seed violates the rule with the bug, but not without the
+// bug.
 func (h *hunt) find(d *report.Defect) error {
 	d.Seeds = *seeds
 	for from := 1; from <= *seeds; {
@@ -129,7 +129,7 @@ func (h *hunt) find(d *report.Defect) error {
 }
 
 // confirmed plays a seed again, with and without the bug, because the result may differ slightly between two plays. It
-// returns the rules that only the bug violates.
+// returns the rules that the seed violates only with the bug.
 func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, error) {
 	sound, err := h.soundly(seed)
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, err
 	return slices.DeleteFunc(rules, func(r string) bool { return !slices.Contains(found[seed], r) }), err
 }
 
-// soundPlays is how often soundly plays a seed, because the result may differ slightly each time.
+// soundPlays is how often soundly plays a seed, because the result may differ slightly between plays.
 const soundPlays = 3
 
 // soundly returns the rules that a seed violates without a planted bug.
@@ -167,7 +167,7 @@ func without(rules, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return slices.Contains(others, r) })
 }
 
-// build compiles the tests of package simulated with all patches, and returns the list of bugs.
+// build applies all patches, compiles the tests of package simulated, and returns the list of bugs.
 func (h *hunt) build() (planted []report.Defect, err error) {
 	replace, err := runtimeOverlay()
 	if err != nil {
@@ -208,8 +208,8 @@ func (h *hunt) build() (planted []report.Defect, err error) {
 	return planted, nil
 }
 
-// runtimeOverlay returns the overlay that makes runs deterministic (see command replay), or nil if the environment
-// names none.
+// runtimeOverlay returns the overlay that makes runs deterministic (see command replay). It returns nil if the
+// environment does not name an overlay.
 func runtimeOverlay() (map[string]string, error) {
 	o := struct{ Replace map[string]string }{map[string]string{}}
 	if *replay == "" {
@@ -224,7 +224,7 @@ func runtimeOverlay() (map[string]string, error) {
 
 var patched = regexp.MustCompile(`(?m)^\+\+\+ b/(.*)$`)
 
-// apply applies a patch to copies of its files and adds the copies to replace.
+// apply applies a patch to copies of the files that the patch changes, and adds the copies to replace.
 func (h *hunt) apply(patch string, replace map[string]string) error {
 	dir := h.path("source")
 	for _, m := range patched.FindAllStringSubmatch(patch, -1) {
@@ -265,12 +265,12 @@ var (
 	violationLine = regexp.MustCompile(`^ +([a-z]+)(?: \(p\d+\))?: `)
 )
 
-// play plays n seeds. If the parameter defect is empty, no bug is active. If until is true, play stops at the first
-// seed that violates a rule.
-func (h *hunt) play(defect string, from, n int, until bool) (found, error) {
+// play plays n seeds. If defect is empty, no bug is active. If stopEarly is true, play stops at the first seed that
+// violates a rule.
+func (h *hunt) play(defect string, from, n int, stopEarly bool) (found, error) {
 	cmd := exec.Command(h.path("world.test"), "-test.run", "^TestSeeds$", "-test.timeout", "0", "-jobs",
 		strconv.Itoa(*jobs),
-		"-from", strconv.Itoa(from), "-seeds", strconv.Itoa(n), fmt.Sprintf("-until-found=%t", until))
+		"-from", strconv.Itoa(from), "-seeds", strconv.Itoa(n), fmt.Sprintf("-until-found=%t", stopEarly))
 	cmd.Dir, cmd.Env = world, append(os.Environ(), "ORDEAL_DEFECT="+defect)
 	out, failed := cmd.CombinedOutput()
 	all := parse(string(out))

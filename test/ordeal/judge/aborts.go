@@ -10,6 +10,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
+// aborted finds effects that happened after the chat had reported that an abort was complete. The prompt must be older
+// than the abort. It also finds turns that ended as aborted although no user stopped them.
 func aborted(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		if c, ok := f.chat(f.sent[token].In); ok && f.endsAborted(c, token) && !f.stopped(token) {
@@ -29,8 +31,8 @@ func aborted(f *facts) (all []Violation) {
 	return all
 }
 
-// endsAborted reports whether a reply to a prompt shows that its turn was aborted. A reply that showed it before the
-// prompt got this text by an edit belongs to the text before.
+// endsAborted reports whether a reply to a prompt shows that the prompt's turn was aborted. If the user sent the prompt
+// by editing a message, replies that showed this before the edit do not count: they belong to the old text.
 func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	s := f.sent[token]
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
@@ -65,8 +67,11 @@ func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
 	return all
 }
 
+// abortWithin limits how long processes of a turn may live after the chat shows "Stopping…".
 const abortWithin = 15 * time.Second
 
+// saidStopped returns the time at which an abort must be complete. This is the time at which the chat reports the end
+// of the turn, or the time abortWithin after the chat has shown "Stopping…".
 func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {

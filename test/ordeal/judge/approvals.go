@@ -8,6 +8,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
+// approved checks that a user has allowed each effect that needs permission.
 func approved(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		for _, e := range f.effects[token] {
@@ -25,6 +26,9 @@ func approved(f *facts) (all []Violation) {
 	return append(all, decidedOnce(f)...)
 }
 
+// allowedBefore reports whether a user had allowed an effect before it happened. The user must be allowed to decide,
+// and must have pressed a button on a message that showed the effect. It is also sufficient if an earlier press created
+// a rule or chose a permission mode that allows everything. A delivery to the webhook has a place, but no chat.
 func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	s := f.sent[token]
 	for _, p := range f.Presses {
@@ -48,6 +52,7 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	})
 }
 
+// decidedOnce finds requests that were decided twice.
 func decidedOnce(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		decided := map[string]int{}

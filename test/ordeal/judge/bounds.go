@@ -12,8 +12,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// limits finds calls that ductor made too early: Telegram had answered an earlier call for the same chat with
-// retry_after. A restart of ductor is an exception, because the new process does not know the answer.
+// limits finds calls that ductor made too early, because Telegram had answered an earlier call for the same chat with
+// retry_after. Calls of a restarted ductor do not count, because the new process does not know the answer.
 func limits(f *facts) (all []Violation) {
 	type silence struct{ from, until time.Time }
 	shut := map[telegram.ChatID]silence{}
@@ -44,7 +44,7 @@ func (f *facts) diedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
 }
 
-// budget finds prompts that an agent began although earlier turns had used up the daily budget. Costs count from
+// budget finds prompts that an agent began although earlier turns had used up the daily budget. Costs are counted from
 // midnight.
 func budget(f *facts) (all []Violation) {
 	most, set := 0, false
@@ -67,16 +67,16 @@ func budget(f *facts) (all []Violation) {
 	return all
 }
 
-// startTime limits the time from the start of an agent until it gets its prompt. ductor checks the budget before it
-// starts the agent.
+// startTime limits the time between the start of an agent and the moment at which the agent gets its prompt. ductor
+// checks the budget before it starts the agent.
 const startTime = 5 * time.Second
 
 // learnTime is how long ductor may need to learn the cost of a turn after the agent ended it.
 const learnTime = time.Second
 
-// spentBefore adds the costs of the prompts whose turns ended before the i-th event. It leaves out turns that ended
-// while the turn of this event may already have been running. If a turn ended while ductor was down, ductor learns that
-// at its next start. A power failure can undo the record of a cost.
+// spentBefore adds the costs of the prompts whose turns ended before the i-th event. It omits turns that may have ended
+// after the turn of this event had started. If a turn ended while ductor was down, ductor learns of the end at its next
+// start. A power failure can undo the record of a cost.
 func (f *facts) spentBefore(i int) (cents int) {
 	now, ready := f.Agents[i], f.readyForTurn(i)
 	for j, e := range f.Agents[:i] {
@@ -107,8 +107,8 @@ func (f *facts) readyForTurn(i int) time.Time {
 	return ready
 }
 
-// endOfTurn returns the end of the turn whose prompt was done at the i-th event. The turn continues if a message joined
-// it.
+// endOfTurn returns the end of the turn whose prompt was done at the i-th event. If a message joined the turn, the turn
+// ended later.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {
@@ -134,7 +134,7 @@ func (f *facts) joins(token scenario.Token) bool {
 }
 
 // seen returns the time at which ductor could learn of an event. If ductor was down at the time of the event, this is
-// its next start.
+// the next start of ductor.
 func (f *facts) seen(at time.Time) time.Time {
 	for _, s := range f.Stops {
 		if !at.Before(s.At) && at.Before(s.Up) {

@@ -7,8 +7,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// Evidence contains everything that was observed in a scenario. It is collected when all faults have ended and all work
-// is done. It can be stored as JSON.
+// Evidence contains everything that was observed in a scenario. The world collects it when all faults have ended and
+// all work is done. It can be stored as JSON.
 type Evidence struct {
 	Scenario scenario.Scenario
 	Began    time.Time
@@ -19,7 +19,7 @@ type Evidence struct {
 	Sent      []Sent
 	Presses   []Press
 	Calls     []telegram.Call
-	Documents map[string]string // contents of documents that the bot sent, by the FileID of their Media
+	Documents map[string]string // contents of documents that the bot sent; the key is the FileID of their Media
 	Pending   int               // number of updates that the bot did not acknowledge
 	Faults    Faults
 
@@ -32,8 +32,8 @@ type Evidence struct {
 	// Files contains the files in the project, by path.
 	Files map[string]string
 
-	// Secret is a secret of the agents. Texts are texts that must not contain it, by name: logs, rows of the database,
-	// and files in the state directory. The chats must not contain it either.
+	// Secret is a secret of the agents. It must appear neither in the chats nor in Texts. Texts contains logs, rows of
+	// the database, and files in the state directory, by name.
 	Secret string
 	Texts  map[string]string
 
@@ -47,26 +47,26 @@ type Evidence struct {
 
 // Chat is a chat with all its messages.
 type Chat struct {
-	Name    scenario.Place // such as owner, ann, team, lab
+	Name    scenario.Place // name of the chat, such as owner, ann, team or lab
 	ID      telegram.ChatID
-	Topics  map[telegram.TopicID]scenario.Place // such as lab/red; the topic General has the name of the chat
+	Topics  map[telegram.TopicID]scenario.Place // places such as lab/red; the topic General has the name of the chat
 	History []telegram.Message                  // all messages with all versions, including deleted messages
 	// Hurt means that the chat may show less than it should: the bot was blocked or removed, or the chat was deleted or
-	// got a new ID, and this was not reverted.
+	// got a new ID, and this event was not reverted.
 	Hurt bool
 }
 
-// Webhook stands for the callers of ductor's webhook. Evidence.Sent contains each call that ductor accepted as a message
-// whose ID is 0 and whose sender is Webhook.
+// Webhook represents the callers of ductor's webhook. Evidence.Sent contains each call that ductor accepted, as a
+// message from Webhook with the ID 0.
 const Webhook scenario.Person = "webhook"
 
 // Sent is a message of a user. If several messages form one prompt, Sent is the first of them.
 type Sent struct {
 	Step  int
 	By    scenario.Person
-	In    scenario.Place // the conversation; owner means the owner's private chat
+	In    scenario.Place // conversation of the message; owner means the owner's private chat
 	Token scenario.Token // empty for commands and replies
-	Old   scenario.Token // for an edit, the prompt that it replaces
+	Old   scenario.Token // for an edit: the prompt that the new prompt replaces
 	Text  string
 	Chat  telegram.ChatID
 	ID    telegram.MessageID
@@ -84,7 +84,7 @@ type Press struct {
 	Data    string
 	Text    string // text of the message when the button was pressed
 	At      time.Time
-	// Answer is the bot's answer to the button. Answered is false if the answer did not come in time.
+	// Answer is the bot's answer to the button. Answered is false if no answer came in time.
 	Answer   string
 	Answered bool
 }
@@ -92,7 +92,7 @@ type Press struct {
 // AgentEvent is an event from an agent's own log.
 type AgentEvent struct {
 	At    time.Time
-	Agent string // such as claude
+	Agent string // name of the agent, such as claude
 	Run   string // ID of the process
 	Token scenario.Token
 	What  What
@@ -120,11 +120,11 @@ type Stop struct {
 
 // Faults contains the times at which faults of the scenario took effect.
 type Faults struct {
-	Disk []DiskFailure // in order; nil if the world does not observe its disk
+	Disk []DiskFailure // in order of time; nil if the world does not observe its disk
 	Cuts []time.Time   // times at which connections to Telegram broke; a call may have been lost
 }
 
-// DiskFailure is a call that the disk failed or delayed because of a fault of the scenario.
+// DiskFailure is a call to the disk that failed or was delayed because of a fault of the scenario.
 type DiskFailure struct {
 	Fault scenario.DiskFault
 	At    time.Time
@@ -133,7 +133,7 @@ type DiskFailure struct {
 // Violation is a violated rule.
 type Violation struct {
 	Rule   string
-	Token  scenario.Token // the prompt; empty if the violation is not about a prompt
+	Token  scenario.Token // token of the prompt; empty if the violation is not about a prompt
 	Detail string
 }
 

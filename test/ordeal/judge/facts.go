@@ -21,7 +21,7 @@ type facts struct {
 	effects map[scenario.Token][]AgentEvent
 	events  map[scenario.Token][]AgentEvent
 	jobs    map[scenario.Token]scenario.Schedule
-	// The map words caches the results of wordsOf. The list documents caches the words of each document.
+	// words caches the results of wordsOf. documents caches the words of each document.
 	words     map[messageKey]map[scenario.Token][]int
 	documents []map[scenario.Token][]int
 }
@@ -103,8 +103,8 @@ func (c Chat) place(m telegram.Message) scenario.Place {
 	return c.Name
 }
 
-// hurt reports whether an event in the chat or topic may have removed messages, or may have kept the bot from sending
-// them.
+// hurt reports whether an event in the chat or topic may have removed messages, or may have prevented the bot from
+// sending messages there.
 func (f *facts) hurt(in scenario.Place) bool {
 	if c, ok := f.chat(in); ok && c.Hurt {
 		return true
@@ -192,8 +192,9 @@ func isOne(label string, buttons ...scenario.Button) bool {
 
 var placeholder = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
 
-// patterns caches the texts of package lang in all languages. Each text is split at its placeholders.
-var patterns sync.Map // of lang.Key: [][]string
+// patterns caches the texts of package lang in all languages. Each text is split at its placeholders. Keys have the
+// type lang.Key, values the type [][]string.
+var patterns sync.Map
 
 // says reports whether a text contains any of the texts of package lang with the given keys, in any language and with
 // any values.
@@ -232,8 +233,8 @@ func again() []scenario.Button {
 	}
 }
 
-// runs returns how often a prompt may run: once, once more for each press of a button that runs it again, once more for
-// each loss of its start, and as often as its job is due.
+// runs returns how often a prompt may run: once, and once more for each press of a button that runs it again and for
+// each loss of the record of its start. A job's prompt may also run as often as the job is due.
 func (f *facts) runs(token scenario.Token) int {
 	n := 1 + f.pressesOf(token, again()...)
 	if job, ok := f.jobs[token]; ok && job.Every > 0 {
@@ -248,7 +249,7 @@ func (f *facts) runs(token scenario.Token) int {
 }
 
 // pressesOf returns how many of the given buttons were pressed on messages about a prompt. It counts each button of a
-// message once, and only presses by users who may decide.
+// message at most once, and only presses by users who may decide.
 func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int {
 	type pressed struct {
 		message messageKey
@@ -261,7 +262,7 @@ func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int 
 	return len(seen)
 }
 
-// allPresses returns all presses of these buttons on messages about a prompt, by users who may press them.
+// allPresses returns all presses of these buttons on messages about a prompt, by users who may press the buttons.
 func (f *facts) allPresses(token scenario.Token, buttons ...scenario.Button) (all []Press) {
 	for _, p := range f.Presses {
 		if listed(p.By) && isOne(p.Label, buttons...) && f.pressed(p, token) {
@@ -275,7 +276,7 @@ func (f *facts) allPresses(token scenario.Token, buttons ...scenario.Button) (al
 // prompts of its chat.
 func (f *facts) pressed(p Press, token scenario.Token) bool {
 	s := f.sent[token]
-	inChat := s.Chat == p.Chat || s.By == Webhook && s.In == p.In // a webhook's call is no message of a chat
+	inChat := s.Chat == p.Chat || s.By == Webhook && s.In == p.In // a webhook's call is not a message in a chat
 	for _, c := range f.Chats {
 		if c.ID != p.Chat {
 			continue
@@ -307,7 +308,7 @@ func (f *facts) elapsed() time.Duration {
 	return d
 }
 
-// aborts returns the messages that abort a conversation. It ignores users who may not do that.
+// aborts returns the messages that abort a conversation. It ignores messages of users who may not abort.
 func (f *facts) aborts(in scenario.Place) (all []Sent) {
 	for _, s := range f.Sent {
 		word := strings.ToLower(strings.TrimSpace(s.Text))
@@ -319,7 +320,7 @@ func (f *facts) aborts(in scenario.Place) (all []Sent) {
 	return all
 }
 
-// stopped reports whether a user stopped, cancelled or replaced a prompt. Then the answer may be incomplete.
+// stopped reports whether a user stopped, cancelled or replaced a prompt. The answer may then be incomplete.
 func (f *facts) stopped(token scenario.Token) bool {
 	s := f.sent[token]
 	for _, a := range f.aborts(s.In) {

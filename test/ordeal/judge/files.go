@@ -10,6 +10,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
+// files finds files whose content differs from the last write in an agent's log.
 func files(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if strings.HasPrefix(s.Text, "/checkpoint") {
@@ -51,6 +52,7 @@ func files(f *facts) (all []Violation) {
 	return all
 }
 
+// written returns the path of the file whose writing is the effect. It returns false for any other effect.
 func (f *facts) written(e AgentEvent) (path string, ok bool) {
 	_, number, _ := strings.Cut(e.Name, ".")
 	i, err := strconv.Atoi(number)

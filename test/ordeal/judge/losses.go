@@ -7,24 +7,24 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// This file finds out which writes to the disk may have been lost in a power failure or because of a failing disk.
+// This file determines which writes to the disk may have been lost in a power failure or because of a failing disk.
 
 // lazyWindow is how long an unflushed write may wait for the disk, with a margin.
 const lazyWindow = 3 * time.Second
 
-// sharedWindow is how long a write may wait until the transaction that it shares with other writes is complete, with a
-// margin. An error of the disk undoes the whole transaction.
+// sharedWindow is how long a write may wait for the end of its transaction, with a margin. The write shares the
+// transaction with other writes, and an error of the disk undoes the whole transaction.
 const sharedWindow = 100 * time.Millisecond
 
-// letGo is the maximum time from an error of the disk until ductor ends, with a margin. ductor cannot store anything in
-// that time.
+// letGo is the maximum time from an error of the disk until ductor ends, with a margin. In this time, ductor cannot
+// store anything.
 const letGo = 18 * time.Second
 
 // slowWindow replaces lazyWindow if the disk was slow or had failed before a power failure.
 const slowWindow = 2 * time.Minute
 
-// lostSince returns the time since which the writes of ductor may be lost because of a stop. It returns false if no
-// write is lost.
+// lostSince returns the start of the period whose writes may be lost because of a stop of ductor. It returns false if
+// no write is lost.
 func (f *facts) lostSince(s Stop) (since time.Time, lost bool) {
 	if s.How == scenario.Power {
 		return s.At.Add(-f.powerWindow(s)), true
@@ -51,14 +51,14 @@ func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
 }
 
 // wasLost reports whether a stop undid the record of an event that happened at the time at. ductor may have written the
-// record until the time late after the event.
+// record up to `late` after the event.
 func (f *facts) wasLost(s Stop, at time.Time, late time.Duration) bool {
 	since, lost := f.lostSince(s)
 	return lost && !at.Add(late).Before(since) && !at.After(s.At)
 }
 
-// fullDisk returns the longest time for which the disk was full. ductor could not store the IDs of its messages during
-// that time.
+// fullDisk returns the longest time for which the disk was full. During this time, ductor could not store the IDs of
+// its messages.
 func (f *facts) fullDisk() (most time.Duration) {
 	for _, step := range f.Scenario.Steps {
 		if d, ok := step.(scenario.Disk); ok && d.Fault == scenario.DiskFull {
@@ -68,8 +68,9 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow returns how long before a power failure a turn may have started without a lasting record, so that it runs
-// again. docs/invariants.md allows one second. The period is longer if the disk is slow or fails.
+// powerWindow returns the maximum time between the start of a turn and a power failure that loses the record of the
+// start, so that the turn runs again. docs/invariants.md allows one second. The maximum is higher if the disk is slow
+// or fails.
 func (f *facts) powerWindow(s Stop) time.Duration {
 	if f.diskFailedIn(s.At.Add(-slowWindow), s.At) {
 		return slowWindow
@@ -78,7 +79,7 @@ func (f *facts) powerWindow(s Stop) time.Duration {
 }
 
 // diskFailedIn reports whether the disk failed or was slow in a period. If the world cannot observe its disk, every
-// fault of the scenario may have been in the period.
+// fault of the scenario may have happened in the period.
 func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) bool {
 	isOne := func(fault scenario.DiskFault) bool { return len(faults) == 0 || slices.Contains(faults, fault) }
 	if f.Faults.Disk == nil {
@@ -92,8 +93,8 @@ func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) b
 	})
 }
 
-// tookBack reports whether a stop of ductor before the given time undid the record of an event. The prompt then waited
-// again.
+// tookBack reports whether a stop of ductor before the given time undid the record of an event. If so, the prompt
+// waited again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(before) && f.wasLost(s, e.At, 0) })
 }

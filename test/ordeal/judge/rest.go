@@ -27,8 +27,8 @@ func rest(f *facts) (all []Violation) {
 	return all
 }
 
-// unheardOf reports whether ductor may not know the ID of a message. This happens if the call that sent the message got
-// no valid response, or if ductor ended during the call. Without the ID, ductor cannot edit the message.
+// unheardOf reports whether ductor may not know the ID of a message. This is possible if the call that sent the message
+// got no valid response, or if ductor ended during the call. Without the ID, ductor cannot edit the message.
 func (f *facts) unheardOf(m telegram.Message) bool {
 	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
 		if c.Chat != m.Chat || c.Message != m.ID || !strings.HasPrefix(strings.ToLower(c.Method), "send") {
@@ -44,7 +44,7 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 	})
 }
 
-// diedWithFullDisk reports whether ductor ended before it could store the ID of a message on a full disk.
+// diedWithFullDisk reports whether ductor ended before it could store the ID of a message, because the disk was full.
 func (f *facts) diedWithFullDisk(c telegram.Call) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		return !s.At.Before(c.At) && !s.At.After(c.Done.Add(f.fullDisk())) &&

@@ -111,7 +111,7 @@ func (f *facts) missed(s Sent) bool {
 const jobPatience = 3 * time.Minute
 
 // added returns the press of the button that added a job. It returns false if no such press exists, if a stop of ductor
-// may have undone it, or if a later press in the same conversation may have changed the job.
+// may have undone the press, or if a later press in the same conversation may have changed the job.
 func (f *facts) added(s Sent) (added Press, ok bool) {
 	for _, p := range f.Presses {
 		switch {
@@ -143,8 +143,8 @@ func isReason(m telegram.Message, token scenario.Token) bool {
 }
 
 // refused reports whether the chat shows that a message was rejected or failed. It checks only messages of the bot that
-// are not older than the user's message. Warnings about the disk do not count, because ductor keeps the user's message
-// in this case.
+// are not older than the user's message. Warnings about the disk do not count, because ductor does not drop the user's
+// message when it sends such a warning.
 func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		warns := m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️") &&
@@ -161,7 +161,7 @@ func (f *facts) shows(m telegram.Message, token scenario.Token) bool {
 	return len(f.wordsOf(m)[token]) > 0
 }
 
-// asked reports whether the chat contained an open question when a message was sent. Then the message may be the
+// asked reports whether the chat contained an open question when a message was sent. If so, the message may be the
 // answer.
 func (f *facts) asked(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.History, func(m telegram.Message) bool {
@@ -236,8 +236,8 @@ func here(f *facts) (all []Violation) {
 	return all
 }
 
-// edited finds messages whose old version ran although a user had edited them while they waited. A message that waits
-// because a user wants to run it again is an exception: its old version has already run.
+// edited finds messages whose old version ran although a user had edited them while they waited. It ignores a message
+// that waits because a user wants to run it again, because its old version has already run.
 func edited(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
@@ -304,8 +304,6 @@ func strangers(f *facts) (all []Violation) {
 	return all
 }
 
-// files finds files whose content differs from the last write in an agent's log.
-// written returns the path of the file whose writing is the effect. It returns false for any other effect.
 // owed finds messages that ductor still has to send or edit, although all work is done.
 func owed(f *facts) (all []Violation) {
 	for _, key := range f.Stored.Owed {

@@ -9,8 +9,8 @@ import (
 
 // Stored contains facts from ductor's database, read when all work is done.
 type Stored struct {
-	Open map[telegram.ChatID]bool // chats with an open approval or question; nil if unknown
-	Owed []string                 // keys of messages that are still to be sent or changed
+	Open map[telegram.ChatID]bool // chats with an open approval or question; nil if the world does not know them
+	Owed []string                 // keys of messages that ductor must still send or change
 	// Damage lists the findings of checks of the database.
 	Damage []string
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // words returns the numbers of all words of answers in a text, by the token of the prompt and in the order of the text.
-// It ignores directives, which quote a prompt, and a word before an ellipsis, which may be incomplete.
+// It ignores directives, which quote a prompt. It also ignores a word before an ellipsis, which may be incomplete.
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
 	text = directivePattern.ReplaceAllString(text, " ")
@@ -66,8 +66,8 @@ func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	return numbers
 }
 
-// whole removes the last number if it is only a part of the next number in the sequence. The agent then ended in the
-// middle of that word.
+// whole removes the last number if it is only the beginning of the next number in the sequence. In this case the agent
+// ended in the middle of a word.
 func whole(numbers []int) []int {
 	last := len(numbers) - 1
 	if last > 0 && numbers[last] <= numbers[last-1] &&
@@ -93,7 +93,7 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 }
 
 // shownAgain returns how often presses of the button Show again may have repeated an answer. A press repeats the answer
-// only if ductor may not know the effect of a call since the last repetition.
+// only if a call since the last repetition has an effect that ductor may not know.
 func (f *facts) shownAgain(token scenario.Token) (n int) {
 	var last time.Time
 	for _, p := range f.allPresses(token, scenario.ShowAgain) {
@@ -104,8 +104,8 @@ func (f *facts) shownAgain(token scenario.Token) (n int) {
 	return n
 }
 
-// mayMiss reports whether a message in the chat of a press may be missing. This happens if the result of a call since
-// then is uncertain, or if ductor ended during a call.
+// mayMiss reports whether a message in the chat of a press may be missing. This is possible if the result of a call
+// since the given time is uncertain, or if ductor ended during a call.
 func (f *facts) mayMiss(p Press, since time.Time) bool {
 	cut := func(at time.Time) bool { return !at.Before(since) && !at.After(p.At) }
 	if f.Scenario.Latest() >= 10*time.Second || f.diedBetween(since, p.At) || slices.ContainsFunc(f.Faults.Cuts, cut) {
@@ -140,7 +140,7 @@ func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) 
 	return Violation{}, false
 }
 
-// timesGot returns how often agents got a prompt. The chat may show the text of each of these attempts.
+// timesGot returns how often agents got a prompt. The chat may show the text of each attempt.
 func (f *facts) timesGot(token scenario.Token) (n int) {
 	for _, e := range f.events[token] {
 		if e.What == Got {
@@ -175,10 +175,10 @@ func (f *facts) saidWords(token scenario.Token) int {
 	return n
 }
 
-// owed returns the numbers of the words that the chat must show, because the agent has certainly written them. It has
-// three exceptions. Words before a tool do not count for codex exec, which prints whole messages. Copilot writes its
-// text again after a failure of the model. An agent that ignores SIGTERM may continue to write after ductor has ended
-// the turn because of such a failure.
+// owed returns the numbers of the words that the chat must show, because the agent has certainly written them. There
+// are three exceptions. Words before a tool do not count for codex exec, which prints whole messages. Copilot writes
+// its text again after a failure of the model. An agent that ignores SIGTERM may continue to write after ductor has
+// ended the turn because of a failure of the model.
 func (f *facts) owed(token scenario.Token) (numbers []int) {
 	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
 	said, next, behindTool, stubborn := f.saidWords(token), 0, 0, false
@@ -228,7 +228,8 @@ func (f *facts) secondAttempt(token scenario.Token) bool {
 	})
 }
 
-// unknown reports whether the chat warns that a part of an answer may be missing, or has a button to show it again.
+// unknown reports whether the chat warns that a part of an answer may be missing, or has a button to show the answer
+// again.
 func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
 		marked := has(m, scenario.ShowAgain) || says(m.Text, "card.part-unknown", "card.part-refused", "turn.not-shown")
@@ -258,15 +259,7 @@ func (f *facts) inDocument(token scenario.Token, n int) bool {
 	})
 }
 
-// approved checks that a user has allowed each effect that needs permission.
-// allowedBefore reports whether a user had allowed an effect before it happened. The user must be allowed to decide,
-// and must have pressed a button on a message that showed the effect. An earlier press that created a rule, or a
-// permission mode that allows everything, is enough, too. A delivery to the webhook has a place, but no chat.
-// decidedOnce finds requests that were decided twice.
-// aborted finds effects that happened after the chat had reported that an abort was complete. The prompt must be older
-// than the abort. It also finds turns that ended as aborted although no user stopped them.
-// endsAborted reports whether the answer to a prompt shows that the turn was aborted.
-// reordered reports whether Telegram delivered updates in another order, so that an abort may have come before messages
+// reordered reports whether Telegram delivered updates in another order. An abort may then have arrived before messages
 // that were sent earlier.
 func (f *facts) reordered() bool {
 	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
@@ -278,7 +271,3 @@ func (f *facts) reordered() bool {
 func (f *facts) edited(token scenario.Token) bool {
 	return f.sent[token].Old != "" || slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.Old == token })
 }
-
-// abortWithin limits how long processes of a turn may live after the chat shows "Stopping…".
-// saidStopped returns the time at which an abort must be complete. This is the time at which the chat reports the end,
-// or the time abortWithin after the chat has shown "Stopping…".

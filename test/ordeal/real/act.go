@@ -12,7 +12,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// act performs a step of a user. It skips a step that is impossible now.
+// act performs a step of a user. It skips a step that is currently impossible.
 func (o *ordeal) act(step scenario.Step) {
 	switch step := step.(type) {
 	case scenario.Say:
@@ -56,8 +56,8 @@ func (o *ordeal) act(step scenario.Step) {
 // scriptOf returns a prompt as a script for the scripted agent.
 func (o *ordeal) scriptOf(p scenario.Prompt) string { return p.Script(o.effect) }
 
-// effect returns the shell command for an effect, which writes the name of the effect to a log. If the condition Deaf
-// is set, some commands also leave a process that ignores all signals.
+// effect returns the shell command for an effect, which writes the name of the effect to a log. If conditions.Deaf is
+// set, some commands also leave a process that ignores all signals.
 func (o *ordeal) effect(name string) string {
 	command := logCommand(o.agentLog(), name)
 	h := fnv.New32()
@@ -68,7 +68,8 @@ func (o *ordeal) effect(name string) string {
 	return command
 }
 
-// mention returns the mention of the bot if a message to this place must begin with it. Otherwise it returns "".
+// mention returns the mention of the bot with which a message to this place must begin, or "" if no mention is
+// necessary.
 func (o *ordeal) mention(in scenario.Place) string {
 	if chat, _, _, ok := o.places.at("", in); ok && chat.Person() == nil {
 		return "@ductor_bot "
@@ -146,7 +147,7 @@ func (o *ordeal) sentOf(token scenario.Token) (judge.Sent, bool) {
 	return judge.Sent{}, false
 }
 
-// newest returns the bot's newest message about a prompt that the function wanted accepts.
+// newest returns the bot's newest message about a prompt for which wanted returns true.
 func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	s, ok := o.sentOf(token)
 	if !ok {
@@ -169,8 +170,8 @@ func (o *ordeal) newest(token scenario.Token, wanted func(telegram.Message) bool
 	return telegram.Message{}, false
 }
 
-// labelOf returns the text of a button on a message, or "". If the parameter old is true, labelOf also finds buttons of
-// earlier versions of the message.
+// labelOf returns the text of a button on a message, or "". If old is true, labelOf also finds buttons of earlier
+// versions of the message.
 func labelOf(m telegram.Message, button scenario.Button, old bool) string {
 	shown := [][][]telegram.Button{m.Keyboard}
 	if old {
@@ -190,7 +191,7 @@ func labelOf(m telegram.Message, button scenario.Button, old bool) string {
 	return ""
 }
 
-// pressAny presses the button of a chat that the step selects.
+// pressAny presses the button that the step selects among the buttons of a chat.
 func (o *ordeal) pressAny(step scenario.PressAny) {
 	chat, _, _, ok := o.places.at(step.By, step.In)
 	if !ok {

@@ -18,16 +18,16 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// agentNames contains the names of the scripted agents. The configuration defines the last of them in [agents.acp].
+// agentNames contains the names of the scripted agents. The last agent is defined in the configuration's [agents.acp].
 var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copilot, acpAgent}
 
 const acpAgent = "gem"
 
-// agentLog is the name of the log of actions. Agents write to it, and so do the commands that they run.
+// agentLog is the name of the log of actions. Both the agents and the commands that they run write to the log.
 const agentLog = "agents.log"
 
-// beAgent runs the scripted agent and exits, if this process was started under the name of an agent. It writes to the
-// log which prompts were started, which files were written, and which turns succeeded.
+// beAgent checks whether this process was started under the name of an agent. If so, it runs the scripted agent and
+// exits. It logs which prompts were started, which files were written, and which turns succeeded.
 func beAgent() {
 	name := filepath.Base(os.Args[0])
 	if name == acpAgent || !slices.Contains(agentNames[:], name) {

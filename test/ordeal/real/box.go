@@ -31,8 +31,8 @@ const (
 // ErrNoBox is returned if the kernel does not let this user create namespaces.
 var ErrNoBox = errors.New("no namespaces can be made here")
 
-// RunIfChild checks whether this process must be a part of a box or a scripted agent. If so, it runs that program and
-// exits. Call it first in TestMain.
+// RunIfChild checks whether this process must be a part of a box or a scripted agent. If so, it runs as this part or
+// agent and exits. Call it first in TestMain.
 func RunIfChild() {
 	beAgent()
 	var err error

@@ -102,7 +102,7 @@ func (d *disk) clear() error {
 	return err
 }
 
-// freeze blocks all writes to the disk until thaw, like a disk that hangs.
+// freeze blocks all writes to the disk until thaw, as if the disk hung.
 func (d *disk) freeze() error { return d.control(fiFreeze, true) }
 
 func (d *disk) thaw() error { return d.control(fiThaw, false) }
@@ -125,7 +125,7 @@ func (d *disk) control(request uint, frozen bool) error {
 	return nil
 }
 
-// shutdown loses all data that is not on the device, like a power failure. Only ext4 supports it.
+// shutdown loses all data that has not reached the device, like a power failure. Only ext4 supports it.
 func (d *disk) shutdown() error {
 	if d.kind != diskExt4 {
 		return nil

@@ -3,6 +3,6 @@
 // namespaces. While users write, the package kills, suspends and upgrades processes, breaks connections, fills disks,
 // and keeps the CPUs busy. Then package judge checks that ductor has kept its promises and has left nothing behind.
 //
-// A seed determines the steps and their order, but not the timing. If a scenario fails, it may succeed the next time.
+// A seed determines the steps and their order, but not the timing. A scenario that failed may succeed the next time.
 // Package simulated can repeat a run exactly.
 package real

@@ -18,7 +18,7 @@ type Job struct {
 	Dir        string   // directory for all files
 	Builds     []string // directories that contain a ductor and its runner; upgrades need a second directory
 	Conditions conditions
-	Script     string // a scenario as text; empty means that the seed generates it
+	Script     string // text of a scenario; if empty, the seed generates a scenario
 	Soak       time.Duration
 }
 

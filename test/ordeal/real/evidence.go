@@ -64,8 +64,8 @@ func (o *ordeal) gather() {
 }
 
 // diedAfter reports whether ductor ended so soon after a response that the next process may not know the response.
-// ductor may not have read the response yet, which takes time on a busy machine. Or the disk may have lost the data of
-// the response, which was not flushed.
+// There are two reasons. On a busy machine, ductor may not have read the response before it ended. Or the disk may have
+// lost the data of the response, because it was not flushed.
 func (o *ordeal) diedAfter(answered time.Time) bool {
 	const reading, flushing = 3 * time.Second, 30 * time.Second
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
@@ -74,8 +74,8 @@ func (o *ordeal) diedAfter(answered time.Time) bool {
 	})
 }
 
-// diedBefore reports whether ductor ended while it made a call, so that the call arrived after ductor had ended, but
-// before the next process made its first call.
+// diedBefore reports whether a call arrived between the end of ductor and the first call of the next process. ductor
+// then ended while it made the call.
 func (o *ordeal) diedBefore(c telegram.Call) bool {
 	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
 		began := func(next telegram.Call) bool {
@@ -94,7 +94,7 @@ func (o *ordeal) gatherLeftovers() {
 			e.Left = append(e.Left, p.String())
 		}
 	}
-	e.Stored.Damage = o.checkDatabase() // sets the other fields of Stored
+	e.Stored.Damage = o.checkDatabase() // also set the other fields of Stored
 	e.Left = append(e.Left, o.leftFiles()...)
 	e.Texts = o.texts()
 	log, _ := os.ReadFile(o.log())
@@ -153,7 +153,7 @@ func (o *ordeal) leftFiles() (left []string) {
 			})
 			switch {
 			case entry.IsDir() && strings.HasPrefix(below, "uploads"):
-			case strings.HasPrefix(below, "claude-tasks"): // files that Claude itself leaves if it is killed
+			case strings.HasPrefix(below, "claude-tasks"): // files that Claude itself leaves behind if it is killed
 			case !known:
 				left = append(left, "the file "+path[len(o.dir):])
 			case strings.HasSuffix(path, "lock") && held(path):
@@ -178,7 +178,8 @@ func held(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// texts returns files that contain a secret by mistake. Their contents are replaced by the secret.
+// texts returns the files that contain a secret by mistake. The result contains the secret instead of the content of
+// the file.
 func (o *ordeal) texts() map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -191,7 +192,7 @@ func (o *ordeal) texts() map[string]string {
 			return err
 		}
 		for name, value := range o.secrets {
-			if bytes.Contains(raw, []byte(value)) { // the judge only knows one of the secrets
+			if bytes.Contains(raw, []byte(value)) { // the judge knows only o.evidence.Secret
 				found[fmt.Sprintf("%s (%s)", path[len(o.dir):], name)] = o.evidence.Secret
 			}
 		}

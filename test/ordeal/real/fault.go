@@ -13,7 +13,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// fault causes the fault of a step. A temporary fault ends after the time in the step, or when heal ends all faults.
+// fault causes the fault of a step. A temporary fault ends after the step's duration, or when heal ends all faults.
 func (o *ordeal) fault(step scenario.Step) error {
 	switch step := step.(type) {
 	case scenario.Stop:
@@ -46,7 +46,7 @@ func (o *ordeal) fault(step scenario.Step) error {
 	return nil
 }
 
-// sleep waits for the duration d. It returns earlier when all faults must end.
+// sleep waits for the duration d. If all faults must end earlier, sleep returns earlier.
 func (o *ordeal) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -54,7 +54,7 @@ func (o *ordeal) sleep(d time.Duration) {
 	}
 }
 
-// end ends ductor, and starts it again after a time.
+// end ends ductor, and starts it again after a pause.
 func (o *ordeal) end(step scenario.Stop) error {
 	o.ending.Lock() // two steps must not end ductor at the same time
 	defer o.ending.Unlock()
@@ -81,7 +81,8 @@ func (o *ordeal) end(step scenario.Stop) error {
 	return errors.Join(err, o.awaitPoll())
 }
 
-// power kills all processes at once, and returns when it killed them. On ext4, all data that was not flushed is lost.
+// power kills all processes at once, and returns the time at which it killed them. On ext4, all data that was not
+// flushed is lost.
 func (o *ordeal) power() (at time.Time, err error) {
 	lost := o.disk.shutdown()
 	for {
@@ -103,7 +104,7 @@ func (o *ordeal) power() (at time.Time, err error) {
 	return at, o.disk.remount()
 }
 
-// awaitPoint waits until an event has happened n times, but at most a few seconds.
+// awaitPoint waits until an event has happened n times, but for at most a few seconds.
 func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	const most, look = 8 * time.Second, time.Millisecond
 	moment := func() int64 { return int64(len(o.srv.Calls(telegram.Writes))) }
@@ -127,7 +128,7 @@ func (o *ordeal) awaitPoint(point scenario.Point, n int) {
 	}
 }
 
-// changeOf returns a number that changes when the file changes.
+// changeOf returns a number that changes when the file at path changes.
 func changeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -156,7 +157,7 @@ func (o *ordeal) telegram(step scenario.Telegram) {
 	o.spoiled.Calls(step)
 }
 
-// diskFault makes ductor's disk full, slow or unresponsive for a time.
+// diskFault makes ductor's disk full, slow or unresponsive for the step's duration.
 func (o *ordeal) diskFault(step scenario.Disk) error {
 	bad, good := o.disk.fill, o.disk.clear
 	if step.Fault == scenario.DiskSlow {
@@ -186,7 +187,8 @@ func (o *ordeal) killSome(step scenario.Kill) {
 	signalAll(some, syscall.SIGKILL)
 }
 
-// agentOf returns the agent that ran the prompt with this token. If no agent has, agentOf returns any of the agents.
+// agentOf returns the agent that ran the prompt with this token. If it finds no such agent, it returns the first of the
+// agents.
 func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
 	for _, e := range o.agentEvents() {
 		for _, p := range agents {
@@ -212,7 +214,7 @@ func (o *ordeal) heal() {
 	o.healed = make(chan struct{})
 }
 
-// eventually waits until ok returns true. It returns an error if that takes too long.
+// eventually waits until ok returns true. It returns an error if this takes too long.
 func eventually(what string, ok func() bool) error {
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {

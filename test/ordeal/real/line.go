@@ -21,7 +21,7 @@ const (
 	stall   weather = "stall"  // connections stay open, but no data arrives
 	slow    weather = "slow"   // all data arrives late
 	lossy   weather = "lossy"  // random connections are reset
-	chopped weather = "half"   // responses are cut
+	chopped weather = "half"   // responses are cut off in the middle
 )
 
 // line is a proxy between ductor and the simulated Telegram, on the loopback interface. It is safe for concurrent use.
@@ -108,7 +108,7 @@ func (l *line) serve() {
 	}
 }
 
-// track registers an open connection. The function done removes the connection again.
+// track registers an open connection. done unregisters it.
 func (l *line) track(c net.Conn) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,8 +202,8 @@ func (l *line) breaks() []time.Time {
 	return slices.Clone(l.cuts)
 }
 
-// mayHaveLost reports whether a response may be lost because a connection broke soon after the server answered. The
-// parameter late is the delay of the response.
+// mayHaveLost reports whether a response may be lost because a connection broke soon after the server answered. late is
+// the delay of the response.
 func (l *line) mayHaveLost(answered time.Time, late time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ func burn() {
 	}
 }
 
-// helper starts a process of this package that only supports the test. The function end kills the process.
+// helper starts a process of this package that only supports the test. end kills the process.
 func helper(role string, env ...string) (end func(), err error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{harnessName + role}
@@ -25,8 +25,7 @@ func helper(role string, env ...string) (end func(), err error) {
 	return func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }, nil
 }
 
-// busy starts processes that each keep a CPU busy. The function end kills them. They have the same niceness as this
-// process.
+// busy starts processes that each keep a CPU busy, with the same niceness as this process. end kills them.
 func busy(loops int) (end func(), err error) {
 	var ends []func()
 	end = func() {

@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// memoryGroup is a control group with a memory limit. If its processes use more, the kernel kills one of them.
+// memoryGroup is a control group with a memory limit. If the processes of the group use more memory, the kernel kills
+// one of them.
 type memoryGroup struct{ dir string }
 
 // newMemoryGroup creates a control group, with version 1 or 2. It returns nil if this user cannot create one.
@@ -32,8 +33,8 @@ func newMemoryGroup(name string, megabytes int) *memoryGroup {
 	return nil
 }
 
-// memoryRoots returns the directories that can contain control groups. The value is the name of the file with the
-// limit.
+// memoryRoots returns the directories that can contain control groups. The value is the name of the file that contains
+// the memory limit.
 func memoryRoots() map[string]string {
 	return map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"}
 }
@@ -45,7 +46,7 @@ func removeMemoryGroup(name string) {
 	}
 }
 
-// join moves a process into the control group. Its future children belong to the group, too.
+// join moves a process into the control group. The process's future children also belong to the group.
 func (g *memoryGroup) join(pid int) error {
 	if g == nil {
 		return nil

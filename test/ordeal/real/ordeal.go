@@ -131,7 +131,7 @@ func (o *ordeal) perform(step scenario.Step) {
 	switch step := step.(type) {
 	case scenario.Wait:
 		time.Sleep(step.For)
-	case scenario.Settle: // a fault may delay work for long, so this may fail
+	case scenario.Settle: // may fail, because a fault can delay work for a long time
 		if err := o.settle(2*mostWait, false); err != nil {
 			o.note("%v", err)
 		}

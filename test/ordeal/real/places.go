@@ -23,7 +23,7 @@ type places struct {
 	people map[scenario.Person]*telegram.Person
 	chats  map[scenario.Place]*telegram.Chat // all chats, without topics
 	topics map[scenario.Place]telegram.TopicID
-	hurt   map[scenario.Place]bool // chats in which an event happened that was not reverted
+	hurt   map[scenario.Place]bool // chats with an event, such as a block of the bot, that was not reverted
 	order  []scenario.Place
 }
 
@@ -77,8 +77,8 @@ func (p *places) groups() string {
 	return strings.Join(ids, ", ")
 }
 
-// at returns the chat and the topic of a place. An empty place is the private chat of the user. For an unknown place,
-// at returns false.
+// at returns the chat and the topic of a place. An empty place is the private chat of the user. If the place is
+// unknown, at returns false.
 func (p *places) at(by scenario.Person, in scenario.Place) (*telegram.Chat, telegram.TopicID, scenario.Place, bool) {
 	if in == "" {
 		in = scenario.Place(by)

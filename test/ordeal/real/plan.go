@@ -15,7 +15,7 @@ type conditions struct {
 	Line   weather
 	Load   int  // number of processes that keep a CPU busy
 	Memory int  // megabytes for ductor, its runner and agents; 0 means no limit
-	Deaf   bool // some commands leave processes that ignore signals
+	Deaf   bool // some commands leave behind processes that ignore signals
 }
 
 // names returns the names of all conditions that differ from a normal machine.
@@ -138,7 +138,7 @@ func hurriedActs(acts []scenario.Act) []scenario.Act {
 		case scenario.Background:
 			acts[i] = scenario.Background{For: min(act.For, mostWork)}
 		case scenario.Break:
-			// ductor would end an agent that hangs only after minutes.
+			// An agent that hangs would take minutes, because ductor waits that long before it ends the agent.
 			if act.How == scenario.Hangs || act.How == scenario.Holding {
 				acts[i] = scenario.Sleep{For: mostWork}
 			}

@@ -14,7 +14,7 @@ import (
 type role string
 
 const (
-	roleOfHarness role = "harness" // the first process, the driver, and processes that keep a CPU busy
+	roleOfHarness role = "harness" // first process of the box, driver, or process that keeps a CPU busy
 	roleOfDuctor  role = "ductor"
 	roleOfRunner  role = "runner"
 	roleOfAgent   role = "agent"
@@ -23,7 +23,7 @@ const (
 
 type process struct {
 	pid     int
-	state   byte // as in /proc/PID/stat: 'Z' for a zombie
+	state   byte // state in /proc/PID/stat, such as 'Z' for a zombie
 	role    role
 	command string
 }

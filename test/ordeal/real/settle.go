@@ -35,7 +35,7 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		if owed != before {
 			o.note("owed: %s", owed)
 			before = owed
-			if toTheEnd { // wait longer, because ductor makes progress
+			if toTheEnd { // ductor makes progress, so start the wait again
 				deadline = time.Now().Add(most)
 			}
 		}
@@ -63,7 +63,8 @@ type messageKey struct {
 // an answer.
 func (o *ordeal) answerAll() (pressed bool) {
 	for name, chat := range o.places.chats {
-		// In a group, only the user of the turn may decide a request. Try both users, because the turn may be of either.
+		// In a group, only the user who started the turn may decide a request. Try both users, because either of them
+		// may have started the turn.
 		users := []scenario.Person{scenario.Owner, scenario.Ann}
 		if chat.Person() != nil {
 			users = []scenario.Person{scenario.Person(name)}
@@ -88,7 +89,8 @@ func (o *ordeal) answerAll() (pressed bool) {
 	return pressed
 }
 
-// quiet is how long Telegram must get no calls except polls. It is longer than the pause between two edits.
+// quiet is how long Telegram must get no calls except polls. It is longer than the pause between two edits of a
+// message.
 const quiet = 1500 * time.Millisecond
 
 // remainingWork describes the work that ductor still has to do, or returns "".

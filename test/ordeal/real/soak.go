@@ -14,7 +14,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// sample contains the resources that ductor uses at a moment. Sizes are in bytes.
+// sample contains the resources that ductor uses at one moment. Sizes are in bytes.
 type sample struct {
 	At                             time.Duration
 	Turns                          int
@@ -66,17 +66,18 @@ func (o *ordeal) soak(length time.Duration) {
 // goroutinesOfAgent is the maximum number of goroutines that ductor may have for an idle agent.
 const goroutinesOfAgent = 12
 
-// goroutines makes ductor print its goroutines and returns how many there are. This ends ductor, which must be idle.
+// goroutines makes ductor print its goroutines, and returns their number. Printing ends ductor, which must be idle.
 func (o *ordeal) goroutines() int {
 	o.trouble(o.awaitPoll())
-	time.Sleep(2 * quiet) // until ductor has checked its agents
+	time.Sleep(2 * quiet) // wait until ductor has checked its agents
 	before, _ := os.ReadFile(o.log())
 	o.dump()
 	after, _ := os.ReadFile(o.log())
 	return strings.Count(string(after[len(before):]), "\ngoroutine ")
 }
 
-// work makes a user do something: mostly send a prompt, sometimes abort, send a file, edit a message or use a command.
+// work makes a user do something. Mostly the user sends a prompt, sometimes the user aborts, sends a file, edits a
+// message or uses a command.
 func (o *ordeal) work(random *rand.Rand, n int) {
 	by := []scenario.Person{scenario.Owner, scenario.Owner, scenario.Ann}[random.IntN(3)]
 	in := scenario.Place("")
@@ -145,9 +146,9 @@ func sizeOf(path string) (sum int64) {
 	return sum
 }
 
-// growth finds values that grow. It compares the last third of the samples with those after the first tenth. A value
-// may grow by a quarter, and small values a little more. The database may grow, but not faster for each turn than
-// before.
+// growth finds values that grow. It compares the last third of the samples with the samples after the first tenth. A
+// value may grow by a quarter, and small values by a little more. The database may grow, but its growth per turn must
+// not increase.
 func growth(all []sample) (found []string) {
 	if len(all) < 10 {
 		return []string{fmt.Sprintf("only %d samples", len(all))}

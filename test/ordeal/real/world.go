@@ -40,12 +40,13 @@ type world struct {
 	build   int      // index in builds of the installed build
 	secrets map[string]string
 	random  *rand.Rand
-	unload  func() // ends the processes of the condition Load
+	unload  func() // ends the processes that cause the load (conditions.Load)
 	memory  *memoryGroup
 	died    func(at time.Time) // called when ductor has ended unexpectedly
 }
 
-// newWorld creates a world: the files, the simulated Telegram and the proxy before it. It does not start ductor.
+// newWorld creates a world: the files, the simulated Telegram and the proxy in front of Telegram. It does not start
+// ductor.
 func newWorld(job Job) (*world, error) {
 	w := &world{dir: filepath.Join(job.Dir, "w"), builds: job.Builds, random: rand.New(rand.NewPCG(1, job.Seed)),
 		secrets: map[string]string{}, unload: func() {}, died: func(time.Time) {}}
@@ -120,7 +121,8 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	if !slices.ContainsFunc(options.Settings, func(o scenario.Setting) bool {
 		return o.Key == "permissions.ask_timeout"
 	}) {
-		// Use a short timeout, because users cannot see the buttons in a closed or blocked chat.
+		// The timeout is short, because users cannot see the buttons in a closed or blocked chat, and the scenario
+		// waits for the timeout.
 		add("permissions", "ask_timeout = %q", "20s")
 	}
 	for _, o := range options.Settings {
@@ -140,7 +142,7 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	return os.WriteFile(w.config(), []byte(text.String()), 0o600)
 }
 
-// plantSecrets creates secret keys. No chat, file or command line may show them.
+// plantSecrets creates secret keys. They must not appear in any chat, file or command line.
 func (w *world) plantSecrets() {
 	key := func(prefix string) string {
 		return fmt.Sprintf("%s%016x%016x", prefix, w.random.Uint64(), w.random.Uint64())
@@ -294,7 +296,7 @@ func (w *world) stop() error {
 	return nil
 }
 
-// dump makes ductor print its goroutines to its log, and returns them. This ends ductor.
+// dump makes ductor print its goroutines to its log, and returns them. Printing ends ductor.
 func (w *world) dump() string {
 	w.daemon.ended = true
 	_ = w.daemon.cmd.Process.Signal(syscall.SIGQUIT)

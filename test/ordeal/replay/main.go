@@ -1,10 +1,11 @@
 // Command replay writes an overlay for `go test -overlay` that makes tests with testing/synctest deterministic. Go's
-// runtime makes some random choices: the case of a select if several are ready, the order of a map, and the order of
-// timers with the same time. With the overlay, code in a synctest bubble uses a separate sequence of random numbers,
+// runtime makes some random choices: the case of a select if several cases are ready, the order of a map, and the order
+// of timers with the same time. With the overlay, code in a synctest bubble uses a separate sequence of random numbers,
 // which is the same in each run. The order of goroutines in a bubble no longer depends on elapsed time or on goroutines
 // outside of the bubble. The overlay works only with GOMAXPROCS=1.
 //
-// The command changes a copy of the source of the installed Go. It fails if it does not find the code to be changed.
+// The command changes a copy of the source of the installed Go. If it does not find the code that it must change, it
+// fails.
 package main
 
 import (
@@ -20,16 +21,16 @@ import (
 // change replaces a text in a file of Go's library.
 type change struct{ file, before, after string }
 
-// inBubble returns code that runs the statement do if the current goroutine belongs to a bubble. The variable b is the
-// bubble. The code belongs at the beginning of a function of Go's runtime. While timers fire, the scheduler's own
-// goroutine belongs to the bubble.
-func inBubble(do string) string {
+// inBubble returns code that runs the given statement if the current goroutine belongs to a bubble. In the statement, b
+// is the bubble. The code belongs at the beginning of a function of Go's runtime. While timers fire, the current
+// goroutine may be the scheduler's own goroutine, which then belongs to the bubble.
+func inBubble(statement string) string {
 	return `	b := getg().bubble
 	if gp := getg().m.curg; b == nil && gp != nil {
 		b = gp.bubble
 	}
 	if b != nil {
-		return ` + do + `
+		return ` + statement + `
 	}
 `
 }
@@ -37,7 +38,7 @@ func inBubble(do string) string {
 func changes() []change { return slices.Concat(chances(), turns(), orders()) }
 
 // chances returns changes that replace the random numbers of Go's runtime. Each purpose has a separate sequence of
-// numbers in each bubble. If all purposes shared a sequence, an extra number for one of them, such as a cache of
+// numbers in each bubble. If all purposes shared one sequence, an extra number for one purpose, such as a cache of
 // threads, would change the results of selects. All maps have the same order in all processes.
 func chances() []change {
 	return []change{
@@ -88,9 +89,9 @@ func (b *synctestBubble) chance(of int) uint64 {
 	}
 }
 
-// turns returns changes that make the scheduler switch goroutines in the same order in each process. They remove
-// differences between processes: elapsed time, the number of switches since the start, goroutines outside of the
-// bubble, and special treatment of goroutines that have waited more than a millisecond for a lock.
+// turns returns changes that make the scheduler switch goroutines in the same order in each process. The changes remove
+// everything that differs between processes: elapsed time, the number of switches since the start, goroutines outside
+// of the bubble, and the special treatment of goroutines that have waited more than a millisecond for a lock.
 func turns() []change {
 	return []change{
 		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n",

@@ -13,11 +13,11 @@ import (
 
 // Fix is a real bug in ductor that the ordeal has found.
 type Fix struct {
-	Date   string // such as 2026-11-29
+	Date   string // date of the fix, such as 2026-11-29
 	What   string // the bug, described as a user saw it
 	How    string // the world and the rule that have found it
 	Commit string // subject of the commit that fixed the bug; empty if it is not fixed
-	Case   string // name of the test for the bug; empty if only a seed finds it
+	Case   string // name of the test for the bug; empty if only a seed reproduces the bug
 }
 
 // Fixes reads the list of real bugs from a file.
@@ -121,7 +121,7 @@ func tried(b *strings.Builder, runs []Run) {
 	table(b, "what goes wrong", worlds, func(kind string) bool { return faults[kind] })
 }
 
-// violating returns how many seeds violate a rule.
+// violating returns the number of seeds that violate a rule.
 func (r Run) violating() int {
 	seeds := map[uint64]bool{}
 	for _, v := range r.Violations {

@@ -124,7 +124,7 @@ func load(path string, into any) error {
 type Defect struct {
 	Name  string
 	Title string // describes the bug
-	Seeds int    // number of seeds that were played until a rule found the bug, or altogether
+	Seeds int    // number of seeds that were played, up to the seed that found the bug
 	Found bool
 	Rule  string // the rule that has found the bug
 	Seed  uint64

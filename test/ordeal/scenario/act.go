@@ -24,7 +24,8 @@ type (
 	}
 	// Think writes reasoning with this number of words.
 	Think struct{ Words int }
-	// Run runs a shell command that causes the effect of this act (see Token.Effect) and then takes the time For.
+	// Run runs a shell command that causes the effect of this act (see Token.Effect) and then runs for the duration
+	// For.
 	Run struct{ For time.Duration }
 	// Ask runs a shell command that causes the effect of this act. The command needs permission.
 	Ask struct{}
@@ -50,11 +51,11 @@ type (
 	Compact struct{}
 )
 
-// Damage is how an agent misbehaves.
+// Damage is a kind of misbehavior of an agent.
 type Damage string
 
-// Damage values. Stubborn makes the agent ignore SIGTERM from then on. Holding makes the agent start a process that
-// holds the agent's standard output open.
+// Damage values. After Stubborn, the agent ignores SIGTERM. Holding makes the agent start a process that holds the
+// agent's standard output open.
 const (
 	Crashes  Damage = "crash"
 	Hangs    Damage = "hang"
@@ -186,7 +187,7 @@ func breaking(how Damage) string {
 	return " [[" + string(how) + "]]"
 }
 
-// directive returns a directive with a first value, if that is not empty, and with options.
+// directive returns a directive with options. If first is not empty, it is the directive's first value.
 func directive(name, first string, options ...any) string {
 	b := " [[" + name
 	if first != "" {

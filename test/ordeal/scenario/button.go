@@ -11,7 +11,7 @@ import (
 // Button identifies a button by the key of its text in package lang, for example approval.allow-once.
 type Button string
 
-// Buttons that steps can name.
+// Buttons that steps can contain.
 const (
 	AllowOnce    Button = "approval.allow-once"
 	AllowSession Button = "approval.allow-session"

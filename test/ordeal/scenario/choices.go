@@ -12,7 +12,7 @@ func (g *generator) say() {
 	}
 	say.Prompt = g.prompt(by, in)
 	g.add(say)
-	if g.chance(15) { // two messages at once
+	if g.chance(15) { // send two messages at once
 		g.add(Say{By: by, In: in, Prompt: g.prompt(by, in)})
 	}
 }
@@ -78,12 +78,13 @@ func fitting(acts []Act) (all []Button) {
 	return all
 }
 
-// queue starts a long turn, adds prompts that must wait for it, and then changes the order of the waiting prompts.
+// queue starts a long turn, adds prompts that must wait for the long turn, and then changes the order of the waiting
+// prompts.
 func (g *generator) queue() {
 	by, in := g.user(), g.place()
 	g.begin(by, in, Run{}, Sleep{For: g.between(2*time.Second, 40*time.Second)})
 	for range 1 + g.IntN(3) {
-		// Long enough that ductor does not join the messages to one prompt.
+		// The pause is long enough that ductor does not join the messages to one prompt.
 		g.add(Wait{For: g.between(400*time.Millisecond, 2*time.Second)})
 		g.begin(by, in, Run{})
 	}
@@ -234,7 +235,7 @@ func (g *generator) disk() {
 		d.Skip, d.Times = g.IntN(20), 1+g.IntN(3)
 	}
 	g.add(d)
-	// A message that arrives now cannot be stored, so ductor must not acknowledge it.
+	// ductor cannot store a message that arrives now, so it must not acknowledge the message.
 	if d.Fault == DiskFull && g.chance(60) {
 		g.begin(pick(g, Owner, Owner, Ann), g.place(), Run{})
 		g.pause()

@@ -2,8 +2,8 @@ package scenario
 
 import "time"
 
-// Stop ends ductor, and starts it again after the time Down. If the field Point is set, ductor ends when that event has
-// happened N times from now.
+// Stop ends ductor, and starts it again after the time Down. If Point is set, ductor ends when this event has happened
+// N times from now.
 type Stop struct {
 	How   Ending
 	Point Point
@@ -19,7 +19,7 @@ const (
 	Crash   Ending = "crash"
 	Power   Ending = "power"
 	Restart Ending = "restart" // ductor gets SIGTERM
-	Upgrade Ending = "upgrade" // like Restart, but another build starts
+	Upgrade Ending = "upgrade" // like Restart, but ductor starts with another build
 )
 
 func (Ending) values() []string { return []string{"crash", "power", "restart", "upgrade"} }
@@ -39,8 +39,8 @@ const (
 func (Point) values() []string { return []string{"call", "write", "flush", "output"} }
 
 // Telegram makes calls to Telegram fail. The first Skip calls succeed, and the next Times calls fail. If Times is zero,
-// one call fails. If Method is empty, calls of all methods fail. The field For is the value of retry_after, the delay
-// of the response, or the duration of a ban or an outage.
+// one call fails. If Method is empty, calls of all methods fail. For is the value of retry_after, the delay of the
+// response, or the duration of a ban or an outage.
 type Telegram struct {
 	Fault  TelegramFault
 	For    time.Duration
@@ -49,7 +49,7 @@ type Telegram struct {
 	Times  int
 }
 
-// TelegramFault is how a call fails.
+// TelegramFault is a way in which a call fails.
 type TelegramFault string
 
 // TelegramFault values. If the name contains "after", the call takes effect before it fails.
@@ -57,9 +57,9 @@ const (
 	TooMany TelegramFault = "429"
 	// TooManyUnseen is like TooMany, but the connection breaks, so that the bot does not learn how long to wait.
 	TooManyUnseen TelegramFault = "429-unseen"
-	// Ban rejects all calls for the time For. retry_after is the time that remains.
+	// Ban rejects all calls for the duration For. retry_after is the remaining time of the ban.
 	Ban          TelegramFault = "ban"
-	LimitsStrict TelegramFault = "strict" // one call a second in each chat, until heal
+	LimitsStrict TelegramFault = "strict" // at most one call a second in each chat, until heal
 	LimitsReal   TelegramFault = "real"   // limits that users have measured, until heal
 	ServerError  TelegramFault = "500"
 	BadGateway   TelegramFault = "502"
@@ -69,7 +69,7 @@ const (
 	Half         TelegramFault = "half" // takes effect, but only half of the response arrives
 	Hang         TelegramFault = "hang"
 	Late         TelegramFault = "late" // takes effect at once, but the response arrives after For
-	Away         TelegramFault = "away" // no connection for the time For
+	Away         TelegramFault = "away" // Telegram is unreachable for the duration For
 )
 
 func (TelegramFault) values() []string {
@@ -83,12 +83,12 @@ type Updates struct {
 	N   int
 }
 
-// UpdateFault is how Telegram delivers updates.
+// UpdateFault is a way in which Telegram delivers updates.
 type UpdateFault string
 
 // UpdateFault values.
 const (
-	Duplicate UpdateFault = "duplicate" // Telegram sends acknowledged updates once more
+	Duplicate UpdateFault = "duplicate" // Telegram sends acknowledged updates again
 	Reorder   UpdateFault = "reorder"   // Telegram sends updates of one response in another order
 	Lag       UpdateFault = "lag"       // Telegram delays the updates, and sends all of them N steps later
 )
@@ -122,8 +122,8 @@ func (Event) values() []string {
 	return []string{"blocks", "unblocks", "migrates", "kicks", "readmits", "closes", "reopens", "deletes", "restricts"}
 }
 
-// Disk makes the disk of the database fail: either for the time For, or for Times operations after Skip successful
-// ones. If Times is zero, one operation fails.
+// Disk makes the disk of the database fail. The disk fails for the time For or, if For is zero, for Times operations
+// after Skip successful operations. If Times is zero, one operation fails.
 type Disk struct {
 	Fault DiskFault
 	For   time.Duration
@@ -131,7 +131,7 @@ type Disk struct {
 	Times int
 }
 
-// DiskFault is how a disk fails.
+// DiskFault is a way in which a disk fails.
 type DiskFault string
 
 // DiskFault values.
@@ -139,7 +139,7 @@ const (
 	DiskFull  DiskFault = "full"
 	DiskEIO   DiskFault = "eio"
 	DiskFsync DiskFault = "fsync" // a flush fails, and the data may be lost
-	DiskSlow  DiskFault = "slow"  // each flush takes the time For
+	DiskSlow  DiskFault = "slow"  // each flush takes the duration For
 )
 
 func (DiskFault) values() []string { return []string{"full", "eio", "fsync", "slow"} }
@@ -150,7 +150,7 @@ type Clock struct{ By time.Duration }
 // Suspend suspends the machine: no process runs, while the wall clock continues.
 type Suspend struct{ For time.Duration }
 
-// Kill kills processes with SIGKILL: all agents, the runner, or the agent that runs the prompt with the token Of.
+// Kill kills processes with SIGKILL: all agents, the runner, or the agent that runs the prompt with the token in Of.
 type Kill struct {
 	What Victim
 	Of   Token

@@ -12,8 +12,8 @@ type Profile struct {
 	Steps int
 	// Agents contains the agents that are installed. The default is Claude.
 	Agents []string
-	// The list Without contains the kinds of steps that a world does not support. The names are results of the function
-	// Kind, for example "power" or "disk full".
+	// Without lists the kinds of steps that a world does not support, as returned by Kind: for example "power" or "disk
+	// full".
 	Without []string
 	// If Calm is true, the scenario has no faults.
 	Calm bool
@@ -96,7 +96,7 @@ func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
 
-// between returns a random duration from least to most, rounded so that it is easy to read.
+// between returns a random duration from least to most, rounded to a value that is easy to read.
 func (g *generator) between(least, most time.Duration) time.Duration {
 	d := least + time.Duration(g.Int64N(int64(most-least)+1))
 	switch {
@@ -108,7 +108,7 @@ func (g *generator) between(least, most time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// add appends a step, unless the world does not support it.
+// add appends a step, unless the world does not support the step.
 func (g *generator) add(step Step) {
 	if g.profile.Calm && IsFault(step) {
 		return
@@ -122,7 +122,7 @@ func (g *generator) add(step Step) {
 	g.scenario.Steps = append(g.scenario.Steps, step)
 }
 
-// choice is a possible next step. Its probability is proportional to weight.
+// choice is a possible next step. Its probability is proportional to its weight.
 type choice struct {
 	weight int
 	do     func(*generator)

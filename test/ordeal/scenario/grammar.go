@@ -226,7 +226,7 @@ func (l dialect) parse(line string) (any, error) {
 	return l.parseWords(words)
 }
 
-// parseWords tries all forms. If none matches, it returns the error of the form that matched the most words.
+// parseWords tries all forms. If no form matches, it returns the error of the form that matched the most words.
 func (l dialect) parseWords(words []string) (any, error) {
 	best, failure := -1, error(nil)
 	for _, f := range l.forms {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Scenario is a test of ductor: options and steps. In package simulated, the same scenario always has the same result.
+// Scenario is a test of ductor: options and steps. In package simulated, a scenario has the same result each time.
 type Scenario struct {
 	Seed    uint64
 	Options Options
@@ -16,7 +16,7 @@ type Scenario struct {
 // Options contains agents, languages, settings and chats that exist before the first step. With the zero value, a
 // scenario has Claude and private chats only.
 type Options struct {
-	Agents    []string // scripted agents that are installed, the default one first; empty means Claude
+	Agents    []string // installed scripted agents, the default agent first; empty means Claude
 	Languages []Language
 	Settings  []Setting
 	Chats     []Chat
@@ -34,7 +34,7 @@ type Setting struct {
 	Value Quoted
 }
 
-// Chat is a group whose members are the bot and all users of ductor. Private chats are not listed.
+// Chat is a group whose members are the bot and all users of ductor. Private chats are never part of the options.
 type Chat struct {
 	Name   string
 	Kind   ChatKind
@@ -81,7 +81,8 @@ func (s Scenario) String() string {
 	return b.String()
 }
 
-// Parse parses a scenario. It ignores empty lines and lines that begin with #. An error contains the line.
+// Parse parses a scenario. It ignores empty lines and lines that begin with #. An error contains the line that is
+// wrong.
 func Parse(text string) (Scenario, error) {
 	var s Scenario
 	for i, line := range strings.Split(text, "\n") {
@@ -126,7 +127,7 @@ func (s Scenario) Prompts() map[Token]Prompt {
 	return all
 }
 
-// PromptOf returns the prompt of a step. It returns false if the step has none.
+// PromptOf returns the prompt of a step. It returns false if the step has no prompt.
 func PromptOf(step Step) (Prompt, bool) {
 	switch step := step.(type) {
 	case Say:

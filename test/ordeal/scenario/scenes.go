@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// This file generates sequences of steps that would rarely result from single random steps.
+// This file generates sequences of steps that random single steps would rarely produce.
 
 // begin makes a user send a prompt, and returns the prompt. The prompt begins with the given acts, followed by random
 // acts.
@@ -35,11 +35,11 @@ func (g *generator) pause() {
 	}
 }
 
-// anyone returns a random user. Half of the users must not decide requests.
+// anyone returns a random user. Half of the possible users must not decide requests.
 func (g *generator) anyone() Person { return pick(g, Owner, Ann, Bob, Mallory) }
 
 // ask makes an agent ask for permission, and makes users decide. Mostly the user of the turn decides. Often another
-// user tries, or a user decides several times. Other steps may come in between.
+// user tries, or a user decides several times. Other steps may come between the request and the decision.
 func (g *generator) ask() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	acts := []Act{Ask{}}
@@ -54,7 +54,7 @@ func (g *generator) ask() {
 	case 1:
 		g.add(Type{By: by, In: in, Text: "/abort"})
 	case 2:
-		g.add(Wait{For: g.between(50*time.Second, 6*time.Minute)}) // the time for the decision may be over after that
+		g.add(Wait{For: g.between(50*time.Second, 6*time.Minute)}) // a longer wait exceeds the time limit
 	case 3:
 		g.add(Kill{What: Agent, Of: p.Token})
 	}
@@ -69,8 +69,8 @@ func (g *generator) ask() {
 	}
 }
 
-// insist makes a turn fail, and makes users press a button of the failed turn several times. ductor may restart in
-// between.
+// insist makes a turn fail, and makes users press a button of the failed turn several times. ductor may restart between
+// two presses.
 func (g *generator) insist() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	badly := []Act{Run{}, pick[Act](g, Break{Crashes}, Break{Drops}, Fail{Status: pick(g, 400, 500)},
@@ -99,7 +99,7 @@ func (g *generator) insist() {
 	}
 }
 
-// ending makes Telegram slow or faulty while short turns end. ductor may end at the same time.
+// ending makes Telegram slow or faulty while short turns end. ductor may also end at this time.
 func (g *generator) ending() {
 	by, in := pick(g, Owner, Owner, Ann), g.place()
 	late := pick(g, g.between(50*time.Millisecond, 400*time.Millisecond),
@@ -126,8 +126,8 @@ func (g *generator) ending() {
 	}
 }
 
-// halt makes a user abort a turn at a bad moment, and send more prompts soon after. ductor may be killed at the same
-// time.
+// halt makes a user abort a turn at a bad moment, and send more prompts soon after the abort. ductor may be killed at
+// the same time.
 func (g *generator) halt() {
 	by, in := pick(g, Owner, Owner, Ann), g.shared()
 	p := g.begin(by, in, pick[Act](g, Run{For: 10 * time.Second}, Ask{}, Sleep{For: 20 * time.Second},

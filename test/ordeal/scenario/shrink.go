@@ -3,8 +3,8 @@ package scenario
 import "slices"
 
 // Shrink returns a smaller scenario that still fails. No single step or act can be removed from the result. Shrink
-// removes large parts of the steps first, then smaller parts, then acts, options and numbers (delta debugging). The
-// function fails reports whether a scenario fails. If s does not fail, Shrink returns s.
+// removes large parts of the steps first, then smaller parts, then acts, options and numbers (delta debugging). fails
+// reports whether a scenario fails. If s does not fail, Shrink returns s.
 func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	if !fails(s) {
 		return s
@@ -21,7 +21,7 @@ func Shrink(s Scenario, fails func(Scenario) bool) Scenario {
 	}
 }
 
-// without removes as many elements as possible. The function fails must return true for the remaining elements.
+// without removes as many elements as possible. fails must return true for the remaining elements.
 func without[T any](all []T, fails func([]T) bool) []T {
 	for size := max(1, len(all)/2); ; size /= 2 {
 		for at := 0; at < len(all); {
@@ -71,7 +71,8 @@ func shrinkOptions(s Scenario, fails func(Scenario) bool) Scenario {
 	return s
 }
 
-// simplify replaces steps by simpler ones, for example fewer photos, a single fault, or a message without a reply.
+// simplify replaces steps by simpler steps, for example with fewer photos, a single fault, or a message that is not a
+// reply.
 func simplify(s Scenario, fails func(Scenario) bool) Scenario {
 	for i := range s.Steps {
 		for _, simpler := range simpler(s.Steps[i]) {

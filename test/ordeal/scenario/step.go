@@ -5,8 +5,8 @@ import "time"
 // Step is one line of a scenario. All types of steps are in this file and in fault.go.
 type Step interface{ isStep() }
 
-// Token identifies a prompt, for example p17. The names of the prompt's effects and the words of its answer contain the
-// token.
+// Token identifies a prompt, for example p17. The names of the prompt's effects contain the token, and so do the words
+// of the prompt's answer.
 type Token string
 
 // Person is a user who acts.
@@ -22,8 +22,8 @@ const (
 
 func (Person) values() []string { return []string{"owner", "ann", "bob", "mallory"} }
 
-// Place is a chat or a topic. It is the name of a user (the user's private chat), the name of a group, or the names of
-// a forum and a topic, such as lab/red. Empty means the private chat of the user who acts.
+// Place is a chat or a topic. It is the name of a user (which means the user's private chat), the name of a group, or
+// the names of a forum and a topic, such as lab/red. An empty Place means the private chat of the user who acts.
 type Place string
 
 // ChatKind is the kind of a chat.
@@ -31,15 +31,15 @@ type ChatKind string
 
 // ChatKind values.
 const (
-	Group      ChatKind = "group" // may become a supergroup
+	Group      ChatKind = "group" // a small group, which may become a supergroup
 	Supergroup ChatKind = "supergroup"
-	Forum      ChatKind = "forum" // has topics
+	Forum      ChatKind = "forum" // a supergroup with topics
 )
 
 func (ChatKind) values() []string { return []string{"group", "supergroup", "forum"} }
 
-// Say makes a user send a prompt as text. If ReplyTo is set, the text replies to the answer of that prompt or, if there
-// is no answer, to the message with that prompt.
+// Say makes a user send a prompt as text. If ReplyTo is set, the text replies to the answer to that earlier prompt or,
+// if there is no answer, to the message with the earlier prompt.
 type Say struct {
 	By      Person
 	In      Place
@@ -47,7 +47,7 @@ type Say struct {
 	Prompt
 }
 
-// Send makes a user send files. The prompt is their caption. Several photos are an album.
+// Send makes a user send files, with the prompt as their caption. Several photos are sent as an album.
 type Send struct {
 	By    Person
 	In    Place
@@ -67,7 +67,8 @@ const (
 
 func (Media) values() []string { return []string{"photo", "document"} }
 
-// Edit makes a user edit a message: it contains the prompt Old before the edit, and the other prompt after the edit.
+// Edit makes a user edit a message. Before the edit, the message contains the prompt Old. After the edit, it contains
+// the other prompt.
 type Edit struct {
 	By  Person
 	Old Token
@@ -91,9 +92,8 @@ type Press struct {
 	Of     Token
 }
 
-// PressAny makes a user press the N-th button of a chat, modulo the number of buttons. It counts the buttons of all
-// messages of the bot, and begins with the oldest message. If Old is true, buttons of earlier versions of the messages
-// count, too.
+// PressAny makes a user press the N-th button of a chat, modulo the number of buttons. Buttons of all messages of the
+// bot count, beginning with the oldest message. If Old is true, buttons of earlier versions of the messages also count.
 type PressAny struct {
 	By  Person
 	Old bool
@@ -108,8 +108,8 @@ type Type struct {
 	In   Place
 }
 
-// Schedule makes a user create a job with /cron. The job runs once, after the time After, or regularly, with the
-// interval Every. The user must then press the button cron.add.
+// Schedule makes a user create a job with /cron. The job runs once after the time After, or regularly with the interval
+// Every. ductor adds the job only after the user has pressed the button cron.add.
 type Schedule struct {
 	By    Person
 	After time.Duration
@@ -118,20 +118,20 @@ type Schedule struct {
 	Prompt
 }
 
-// Deliver calls ductor's webhook. The token of the prompt is the idempotency key.
+// Deliver calls ductor's webhook. The prompt's token is the idempotency key.
 type Deliver struct{ Prompt }
 
-// Redeliver calls ductor's webhook again, with the same token.
+// Redeliver calls ductor's webhook again, with the token of an earlier call.
 type Redeliver struct{ Token Token }
 
 // Terminal makes an agent in a user's terminal call ductor's hook. The agent asks whether it may cause the effect of
-// the token, or reports that its turn has ended.
+// the token, or reports the end of its turn.
 type Terminal struct {
 	Does  TerminalAct
 	Token Token
 }
 
-// TerminalAct is what an agent in a terminal does.
+// TerminalAct is an action of an agent in a terminal.
 type TerminalAct string
 
 // TerminalAct values.

@@ -11,13 +11,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// lastID is a variable of package uuid: the time in the newest version 7 UUID. The package never returns a UUID with an
-// earlier time, but the clock of each bubble starts at the same time. So each world must reset lastID.
+// lastID is a variable of package uuid: the time in the newest version 7 UUID. Package uuid never returns a UUID with
+// an earlier time, but the clocks of all bubbles start at the same time. So each world must reset lastID.
 //
 //go:linkname lastID github.com/google/uuid.lastV7time
 var lastID int64
 
-// SetChance makes the random numbers of a world depend on a seed. It cannot do this for Go's runtime: if several
+// SetChance makes the random numbers of a world depend on a seed. It does not control Go's runtime: if several
 // goroutines can run, the seed does not determine which of them runs first.
 func SetChance(t *testing.T, seed uint64) {
 	cryptotest.SetGlobalRandom(t, seed)

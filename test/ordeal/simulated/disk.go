@@ -29,7 +29,7 @@ type storage struct {
 	mu      sync.Mutex
 	faults  []*diskFault
 	failed  []judge.DiskFailure
-	left    []func() error // close files that a dead ductor left open
+	left    []func() error // functions that close the files that a dead ductor left open
 	changed time.Time      // time of the last change of the database
 }
 
@@ -55,7 +55,7 @@ func newStorage(w *World, seed uint64) *storage {
 	return d
 }
 
-// One world in freshEvery begins without a database. The others begin with an empty database, which saves time.
+// One in freshEvery worlds begins without a database. The others begin with an empty database, which saves time.
 const freshEvery = 10
 
 // empty returns the database file of a new ductor.
@@ -101,8 +101,8 @@ func (d *storage) options() store.Options {
 	}}}
 }
 
-// release closes the files that an ended process left open. The close itself changes no file: the kernel closes them,
-// not SQLite, which would delete the log.
+// release closes the files that an ended process left open. Closing changes no file, because the kernel closes the
+// files. If SQLite closed them, it would delete its log.
 func (d *storage) release() error {
 	d.mu.Lock()
 	left := d.left
@@ -113,7 +113,7 @@ func (d *storage) release() error {
 	}
 	exited := d.medium.Exit()
 	for _, f := range left {
-		_ = f() // an error is normal, because all calls to the disk fail now
+		_ = f() // errors are normal, because all calls to the disk fail now
 	}
 	if exited {
 		return d.medium.Restart()
@@ -202,8 +202,8 @@ func isDatabase(name string) bool {
 	return ok && (end == "" || end == "-wal" || end == "-shm" || end == "-journal")
 }
 
-// setTimes sets the modification times of the database and its directory to the bubble's clock. ductor uses these times
-// to find the messages from before the writes that were lost last.
+// setTimes sets the modification times of the database and its directory to the bubble's clock. From these times,
+// ductor determines which messages are older than the writes that were lost.
 func (d *storage) setTimes() error {
 	d.mu.Lock()
 	at := d.changed
@@ -232,7 +232,7 @@ func (d *storage) setTimes() error {
 // freeze copies the files as they would be if ductor were killed now.
 func (d *storage) freeze() {
 	if err := copyDir(d.dir, d.copy); err != nil {
-		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // this goroutine must not call t.Fatal
+		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // t.Fatal must not be called in this goroutine
 	}
 }
 
@@ -244,7 +244,7 @@ func (d *storage) reboot() {
 		return
 	}
 	if err := os.WriteFile(mark, []byte("an earlier start"), 0o600); err != nil {
-		panic(fmt.Sprintf("mark the database: %v", err)) // this goroutine must not call t.Fatal
+		panic(fmt.Sprintf("mark the database: %v", err)) // t.Fatal must not be called in this goroutine
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	hookSecret = "ordeal-secret-of-the-webhook"
 )
 
-// hookListener is the listener for webhooks. It replaces a socket, which a bubble does not support.
+// hookListener is the listener for webhooks. It replaces a socket, because a bubble does not support sockets.
 type hookListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -66,7 +66,7 @@ func (l *hookListener) dial(ctx context.Context) (net.Conn, error) {
 // hookPatience limits how long a caller of the webhook waits for the response.
 const hookPatience = 10 * time.Second
 
-// deliver calls the webhook. If ductor accepts the call, it records the prompt as sent.
+// deliver calls the webhook. If ductor accepts the call, deliver records the prompt as sent.
 func (p *player) deliver(prompt scenario.Prompt) {
 	l := p.current()
 	sent := judge.Sent{

@@ -14,15 +14,15 @@ import (
 	"ductor/cli"
 )
 
-// launcher is the cli.Launcher of one ductor process. It starts programs on the machine, which continue when ductor
-// ends.
+// launcher is the cli.Launcher of one ductor process. It starts programs on the machine. The programs continue when
+// ductor ends.
 type launcher struct {
 	life    *life
 	machine *machine
 	hooks   *hookListener
 
 	mu      sync.Mutex
-	held    map[cli.RunID]*process // runs that this ductor started or attached to, unless it forgot them
+	held    map[cli.RunID]*process // runs that this ductor started or attached to, and has not forgotten
 	record  cli.Recorder
 	closing bool
 }
@@ -100,7 +100,7 @@ func (l *launcher) hold(r *run, offset int64) *process {
 	return p
 }
 
-// Left returns the runs of earlier ductor processes. It ends runs that only checked an agent.
+// Left returns the runs of earlier ductor processes. It ends runs whose only purpose was to check an agent.
 func (l *launcher) Left(context.Context) (all []cli.LeftRun, err error) {
 	if err := l.life.effect("left"); err != nil {
 		return nil, err
@@ -207,11 +207,11 @@ type process struct {
 	gone     chan struct{} // closed by Detach and when ductor dies
 	at       int64         // position in the output at which the next read begins
 
-	recording chan struct{} // a mutex; while a goroutine waits for a sync.Mutex, the bubble's clock stands still
+	recording chan struct{} // mutex; a sync.Mutex would stop the bubble's clock while a goroutine waits for it
 	// The launcher's mutex guards the following fields.
 	marks   []cli.Mark
 	settled []cli.TurnID
-	over    int64 // position in the output of the end of the last turn
+	over    int64 // position in the output at which the last turn ended
 	stopped bool
 }
 

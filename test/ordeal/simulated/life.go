@@ -15,7 +15,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// errDead is the error of each call that a ductor process makes after its death.
+// errDead is the error of each call that a ductor process makes after the process has died.
 var errDead = errors.New("ductor is dead")
 
 // atStep is the Point that stands for any step with an effect outside of ductor.
@@ -47,12 +47,12 @@ type phase int
 
 const (
 	living phase = iota
-	asked        // the process must end
+	asked        // the process has been asked to end
 	dead
 )
 
-// step counts a step of ductor. If ductor is planned to die at this step, step makes it die. If ductor is dead, step
-// returns an error.
+// step counts a step of ductor. If ductor is planned to die at this step, ductor dies. If ductor is dead, step returns
+// an error.
 func (l *life) step(at scenario.Point, what string) error {
 	if l == nil {
 		return nil
@@ -102,7 +102,7 @@ func (w *World) End(s scenario.Stop) {
 	}
 }
 
-// stop ends the process in the way that its plan defines. The caller holds mu.
+// stop ends the process as its plan requires. The caller holds mu.
 func (l *life) stop(when string) {
 	l.world.log.note("stop", "life %d: %s %s", l.number, l.plan.How, when)
 	l.phase = asked
@@ -130,7 +130,7 @@ func (l *life) die() {
 	close(l.stopping)
 }
 
-// diskStep counts a call to the disk. If the process must die in this call, diskStep returns the kind of crash.
+// diskStep counts a call to the disk. If the process must die in this call, diskStep returns the kind of the crash.
 func (l *life) diskStep(op disk.Op) disk.Crash {
 	at := map[disk.Op]scenario.Point{disk.Write: scenario.AtWrite, disk.Sync: scenario.AtFlush}[op]
 	if l == nil || at == "" {
@@ -178,7 +178,7 @@ func (l *life) failed(err error) {
 // restartPause is how long systemd waits before it restarts a failed ductor.
 const restartPause = 5 * time.Second
 
-// open builds and starts a ductor. It makes this ductor the current one before the ductor runs.
+// open builds a ductor, makes it the current one, and starts it.
 func (w *World) open() error {
 	w.lives++
 	l := &life{
@@ -223,8 +223,8 @@ func (l *life) leave() {
 	l.world.log.note("left", "life %d", l.number)
 }
 
-// awaitEnd waits until the process runs no more code. If the process died, awaitEnd then reverts all writes after its
-// death.
+// awaitEnd waits until the process runs no more code. If the process died, awaitEnd then reverts all writes that the
+// process made after its death.
 func (l *life) awaitEnd() error {
 	if !l.dead() {
 		if err := l.world.disk.release(); err != nil {

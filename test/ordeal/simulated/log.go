@@ -17,7 +17,7 @@ type log struct {
 
 	mu    sync.Mutex
 	lines []string
-	last  time.Time // time of the latest event, including expected events in the future
+	last  time.Time // time of the latest event; in the future if an event is expected
 	typed time.Time // when ductor last showed that it is typing
 }
 
@@ -53,8 +53,8 @@ func (l *log) recordTyping() {
 	l.typed = time.Now()
 }
 
-// quietFor returns how long nothing has happened. The result is negative if an event is expected in the future. If the
-// parameter waiting is true, the typing indicator counts as activity. ductor shows it also while an agent waits for a
+// quietFor returns how long nothing has happened. The result is negative if an event is expected in the future. If
+// waiting is true, the typing indicator counts as activity. ductor also shows this indicator while an agent waits for a
 // decision.
 func (l *log) quietFor(waiting bool) time.Duration {
 	l.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// machine contains the running agents and their data in a runner. Both survive when ductor ends.
+// machine contains the running agents and their data, like a runner. Agents and data survive the end of ductor.
 type machine struct {
 	log       *log
 	home      string // directory in which the scripted agents store their sessions
@@ -146,7 +146,7 @@ func (m *machine) did() []judge.AgentEvent {
 	return slices.Clone(m.events)
 }
 
-// powerOff ends all agents at once. Only their data on the disk remains.
+// powerOff ends all agents at once. Only data that has reached the disk remains.
 func (m *machine) powerOff() {
 	for _, r := range m.list() {
 		r.end(cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen})

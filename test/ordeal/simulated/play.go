@@ -28,8 +28,8 @@ func Without() []string {
 // mostRest limits how long Settle may wait. It is longer than any ban.
 const mostRest = 12 * time.Hour
 
-// Play plays a scenario. It creates a world in an empty directory. It returns the evidence, the lines of the world's
-// log, and their hash. It must run in a bubble.
+// Play creates a world in an empty directory and plays a scenario there. It returns the evidence, the lines of the
+// world's log, and the hash of these lines. It must run in a bubble.
 func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []string, string) {
 	w := New(t, dir, s)
 	p := &player{World: w, evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: secret},
@@ -60,11 +60,11 @@ type player struct {
 	*World
 	number   int // number of the current step
 	evidence judge.Evidence
-	sent     map[scenario.Token]telegram.Message // message with each prompt
+	sent     map[scenario.Token]telegram.Message // message that contains each prompt
 	spoiled  *spoil.Telegram
-	release  map[int]func(int) // deliver delayed updates, by the number of the step
+	release  map[int]func(int) // functions that deliver delayed updates; the key is the number of the step
 	answered sync.WaitGroup    // goroutines that wait for the answer to a button or a webhook
-	notes    []func()          // add answers to the evidence; mu of the world guards it
+	notes    []func()          // functions that add answers to the evidence; the world's mu guards them
 }
 
 func (p *player) trouble(what string, err error) {
@@ -235,7 +235,7 @@ func inMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d minutes", d/time.Minute)
 }
 
-// kill kills agents. If it kills the runner, too, ductor does not learn how the agents ended.
+// kill kills agents. If it also kills the runner, ductor does not learn how the agents ended.
 func (p *player) kill(s scenario.Kill) {
 	for _, r := range p.machine.list() {
 		r.mu.Lock()
@@ -250,7 +250,7 @@ func (p *player) kill(s scenario.Kill) {
 	}
 }
 
-// about returns the bot's newest message about a prompt that the function wanted accepts.
+// about returns the bot's newest message about a prompt for which wanted returns true.
 func (p *player) about(token scenario.Token, wanted func(telegram.Message) bool) (telegram.Message, bool) {
 	prompt := p.sent[token]
 	for _, c := range p.town.chats {

@@ -42,12 +42,12 @@ type run struct {
 	printed []stamp
 	changed signal
 	prompt  scenario.Token // token of the newest prompt that the agent has started
-	owner   *process       // the process of the running ductor; nil if none is attached
+	owner   *process       // connection of the running ductor; nil if ductor is not attached
 	orphan  *time.Timer
 	age     *time.Timer
 }
 
-// stamp is the time at which the output from an offset on was printed.
+// stamp is the time at which the program printed the output from an offset on.
 type stamp struct {
 	offset int64
 	at     time.Time
@@ -187,7 +187,7 @@ func (r *run) ignoreTerm() {
 	r.deaf = true
 }
 
-// stop ends the program with SIGTERM. If it still runs after the time grace, it uses SIGKILL.
+// stop ends the program with SIGTERM. If the program still runs after the grace period, stop uses SIGKILL.
 func (r *run) stop(ctx context.Context, grace time.Duration, by cli.Terminator) {
 	r.mu.Lock()
 	if r.by == "" {
@@ -216,7 +216,7 @@ func (r *run) signal(s os.Signal) {
 	}
 }
 
-// abandon ends the run if no ductor attaches to it for a time.
+// abandon ends the run if no ductor attaches to it within the time limit.
 func (r *run) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -293,7 +293,7 @@ func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	}
 }
 
-// when returns the time at which the output at an offset was printed.
+// when returns the time at which the program printed the output at an offset.
 func (r *run) when(offset int64) (at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

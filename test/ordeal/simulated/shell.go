@@ -12,10 +12,10 @@ import (
 
 var interrupt os.Signal = syscall.SIGINT
 
-// shell runs a command. It knows only a small part of a shell: echo with > or >>, sleep, cat, true, false and exit,
-// joined by ; or &&. A real shell does the same with such a command.
+// shell runs a command. It supports only a small part of a shell: echo with > or >>, sleep, cat, true, false and exit,
+// joined by ; or &&. For these commands, it behaves like a real shell.
 func (m *machine) shell(ctx context.Context, r *run, dir, command string) (output string, code int) {
-	if r.life.Err() != nil { // a program that has ended starts nothing
+	if r.life.Err() != nil { // a program that has ended cannot start a command
 		return "", 128 + int(syscall.SIGKILL)
 	}
 	r.note("command", "%s", command)

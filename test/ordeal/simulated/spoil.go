@@ -34,7 +34,7 @@ func (p *player) spoilUpdates(s scenario.Updates) {
 	}
 }
 
-// releaseUpdates delivers the updates that were delayed until this step.
+// releaseUpdates delivers the updates whose delay ends at this step.
 func (p *player) releaseUpdates(step int) {
 	if release := p.release[step]; release != nil {
 		release(0)

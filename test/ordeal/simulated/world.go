@@ -35,8 +35,8 @@ type World struct {
 	town    town
 
 	lives   int
-	stops   []judge.Stop // only the goroutine that starts ductor uses it, and Stop after that goroutine has ended
-	failure error        // first error of that goroutine
+	stops   []judge.Stop // used by the goroutine that starts ductor and, after this goroutine has ended, by Stop
+	failure error        // first error of the goroutine that starts ductor
 	ended   chan struct{}
 	living  sync.WaitGroup
 
@@ -104,8 +104,7 @@ func (w *World) called(c telegram.Call) {
 func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
 
 // socketFiles returns the names of the sockets in ductor's state directory. A bubble does not support sockets. The
-// world creates directories with these names, so that ductor cannot listen there; ductor then works without the
-// sockets.
+// world creates directories with these names, so that ductor cannot listen there. ductor then works without sockets.
 func socketFiles() []string { return []string{"attach.sock", "terminal.sock", "mcp.sock"} }
 
 func (w *World) makeDirs() {
@@ -135,7 +134,7 @@ func agentsOf(o scenario.Options) []string {
 	return o.Agents
 }
 
-// askTimeout returns how long users have to decide a request. It is shorter than the default, to save time.
+// askTimeout returns how long users have to decide a request. It is shorter than ductor's default, to save time.
 func askTimeout(o scenario.Options) string {
 	for _, s := range o.Settings {
 		if s.Key == "permissions.ask_timeout" {
@@ -183,7 +182,7 @@ func (w *World) configure(o scenario.Options, hook bool) {
 	w.cfg = cfg
 }
 
-// Start starts ductor. Until Stop is called, it starts ductor again whenever ductor has ended.
+// Start starts ductor. Until Stop is called, the world starts ductor again whenever ductor has ended.
 func (w *World) Start() error {
 	err := w.open()
 	if err == nil {
@@ -241,7 +240,8 @@ func (w *World) replace(l *life) error {
 	return nil
 }
 
-// openAgain starts the next ductor. If that dies while it starts or if its disk fails, it tries again, like systemd.
+// openAgain starts the next ductor. If the next ductor dies while it starts, or its disk fails, openAgain tries again,
+// like systemd.
 func (w *World) openAgain() (err error) {
 	for range mostStarts {
 		if err = w.open(); err == nil {
@@ -267,7 +267,7 @@ func (w *World) openAgain() (err error) {
 	return err
 }
 
-// isOfDisk reports whether ductor has ended because of an error of its disk. systemd then starts it again.
+// isOfDisk reports whether ductor has ended because of an error of its disk. systemd then restarts ductor.
 func isOfDisk(err error) bool {
 	return errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDiskFull) ||
 		errors.Is(err, orchestrator.ErrDamaged)
@@ -279,7 +279,7 @@ const mostStarts = 1000
 // quiet is how long nothing must happen before Settle returns.
 const quiet = 90 * time.Second
 
-// Settle waits until nothing happens any more. If that takes longer than most, it returns an error. If waiting is true,
+// Settle waits until nothing happens any more. If this takes longer than most, it returns an error. If waiting is true,
 // it also waits until no request of an agent is open.
 func (w *World) Settle(most time.Duration, waiting bool) error {
 	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting &&
@@ -291,7 +291,7 @@ func (w *World) Settle(most time.Duration, waiting bool) error {
 	return nil
 }
 
-// Stop ends ductor normally, and then its agents. After that, nothing of the world runs.
+// Stop ends ductor normally, and then the agents. After Stop has returned, nothing of the world runs.
 func (w *World) Stop() error {
 	close(w.ended)
 	w.living.Wait()

@@ -57,8 +57,8 @@ func (t *Telegram) inject(f telegram.Fault) {
 	t.injected = append(t.injected, t.Server.Inject(f))
 }
 
-// The method Updates changes how Telegram delivers updates. If it delays updates, it returns the function that delivers
-// them. Otherwise it returns nil.
+// Updates changes how Telegram delivers updates. If Telegram delays updates, it returns a function that delivers them,
+// and otherwise nil.
 func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	switch s.How {
 	case scenario.Duplicate:
@@ -71,7 +71,7 @@ func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	return nil
 }
 
-// Heal ends all faults. Updates that are already delayed stay delayed.
+// Heal ends all faults. Updates that are already delayed remain delayed.
 func (t *Telegram) Heal() {
 	t.mu.Lock()
 	for _, f := range t.injected {

@@ -1,4 +1,4 @@
-// Package planted tells ductor which of the planted bugs is active. Only patches of command defects import it, so
+// Package planted tells ductor which of the planted bugs is active. Only the patches of command defects import it, so
 // ductor itself does not contain it.
 package planted
 
