@@ -84,8 +84,9 @@ type rejections struct {
 	warned time.Time
 }
 
-// add counts a rejection. At most once a minute, it returns true: the caller should then log a warning with count, the
-// number of rejections since the last warning. A flood of calls therefore does not fill the log.
+// add counts a rejection, and returns the number of rejections since the last warning. If warn is true, the caller
+// should log a warning with this number. This happens at most once a minute, so that a flood of calls does not fill the
+// log.
 func (r *rejections) add(now time.Time) (count int, warn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
