@@ -76,7 +76,7 @@ func (o Options) digestOf(b blueprint, image string) (string, error) {
 		Base string
 		blueprint
 		Seeds  []Seed
-		CPUs   float64 // not the default, which depends on the engine's machine
+		CPUs   float64 // configured value; the default depends on the engine's machine
 		Memory int64
 		PIDs   int64
 	}{image, b, o.Seeds, o.CPUs, o.memory(), int64(o.PIDs)})

@@ -226,8 +226,8 @@ func (e *Engine) resources(ctx context.Context, o Options) (container.Resources,
 // Timeouts of requests. They are long enough for a slow disk, but detect an engine that never answers.
 const (
 	defaultWait = 20 * time.Second // timeout of a short request
-	workTimes   = 6                // work on containers and images may take this many times as long
-	idleTimes   = 30               // a build or transfer may be silent for this many times as long
+	workFactor  = 6                // timeout of work on containers and images, in units of Engine.wait
+	idleFactor  = 30               // longest silence of a build or transfer, in units of Engine.wait
 )
 
 func (e *Engine) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -235,7 +235,7 @@ func (e *Engine) requestContext(ctx context.Context) (context.Context, context.C
 }
 
 func (e *Engine) workContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, workTimes*e.wait)
+	return context.WithTimeout(ctx, workFactor*e.wait)
 }
 
 // cleanupContext returns a context for cleaning up after an operation, even if ctx has ended.
@@ -253,7 +253,7 @@ type progress struct {
 // progress for too long.
 func (e *Engine) progressContext(ctx context.Context) (context.Context, *progress, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	p := &progress{most: idleTimes * e.wait}
+	p := &progress{most: idleFactor * e.wait}
 	p.timer = time.AfterFunc(p.most, func() { cancel(context.DeadlineExceeded) })
 	return ctx, p, func() { p.timer.Stop(); cancel(nil) }
 }

@@ -27,8 +27,7 @@ const (
 	programFile = programDir + "/ductor-runner"
 )
 
-// ToolProgram returns a command for agents in a container. With this command, they use the tools that
-// runner.Client.ServeTools provides.
+// ToolProgram returns the command through which agents in a container use the tools of runner.Client.ServeTools.
 func ToolProgram(verb string) (path string, args []string) {
 	return programFile, []string{verb, runsDir}
 }

@@ -66,15 +66,15 @@ func (c *copiedFiles) forget(files []string) {
 }
 
 // Bring implements cli.Bringer. It creates the container if needed. For a directory, it copies the files directly in
-// it; if they are too many, it copies the newest. It returns an *Error for a path outside of Options.Shared, or if the
-// files in paths exceed maxBringBytes. The copies are removed with the container.
+// that directory, or only the newest of them if there are too many. It returns an *Error for a path outside of
+// Options.Shared, or if the files in paths exceed maxBringBytes. The copies are removed with the container.
 //
 // If the container already has the copies, Bring only asks the engine whether the container still exists. If the engine
 // does not answer, Bring returns nil nevertheless.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error { return l.bring(ctx, paths, nil) }
 
-// bring copies files like Bring. It copies those in refresh even if the container has copies, because an agent may have
-// changed the copies.
+// bring copies files like Bring. It copies the files in refresh even if the container already has copies, because an
+// agent may have changed the copies.
 func (l *Launcher) bring(ctx context.Context, paths, refresh []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -213,7 +213,7 @@ type bundle struct {
 	dir      string
 	named    []item // the paths that the caller named; they must be copied
 	found    []item // files in named directories, newest first; copied if they fit
-	selected []item // what is to be copied now
+	selected []item // items to copy now
 }
 
 type item struct {
