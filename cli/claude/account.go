@@ -74,7 +74,7 @@ func (p *Provider) credentialFile(env []string) bool {
 		OAuth struct {
 			Access    string `json:"accessToken"`
 			Refresh   string `json:"refreshToken"`
-			ExpiresAt int64  `json:"expiresAt"` // in milliseconds
+			ExpiresAt int64  `json:"expiresAt"` // Unix time in milliseconds
 		} `json:"claudeAiOauth"`
 	}
 	if json.Unmarshal(raw, &file) != nil {
