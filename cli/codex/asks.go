@@ -69,7 +69,7 @@ type askQuestion struct {
 
 // inquiry is a request of Codex that a user answers.
 type inquiry struct {
-	id     cli.ApprovalID // the ID of the request in the protocol, which is the same after a restart of ductor
+	id     cli.ApprovalID // ID of the request in the protocol; a restart of ductor does not change it
 	m      rpc.Message
 	params askParams
 }

@@ -98,8 +98,8 @@ func (m *messages) start(it *liveItem) (replaced string) {
 	return replaced
 }
 
-// end records the end of a message. answer reports whether the message is part of the answer, and streamed whether its
-// text was streamed.
+// end records the end of a message. It reports whether the message is part of the answer, and whether its text was
+// streamed.
 func (m *messages) end(it *liveItem) (answer, streamed bool) {
 	comment, streamed := m.comments[it.ID]
 	delete(m.comments, it.ID)
