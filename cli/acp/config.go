@@ -180,7 +180,7 @@ func (s *session) configure(all configOptions) {
 			*c = choice{option.ID, option.Values, string(option.Current), string(option.Current)}
 		case option != nil:
 			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}
-		case c.option != "": // the agent no longer offers the option, for example for another model
+		case c.option != "": // the agent no longer offers the option, for example because the model has changed
 			*c = choice{original: c.original}
 		}
 	}
@@ -196,7 +196,7 @@ func (o *offers) choices() map[purpose]*choice {
 }
 
 // choose changes the setting for a purpose to value. It does nothing if value is empty or is the current value. Older
-// agents have a separate method for each setting; choose then calls this method.
+// agents have a separate method for each setting, which choose then calls.
 func (s *session) choose(ctx context.Context, p purpose, value string) error {
 	now := s.offersNow()
 	c := *now.choices()[p]

@@ -104,7 +104,7 @@ type Options struct {
 	Auth func(ctx context.Context) cli.Auth
 
 	// Background receives text that arrives after the reply that ended a turn. A goroutine of the session calls
-	// Background, so it must not block for long. If it is nil, such text is dropped.
+	// Background, so Background must not block for long. If Background is nil, such text is dropped.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
 	CallLimit time.Duration // maximum time for a response, except to a prompt; default: DefaultCallLimit
@@ -147,7 +147,7 @@ type Quirks struct {
 	AuthMethod func(env []string) string
 	Tools      ToolQuirks
 	Usage      UsageQuirks
-	// KindOf classifies an error of the agent. If it is nil, the function KindOf applies.
+	// KindOf classifies an error of the agent. If it is nil, KindOf of this package applies.
 	KindOf func(code int, text string) cli.FailureKind
 }
 

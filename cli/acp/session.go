@@ -259,8 +259,8 @@ func (s *session) register(id cli.AgentSessionID) error {
 	return nil
 }
 
-// deliver passes a message to the running turn. It returns false if no turn is running. The parameter size is the
-// message's size in bytes. The parameter end is the offset after the message in the agent's output.
+// deliver passes a message to the running turn. It returns false if no turn is running. size is the size of the message
+// in bytes, and end is the offset after the message in the agent's output.
 func (s *session) deliver(n news, end int64, size int) bool {
 	if n.update != nil && s.observe(n.update) {
 		return true

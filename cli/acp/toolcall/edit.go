@@ -22,8 +22,8 @@ type Edit struct {
 	texts bool   // whether hunks is known to be the change from Before to After
 }
 
-// withInput adds the diffs in a tool's input to the edits that the tool reports in other ways. A diff of a file that
-// list already contains refines that edit, if it makes the same change.
+// withInput adds the diffs in a tool's input to the edits that the tool reports in other ways. If list already contains
+// an edit of the same file, and a diff makes the same change, withInput completes this edit with the diff.
 func withInput(list []Edit, input json.RawMessage) []Edit {
 	for _, given := range fromInput(input) {
 		i := slices.IndexFunc(list, func(e Edit) bool { return e.Path == given.Path })

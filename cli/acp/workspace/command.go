@@ -123,7 +123,7 @@ type command struct {
 
 	mu        sync.Mutex
 	limit     int
-	tail      []byte // the end of the output, up to limit bytes
+	tail      []byte // the end of the output, at most limit bytes
 	truncated bool
 }
 
