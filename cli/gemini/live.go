@@ -71,7 +71,7 @@ func included(dirs []string) []string {
 // commandMarks are the characters with which Gemini's own commands start.
 const commandMarks = "/$"
 
-// toolName returns the name of a tool. Gemini's ID of a call starts with it.
+// toolName returns the name of a tool. Gemini's ID of a tool call starts with this name.
 func toolName(id, _, _ string) string {
 	name, _, found := strings.Cut(id, "__")
 	if !found {
