@@ -72,11 +72,12 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult
 		emitResult()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		emitResult()
-	// If the cause is ErrDetached, the turn ended just before ductor could detach from it. It is not cut short then.
+	// If the cause is ErrDetached, the turn ended just before ductor could detach from it. In this case, the turn was
+	// not cut short.
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
 			emitResult()
-			_ = s.pool.discard(a.lent) // if this fails, the pool closes it later
+			_ = s.pool.discard(a.lent) // if this fails, the pool closes the session later
 			return
 		}
 		a.result = at.unended(a.lent.agent, a.result, s.pool.discard(a.lent))
@@ -135,7 +136,7 @@ func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, er
 }
 
 // recut corrects the Result of a turn whose context has ended. It replaces the Result's error by the cause of ctx. If
-// the agent itself reported a failure, recut replaces that only if the turn was aborted.
+// the agent itself reported a failure, recut replaces this failure only if the turn was aborted.
 func recut(ctx context.Context, agent cli.Agent, r cli.Result) cli.Result {
 	cut := cli.Cut(ctx, agent)
 	own := r.Err != nil && !broke(r.Err) && r.Err.Kind != cli.TimedOut && r.Err.Kind != cli.UnknownFailure
