@@ -22,8 +22,8 @@ type Server interface {
 	// Greet prepares a new process for sessions. If it returns an error, the process is not used.
 	Greet(ctx context.Context) error
 	// Await prepares the Server for a turn that a request may resume. The previous process of ductor started this turn.
-	// From now on, the Server stores the agent's messages for the turn. Pool.Resume returns kept. If kept is nil, the
-	// mark is invalid. The pool calls drop if no request resumes the turn in time.
+	// From now on, the Server stores the agent's messages for the turn. Await returns the value for Pool.Resume, or nil
+	// if the mark is invalid. The pool calls the returned function if no request resumes the turn in time.
 	Await(m cli.Mark, left cli.LeftRun) (kept any, drop func())
 }
 
@@ -93,7 +93,7 @@ func (p *Process) Failure() *cli.Failure {
 	return &f
 }
 
-// Go runs f on a goroutine. Stop waits for it.
+// Go runs f on a goroutine. Stop waits for the goroutine.
 func (p *Process) Go(f func()) { p.life.owned.Go(f) }
 
 // Alive reports whether sessions and turns may use the process.

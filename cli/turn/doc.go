@@ -13,8 +13,8 @@
 //     react within Limits.Interrupt, or does not end the turn within half of Limits.Grace.
 //   - Waiting reports whether an approval or a question is open. The code that answers it calls Queue.Wake.
 //   - Run returns an End. If the turn was cut short, the End is the reason, even if the agent then ended the turn by
-//     itself. The provider knows the latter from the agent's messages. If the agent sent no result, Turn.Outcome
-//     returns one. Turn.Rest returns the items that came after the end.
+//     itself. The provider learns from the agent's messages whether the agent ended the turn. If the agent sent no
+//     result, Turn.Outcome returns one. Turn.Rest returns the items that came after the end.
 //
 // The goroutine of Run owns the turn's phase. It is starting, running, waiting or done. From each phase before done, an
 // interrupt leads through interrupting and killing to done.

@@ -30,7 +30,7 @@ type Emitter struct {
 type textBlock struct {
 	key   string // identifies a message, or a part of one; chosen by the provider
 	start int    // offset in the answer at which the block's separator starts
-	sep   int    // length of that separator
+	sep   int    // length of the separator before the block
 }
 
 // NewEmitter creates an Emitter that passes events to emit. It measures durations with now.
@@ -38,8 +38,8 @@ func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Em
 	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1, tools: newTools()}
 }
 
-// replay starts the replay of old output. Until CaughtUp, the function timestamp determines the time of each event. If
-// it returns zero, the current time is used. The turn started at the first of these times.
+// replay starts the replay of old output. Until CaughtUp, it calls timestamp for the time of each event. If timestamp
+// returns zero, the event has the current time. The turn started at the first of these times.
 func (e *Emitter) replay(timestamp func() time.Time) {
 	clock := e.now
 	e.now = func() time.Time {

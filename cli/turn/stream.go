@@ -128,9 +128,9 @@ func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	return nil
 }
 
-// SendOnly sends the complete input to a program with a single turn, and closes the input. left describes a program
-// that the previous process of ductor started; SendOnly then sends only the missing part. left is nil for a new
-// program.
+// SendOnly sends the complete input to a program with a single turn, and closes the input. left is nil for a new
+// program. Otherwise it describes a program that the previous process of ductor started, and SendOnly sends only the
+// missing part.
 func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	defer s.CloseInput()
 	if left != nil {
