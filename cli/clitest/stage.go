@@ -19,8 +19,8 @@ import (
 	"ductor/internal/proctree"
 )
 
-// stage is the fixture of a case of Conformance. It contains a provider and a template for requests. An environment
-// variable with the value mark identifies all processes of its agents.
+// stage is the fixture of a case of Conformance. It contains a provider and a template for requests. All processes of
+// its agents have an environment variable with the value in mark.
 type stage struct {
 	t        *testing.T
 	h        Harness
@@ -167,13 +167,13 @@ func (p *playing) awaitText(text string) {
 	}
 }
 
-// awaitEvent waits for an event that the function like accepts.
-func (p *playing) awaitEvent(like func(cli.Event) bool) {
+// awaitEvent waits for an event that match accepts.
+func (p *playing) awaitEvent(match func(cli.Event) bool) {
 	p.s.t.Helper()
 	deadline := time.After(p.s.h.Patience)
 	for {
 		p.mu.Lock()
-		seen := slices.ContainsFunc(p.events, like)
+		seen := slices.ContainsFunc(p.events, match)
 		p.mu.Unlock()
 		if seen {
 			return
