@@ -162,7 +162,7 @@ func (a ApprovalAsked) Names(files []string, dir string, words []string) bool {
 		texts = append(texts, f.Value)
 	}
 	slices.Sort(texts)
-	texts = slices.Compact(texts) // most fields are also in the input, and to resolve a path takes long
+	texts = slices.Compact(texts) // most fields are also in the input, and resolving a path is slow
 	return slices.ContainsFunc(a.Changes, func(c FileChanged) bool { return Touches(files, dir, c.Path) }) ||
 		slices.ContainsFunc(texts, func(text string) bool { return namesOne(files, dir, text) })
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ToolID identifies a tool call. A ToolStarted and its ToolEnded have the same ID. It is unique within a turn.
+// ToolID identifies a tool call. A ToolStarted and its ToolEnded have the same ID. The ID is unique within a turn.
 type ToolID string
 
 // Event is one event of a turn.
@@ -89,10 +89,10 @@ func (t ToolStarted) WholeTitle() string {
 // ToolEnded is the event that a tool call ended. Err is empty if the tool succeeded; see Failed.
 type ToolEnded struct {
 	ID       ToolID
-	Output   string // as the agent reports it; may be long
+	Output   string // output of the tool, as the agent reports it; may be long
 	ExitCode *int   // nil if the tool has no exit code
 	Duration time.Duration
-	Err      string // one line
+	Err      string // why the tool failed, in one line
 }
 
 // Values of ToolEnded.Err that ductor translates for users.
@@ -176,7 +176,7 @@ const (
 type Status struct {
 	Kind   StatusKind
 	Detail string
-	Retry  Retry `json:",omitzero"` // for StatusRetrying
+	Retry  Retry `json:",omitzero"` // set if Kind is StatusRetrying
 }
 
 // Retry describes a retry of a call to the model. Fields that the agent does not report are zero.
@@ -194,7 +194,7 @@ type HandedOver struct {
 	To     Agent
 	Model  ModelID // empty if the agent chose the model
 	Turns  int
-	Tokens int // an estimate
+	Tokens int // estimated length of the earlier turns
 	// LeftOut is the number of the oldest turns that did not fit. Shortened is set if the middle of a turn was removed.
 	LeftOut   int
 	Shortened bool

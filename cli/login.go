@@ -48,9 +48,9 @@ type LoginProvider interface {
 	// Logins lists the ways to log in, the best first. It does not block. It returns nothing until the provider knows
 	// them.
 	Logins() []Login
-	// LogIn logs the agent in. The parameter id is the ID of a Login of kind LoginByAgent or LoginByCode. LogIn calls
-	// show to display the web page and the code to the user. It returns nil when the agent is logged in, and otherwise
-	// an error with the reason. It stops when ctx ends.
+	// LogIn logs the agent in. id is the ID of a Login of kind LoginByAgent or LoginByCode. LogIn calls show to display
+	// the web page and the code to the user. It returns nil when the agent is logged in, and otherwise an error with
+	// the reason. It stops when ctx ends.
 	LogIn(ctx context.Context, id string, show func(DeviceCode)) error
 }
 

@@ -52,7 +52,7 @@ type Helper interface {
 type SkillReader interface {
 	// SkillTool returns the tool name (ApprovalAsked.Tool) of such a request.
 	SkillTool() string
-	// ShowSkill adds the skill's contents to the parameter asked, which is a request in a turn of req. The contents are
+	// ShowSkill returns asked, which is a request in a turn of req, with the skill's contents added. The contents are
 	// all files of the skill, and the commands that the agent runs as soon as it loads the skill. If ShowSkill finds no
 	// files, users cannot allow the request.
 	ShowSkill(ctx context.Context, req Request, asked ApprovalAsked) ApprovalAsked
@@ -81,7 +81,7 @@ type Commander interface {
 
 // AgentCommand is a command or a skill of an agent.
 type AgentCommand struct {
-	Name        string // as users type it, such as "/review"
+	Name        string // name of the command as users type it, such as "/review"
 	Description string // may be empty
 	Arguments   string // the agent's description of the arguments; may be empty
 }
@@ -108,7 +108,7 @@ type HomeSeed struct {
 	// renews need a link: if the agent renewed a copy, the original would become invalid.
 	//
 	// If an agent replaced the link by a file, ductor restores the link. If that file is newer than From, ductor first
-	// copies its content to From.
+	// copies the file's content to From.
 	Link bool
 	// Pick returns the content of the copy. Its argument is the content of From, or nil if From is empty. If Pick is
 	// nil, ductor copies the file unchanged. If Pick returns no content, ductor creates no file.

@@ -34,7 +34,7 @@ type ProviderOptions struct {
 	// homes share some of its files. It is empty if the environment has no such directory, as in a container.
 	OwnerHome string
 	// ReadFile reads the agent's files with credentials and settings in the agent's environment. nil means os.ReadFile.
-	// If it fails, the provider asks the agent itself.
+	// If ReadFile fails, the provider asks the agent itself.
 	ReadFile func(path string) ([]byte, error)
 	// Protected lists ductor's own files and directories, as absolute paths with links resolved. If a request touches
 	// one of them, no permission mode allows it; only a user can.

@@ -9,7 +9,7 @@ type Result struct {
 	Model          ModelID
 	Usage          Usage             // tokens of this turn only
 	ByModel        map[ModelID]Usage // Usage by model, if the agent reports it
-	CostUSD        float64           // of this turn alone; 0 if the agent does not report it
+	CostUSD        float64           // cost of this turn alone; 0 if the agent does not report it
 	Duration       time.Duration
 	Denials        []Denial // requests of the agent that were denied
 	Aborted        bool     // a user aborted the turn; Err is nil then
