@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Errors of Commit, which then commits nothing.
+// Errors of Commit. If Commit returns one of them, it has committed nothing.
 var (
 	ErrNoIdentity = errors.New("git does not know the name and the address of its user")
 	ErrMerging    = errors.New("a merge, a rebase or a revert is under way")

@@ -110,7 +110,8 @@ func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input str
 		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
 }
 
-// exactSettings returns safeSettings, and further settings that prevent Git from converting contents, modes and links.
+// exactSettings returns the settings of safeSettings, and further settings that prevent Git from converting contents,
+// modes and links.
 func exactSettings(listed string) []string {
 	return append(safeSettings(listed), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true",
 		"core.autocrlf", "false", "core.safecrlf", "false",

@@ -12,7 +12,7 @@ import (
 // ErrInTheWay means that an ignored file is at the path of a file to restore, or at a parent of that path.
 var ErrInTheWay = errors.New("ignored files are in the way")
 
-// Differs is the error of Commit and Restore if files have other contents than the recorded changes.
+// Differs is the error of Commit and Restore if the contents of files differ from those in the recorded changes.
 type Differs struct{ Paths []string }
 
 func (d *Differs) Error() string { return "changed since: " + strings.Join(d.Paths, ", ") }

@@ -54,7 +54,8 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 	return left, errors.Join(errs...)
 }
 
-// advanceRun performs all steps of a run that are possible now: it submits the turn, records its end, or reports it.
+// advanceRun performs all steps of a run that are possible now: it submits the turn, records the end of the turn, or
+// reports the run.
 func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	st, err := s.opts.Store.Job(ctx, r.Job)
 	if err != nil {

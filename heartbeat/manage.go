@@ -80,7 +80,7 @@ func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchest
 	return s.save(ctx, st.Job)
 }
 
-// Delete deletes a job of the conversation. If a turn of the job is running, it continues.
+// Delete deletes a job of the conversation. A running turn of the job continues.
 func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

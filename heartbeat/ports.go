@@ -33,8 +33,8 @@ type Store interface {
 		planned time.Time) ([]orchestrator.JobRun, error)
 	// MoveRun stores the fields of an open run that have changed. It ignores a run that has ended or does not exist.
 	MoveRun(ctx context.Context, r orchestrator.JobRun) error
-	// EndRun stores the state of a run that has ended, like MoveRun, together with the job's result. It adds the cost of
-	// the run to the cost of the job.
+	// EndRun stores the state of an ended run together with the job's result. It adds the cost of the run to the cost
+	// of the job.
 	EndRun(ctx context.Context, r orchestrator.JobRun, result orchestrator.JobResult) error
 	// MarkNotified records that the chat shows the result of a run.
 	MarkNotified(ctx context.Context, id orchestrator.JobRunID) error

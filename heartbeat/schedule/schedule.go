@@ -30,7 +30,7 @@ type Schedule interface {
 // Parse parses a schedule in these forms:
 //
 //   - A cron line with five fields, or with six if the first field contains seconds, or a word such as @daily. If
-//     CRON_TZ=Zone precedes the line, it replaces loc.
+//     CRON_TZ=Zone precedes the line, Zone replaces loc.
 //   - "every 90m": an interval in elapsed time, counted from anchor.
 //   - "at 2026-11-22 08:00": a single time. Seconds are optional.
 //

@@ -48,8 +48,8 @@ type hookState struct {
 	unsigned rejections
 }
 
-// signatures contains the signatures of the last stored deliveries, the newest at the end. With it, the handler
-// recognizes most repeated deliveries without asking the store.
+// signatures contains the signatures of the last stored deliveries, the newest at the end. With these signatures, the
+// handler recognizes most repeated deliveries without asking the store.
 type signatures struct {
 	mu     sync.Mutex
 	recent []string
