@@ -92,8 +92,8 @@ func (e *Engine) mayBeMakingImage(c container.Summary) bool {
 // Home is the volume of a sandbox, with the home of its agents and the homes of sessions. It outlives the container.
 type Home struct {
 	Name string // name of the sandbox
-	// Used is when a program last started in the sandbox, as far as this machine knows. Otherwise, it is when the home
-	// was created.
+	// Used is when a program last started in the sandbox. If this machine does not know that time, Used is when the
+	// home was created.
 	Used time.Time
 }
 

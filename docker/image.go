@@ -25,9 +25,9 @@ import (
 
 // Labels of the containers, volumes and images that ductor creates.
 const (
-	labelOwner    = "ductor.owner"    // on containers, volumes and images
-	labelName     = "ductor.name"     // on containers and volumes
-	labelUse      = "ductor.use"      // on volumes that are not homes
+	labelOwner    = "ductor.owner"    // on containers, volumes and images: the owner
+	labelName     = "ductor.name"     // on containers and volumes: name of the sandbox
+	labelUse      = "ductor.use"      // on volumes that are not homes: use of the volume
 	labelPolicy   = "ductor.policy"   // on containers: digest of the complete configuration
 	labelSettings = "ductor.settings" // on containers: digest of the configuration without the image
 	labelRunner   = "ductor.runner"   // on containers and images: digest of ductor-runner
@@ -54,8 +54,8 @@ type fittedImage struct {
 }
 
 // fit returns an image that consists of the configured image, ductor-runner, and directories for the agents' user. It
-// makes one for each combination of image, ductor-runner and user. If the configured image is missing, fit builds or
-// fetches it first.
+// makes one such image for each combination of image, ductor-runner and user. If the configured image is missing, fit
+// builds or fetches it first.
 func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fittedImage, error) {
 	if err := o.makeRunner(ctx); err != nil {
 		return fittedImage{}, err

@@ -234,8 +234,8 @@ func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bo
 	})
 }
 
-// whileUnused calls f if no program is running in the container, and none was started for the time idle. It passes the
-// ID of the container, or "" if there is no container. No program can start during the call of f.
+// whileUnused calls f if no program is running in the container, and none was started for at least the given time. It
+// passes the ID of the container, or "" if there is no container. No program can start during the call of f.
 func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, f func(id string) (bool, error)) (done bool,
 	err error) {
 	if !l.unused(idle) {

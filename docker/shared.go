@@ -149,7 +149,7 @@ func (l *Launcher) has(id string, bundles []*bundle) bool {
 	return l.selectMissing(id, bundles) == nil && !slices.ContainsFunc(bundles, (*bundle).hasSelected)
 }
 
-// selectMissing selects the files in the bundles of which a container has no copy.
+// selectMissing selects those files in the bundles that are missing in a container.
 func (l *Launcher) selectMissing(id string, bundles []*bundle) error {
 	left := int64(maxBringBytes)
 	for _, b := range bundles {
@@ -207,7 +207,7 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	return nil
 }
 
-// bundle contains files and directories of one shared directory that may have to be copied.
+// bundle lists those files and directories of one shared directory that may have to be copied.
 type bundle struct {
 	root     *os.Root // the shared directory; does not follow links out of it
 	dir      string
@@ -271,7 +271,7 @@ func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 }
 
 // selectMissing selects the files for which hasCopy returns false. budget is the number of bytes that may still be
-// copied, and selectMissing subtracts the size of what it selects. If a file that the caller named does not fit,
+// copied. selectMissing subtracts the size of the selected files from it. If a file that the caller named does not fit,
 // selectMissing returns an error. It skips other files that do not fit.
 func (b *bundle) selectMissing(hasCopy func(below string, v version) bool, budget *int64) error {
 	b.selected = nil
