@@ -13,10 +13,11 @@ type ToolID string
 // Event is one event of a turn.
 //
 // The events of a turn have this order, which clitest.Conformance checks for every provider:
-//   - SessionStarted comes first, unless the turn fails before the agent names its session. CaughtUp may precede it.
+//   - SessionStarted comes first, unless the turn fails before the agent names its session. CaughtUp may precede
+//     SessionStarted.
 //   - PromptAccepted comes once, after SessionStarted, if the agent accepted the prompt.
-//   - Every ToolStarted gets one ToolEnded, even if the process dies. The exception: a turn that ductor detached from.
-//     ToolChanged comes only between the two.
+//   - Every ToolStarted gets one ToolEnded, even if the process dies. The only exception is a turn from which ductor
+//     detached. ToolChanged comes only between ToolStarted and ToolEnded.
 //   - The TextDelta and TextRetracted events together produce Result.Text; see Answer.
 //   - One Result comes last.
 type Event interface{ event() }
@@ -26,7 +27,7 @@ type Event interface{ event() }
 type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
-	Title          string // the agent's own title of the session, in one line; empty if it reports none
+	Title          string // the agent's own title of the session, in one line; empty if the agent reports none
 	// Forgets is set if the agent removes the prompt of a failed turn from its session. In a session of such an agent,
 	// a prompt remains only after PromptAccepted.
 	Forgets bool
@@ -56,8 +57,8 @@ type TextDelta struct{ Text string }
 // TextRetracted removes the last Bytes bytes of the answer, because the model repeats that part.
 type TextRetracted struct{ Bytes int }
 
-// ThinkingDelta is a piece of the model's reasoning, or of a text in which the model announces what it will do next. It
-// is never part of the answer.
+// ThinkingDelta is a piece of the model's reasoning, or of a text in which the model announces what it will do next. A
+// ThinkingDelta is never part of the answer.
 type ThinkingDelta struct{ Text string }
 
 // ToolStarted is the event that the agent started a tool call.
@@ -219,7 +220,7 @@ type LimitsReported struct {
 }
 
 // CaughtUp is the event that ductor has processed all output that a resumed turn printed while ductor was not running.
-// Events before it belong to that output; events after it are new. It comes once.
+// Events before it belong to that output; events after it are new. CaughtUp comes once.
 type CaughtUp struct{}
 
 func (CaughtUp) event()        {}

@@ -24,8 +24,8 @@ type Launcher interface {
 	// Discard kills a run that the previous process of ductor started, with everything that the run started, and
 	// deletes its output.
 	Discard(ctx context.Context, run RunID) error
-	// Settled tells the Launcher that ductor has stored the outcome of a turn, and will never resume it. The Launcher
-	// then deletes the output that only this turn needed. It deletes in the background.
+	// Settled tells the Launcher that ductor has stored the outcome of a turn, and will never resume it. In the
+	// background, the Launcher then deletes the output that only this turn needed.
 	//
 	// If the turn's process continues to run, the Launcher keeps the output from the start of the first turn that is
 	// not settled. If all turns are settled, it deletes the output up to the end of the last turn.
@@ -60,8 +60,8 @@ type Purpose struct {
 	Agent        Agent
 	Mode         Mode         // empty for a probe, which is a short query that ductor need not find after a restart
 	Conversation Conversation // empty for a process that serves several conversations
-	// Setting is a hash of the configuration with which the process runs. The provider computes it. After a restart,
-	// ductor uses it to decide which requests the process can serve. The hash reveals no secrets.
+	// Setting is a hash of the configuration with which the process runs. The provider computes the hash. After a
+	// restart, ductor uses the hash to decide which requests the process can serve. The hash reveals no secrets.
 	Setting string
 }
 

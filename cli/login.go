@@ -4,7 +4,7 @@ import "context"
 
 // Login is a way in which a user can log an agent in.
 type Login struct {
-	ID   string // the agent's own ID of this way; empty if the agent cannot perform it by itself
+	ID   string // the agent's own ID of this way; empty if the agent cannot log itself in
 	Name string // the agent's own name of this way, for users; may be empty
 	Kind LoginKind
 	// Command is the command line that the user types in a terminal. For LoginByToken, the command prints the token,

@@ -44,7 +44,7 @@ type Bringer interface {
 type Helper interface {
 	// Help runs ductor's own program with args in the environment, and creates the environment if needed. The program
 	// gets the variables of env that an agent would get. Help returns the files that the program printed as JSON. It
-	// returns nil if args asks for no files. Its error includes the program's error.
+	// returns nil if args asks for no files. The error of Help includes the program's error.
 	Help(ctx context.Context, env []string, args ...string) (files []byte, err error)
 }
 
@@ -117,7 +117,7 @@ type HomeSeed struct {
 
 // LostOutput is the error that a part of a program's output is lost. This happens if the disk is full or damaged, or if
 // the program prints more than the runner can store while ductor is not reading. Process.Stdout returns the error once;
-// reads can continue after that.
+// reads can continue after the error.
 type LostOutput struct {
 	From, To int64 // range of offsets in the output
 	Reason   string

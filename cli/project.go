@@ -178,7 +178,7 @@ func (r *projectReading) below(root *os.Root, dir string) {
 		r.file(root, dir) // does nothing if dir is missing, and reports a broken link
 		return
 	}
-	// WalkDir itself returns no error, because the callback handles them.
+	// WalkDir itself returns no error, because the callback handles all errors.
 	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

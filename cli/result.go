@@ -24,7 +24,7 @@ type Told struct {
 	Turns int  // calls of the model; 0 if the agent does not report them
 	Fill  Fill // how full the session's context is after the turn
 	// Unread lists messages that ductor added to the turn (see Steerer), but that the model did not read. The agent
-	// returned them when it ended the turn early, or its process ended before.
+	// returned these messages when it ended the turn early, or its process ended before the model read them.
 	Unread []TurnID
 }
 

@@ -195,8 +195,8 @@ func (o *offers) choices() map[purpose]*choice {
 	return map[purpose]*choice{forModel: &o.model, forMode: &o.mode, forEffort: &o.effort}
 }
 
-// choose changes the setting for a purpose to value. It does nothing if value is empty or is the current value. Older
-// agents have a separate method for each setting, which choose then calls.
+// choose changes the setting for a purpose to value. It does nothing if value is empty or is the current value. For an
+// older agent, choose calls a separate method for each setting.
 func (s *session) choose(ctx context.Context, p purpose, value string) error {
 	now := s.offersNow()
 	c := *now.choices()[p]

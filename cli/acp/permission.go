@@ -14,8 +14,8 @@ import (
 	"ductor/cli/acp/toolcall"
 )
 
-// Holding contains the settings that make an agent respect a permission mode. It is empty if the agent needs no
-// settings for that.
+// Holding contains the settings that make an agent respect a permission mode. A Holding is empty if the agent respects
+// the mode without settings.
 type Holding struct {
 	Mode   string            `toml:"mode"`   // ID of the agent's own mode
 	Option string            `toml:"option"` // ID of an option of the session, other than the mode
@@ -155,9 +155,9 @@ func (s *session) setMode(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// SetPermission implements cli.PermissionSetter. The agent applies the mode from its next tool on. ductor applies it at
-// once to the agent's requests. The error matches errors.ErrUnsupported if the agent has no suitable mode, if the mode
-// needs another process, or if the turn was resumed after a restart of ductor.
+// SetPermission implements cli.PermissionSetter. The agent applies the mode from its next tool on. ductor applies the
+// mode at once to the agent's requests. The error matches errors.ErrUnsupported if the agent has no suitable mode, if
+// the mode needs another process, or if the turn was resumed after a restart of ductor.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	t, ok := s.Running().(*liveTurn)
 	if !ok {

@@ -145,7 +145,7 @@ func (r *reporter) tool(c toolcall.Call) {
 	}
 }
 
-// call merges new data from the agent into the stored state of a tool call. It returns that state.
+// call merges new data from the agent into the stored state of a tool call, and returns the merged state.
 func (r *reporter) call(c toolcall.Call) *tool {
 	t := r.tools.all[c.ID]
 	if t == nil {

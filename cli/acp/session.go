@@ -147,8 +147,8 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// request sends a request that creates or loads a session. If the agent rejects it because of a missing log-in, request
-// logs in by a method that needs no user, and then sends the request again.
+// request sends a request that creates or loads a session. If the agent rejects the request because of a missing
+// log-in, request logs in by a method that needs no user, and then sends the request again.
 func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession,
 	err error) {
 	err = s.process.call(ctx, method, params, &got)

@@ -41,8 +41,8 @@ func LoginVars() []string {
 	}
 }
 
-// atHome returns env for a session with its own home directory, home. It removes all variables that refer to settings
-// of the user who runs ductor. owner is that user's home directory; the log-in stays there.
+// atHome returns env for a session whose own home directory is home. It removes all variables that refer to settings of
+// the user who runs ductor. owner is that user's home directory; the log-in stays there.
 func atHome(home, owner string, env []string) []string {
 	if home == "" {
 		return env

@@ -230,8 +230,8 @@ func jsonLine(v any) []byte {
 	return append(b, '\n')
 }
 
-// decoder decodes the lines of Claude's output. A turn has thousands of stream events, so it reuses memory for them. A
-// result of decode is valid only until the next call.
+// decoder decodes the lines of Claude's output. A turn has thousands of stream events, so the decoder reuses memory for
+// them. A result of decode is valid only until the next call.
 type decoder struct {
 	line  line
 	event streamEvent

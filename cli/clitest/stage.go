@@ -102,7 +102,7 @@ func (s *stage) turn(session cli.Session, req cli.Request) played {
 	return s.begin(session, req).end()
 }
 
-// begin starts a turn. The caller waits for it with end.
+// begin starts a turn. The caller waits for the turn with playing.end.
 func (s *stage) begin(session cli.Session, req cli.Request) *playing {
 	ctx, cancel := context.WithCancelCause(s.t.Context())
 	p := &playing{s: s, cancel: cancel, over: make(chan struct{}), news: make(chan struct{}, 1)}

@@ -67,8 +67,7 @@ func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	}
 }
 
-// forgetTerms makes the thread's next request contain all settings. It is needed because Codex may have lost its
-// settings.
+// forgetTerms makes the thread's next request contain all settings, because Codex may have lost them.
 func (h *server) forgetTerms(thread cli.AgentSessionID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -211,7 +211,7 @@ func (p *liveParser) itemStarted(it *liveItem) {
 }
 
 // subAgentItem handles an item of a sub-agent. The sub-agent's tool calls become children of the tool call that started
-// the last sub-agent. Its text is not part of the answer.
+// the last sub-agent. The sub-agent's text is not part of the answer.
 func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	t, ok := started(it, p.dir)
 	if !ok || it.Type == itemCollab {

@@ -12,7 +12,7 @@ import (
 type phase string
 
 const (
-	awaited     phase = "awaited" // not started; events may belong to the previous turn
+	awaited     phase = "awaited" // the turn has not started; events may belong to the previous turn
 	begun       phase = "begun"
 	interrupted phase = "interrupted"
 	ended       phase = "ended" // a message that users add now starts the turn again

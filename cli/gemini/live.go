@@ -38,8 +38,8 @@ func (p *Provider) acp() *acp.Provider {
 	})
 }
 
-// authMethod returns the log-in method for an API key if the environment contains one, or else "". It is used if the
-// user has not chosen a method. Gemini then stores the method in the user's settings.
+// authMethod returns the log-in method for an API key if the environment contains one, or else "". ductor uses this
+// method if the user has not chosen one. Gemini then stores the method in the user's settings.
 func authMethod(env []string) string {
 	if cli.Variable(env, "GEMINI_API_KEY") != "" {
 		return "gemini-api-key"

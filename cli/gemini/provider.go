@@ -12,7 +12,7 @@ import (
 // Agent is the name of this agent.
 const Agent cli.Agent = "gemini"
 
-// EnvKeys returns the environment variables that ductor passes to Gemini, but not to other agents, as patterns.
+// EnvKeys returns patterns of the environment variables that ductor passes to Gemini, but not to other agents.
 func EnvKeys() []string { return []string{"GEMINI_*", "GOOGLE_*"} }
 
 // Options configures a Provider. Only Launcher is required.

@@ -25,7 +25,7 @@ const StartedRun = "a run was started"
 const (
 	probeOrphan = time.Second // how long a probe may run after its caller has died
 	collectWait = 10 * time.Second
-	lookWait    = time.Minute // this includes the time to create the environment
+	lookWait    = time.Minute // limit of LookPath, including the time to create the environment
 )
 
 // Options configures a Launcher. Zero values mean the defaults, but Dir is required unless Remote is set.

@@ -1,8 +1,8 @@
 // Package naming finds the model that a user means by a name. The name can be an alias from the configuration, an
 // agent, the ID or the name of a model, or a unique part of the ID or name.
 //
-// The package does not query agents and sends no messages. If it finds no model, it returns a Problem. From this, the
-// caller composes a message to the user.
+// The package does not query agents and sends no messages. If it finds no model, it returns a Problem. The caller
+// composes a message to the user from the Problem.
 package naming
 
 import (

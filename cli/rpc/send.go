@@ -11,7 +11,7 @@ import (
 
 // Prompt is a request that starts a turn.
 type Prompt struct {
-	ID     string // the ID of the request; after a restart, ductor finds the answer by it
+	ID     string // ID of the request, by which ductor finds the answer after a restart
 	Method string
 	Params any
 	// Mark returns the start of the turn, which ductor needs to resume the turn after a restart. size is the size of
@@ -67,8 +67,8 @@ func (p *Peer) Notify(method string, params any) error {
 	return p.enqueue(Outgoing{Method: method, Params: params}, nil, nil)
 }
 
-// Reply queues the answer to a request. Unless Reply itself returns an error, it later calls sent with the result of
-// writing. sent may be nil.
+// Reply queues the answer to a request. Unless Reply itself returns an error, the Peer later calls sent with the result
+// of writing. sent may be nil.
 func (p *Peer) Reply(id json.RawMessage, result any, sent func(error)) error {
 	if result == nil {
 		result = json.RawMessage("null")

@@ -70,8 +70,8 @@ func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fi
 	return cli.ReadProject(dir, s.home, reader.ProjectFiles())
 }
 
-// ShowSkill adds the contents of a skill to a request for approval to use it; see cli.SkillReader. It returns other
-// requests unchanged.
+// ShowSkill adds the contents of a skill to a request for approval to use the skill; see cli.SkillReader. It returns
+// other requests unchanged.
 func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request,
 	asked cli.ApprovalAsked) cli.ApprovalAsked {
 	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])

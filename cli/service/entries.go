@@ -43,7 +43,7 @@ const (
 	warming        // is being opened before its turn, or is being checked; turns of its conversation wait
 	idle           // runs no turn
 	busy           // runs a turn
-	expiring       // runs a turn, and will be closed after that
+	expiring       // runs a turn, and will be closed after the turn
 	closing        // is being closed; no other session with its closeKey may be opened meanwhile
 	stuck          // could not be closed or opened in time, and may still have a process
 )

@@ -212,7 +212,7 @@ func (p *pool) relieve(held map[processID]int64) {
 	}
 }
 
-// requestMeasurement makes watchMemory measure the memory soon, and does not wait for that.
+// requestMeasurement makes watchMemory measure the memory soon, but does not wait for the measurement.
 func (p *pool) requestMeasurement() {
 	select {
 	case p.look <- struct{}{}:

@@ -74,8 +74,8 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider, home cli.AccountH
 // Menu queries all agents at the same time, each for at most MenuWait, and caches answers for MenuTTL. If a query
 // fails, the agent's entry has Err and no models.
 //
-// If waitFor is not empty, Menu waits only for these agents. If ctx comes from cli.AtOnce, Menu waits for no agent. The
-// entries of agents that have not answered then have the Err ErrLoading.
+// If waitFor is not empty, Menu waits only for these agents. If ctx comes from cli.AtOnce, Menu waits for no agent. In
+// both cases, the entries of agents that have not answered have the Err ErrLoading.
 func (s *Service) Menu(
 	ctx context.Context, in cli.Sandbox, accounts cli.Accounts, waitFor ...cli.Agent,
 ) []cli.MenuEntry {

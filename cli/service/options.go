@@ -30,8 +30,8 @@ type Settings struct {
 	// the limit is reached, ductor ends the least recently used idle process. If no process is idle, the turn waits. A
 	// process that several sessions share counts once. A process does not count while all its turns wait for users.
 	MaxLive int `toml:"max_live" check:"0..256"`
-	// MaxMemoryMB limits the memory of all agents and their descendants together. 0 means no limit. If they exceed it,
-	// ductor ends idle processes, the least recently used first. It never ends busy processes.
+	// MaxMemoryMB limits the memory of all agents and their descendants together. 0 means no limit. If they exceed the
+	// limit, ductor ends idle processes, the least recently used first. It never ends busy processes.
 	MaxMemoryMB int `toml:"max_memory_mb" check:"0..1048576"`
 }
 

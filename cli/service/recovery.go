@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turn runs req. If a live process fails before it had any effect, turn runs req once more in one-shot mode. It emits
-// the Result and returns it.
+// turn runs req. If a live process fails before the turn had any effect, turn runs req once more in one-shot mode. It
+// emits the Result and returns it.
 func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) cli.Result {
 	agent := entry.provider.Agent()
 	req, err := s.ready(ctx, entry, req, emit)
@@ -90,8 +90,8 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult
 	}
 }
 
-// awaitLate waits until a provider's Open has returned, although its turn has ended. It waits at most Grace, and
-// returns false if Open takes longer.
+// awaitLate waits until a provider's Open has returned, even if its turn has ended. It waits at most Grace, and returns
+// false if Open takes longer.
 func (s *Service) awaitLate(late chan struct{}) bool {
 	wait := time.NewTimer(s.opts.Grace)
 	defer wait.Stop()

@@ -57,7 +57,7 @@ func (at *runEnv) entry(agent cli.Agent) *agentEntry {
 	return nil
 }
 
-// account returns an agent with the given account, or nil if the environment does not have both.
+// account returns an agent with the given account, or nil if the environment has no such agent or account.
 func (at *runEnv) account(agent cli.Agent, account cli.Account) *agentEntry {
 	first := at.entry(agent)
 	if first == nil || account == "" {
@@ -78,8 +78,8 @@ func (at *runEnv) accounts() (all []*agentEntry) {
 	return all
 }
 
-// at returns an agent with the given account in an environment. It returns a Failure if there is none; it never returns
-// an agent of another environment or with another account.
+// at returns an agent with the given account in an environment. It returns a Failure if the environment has no such
+// agent or account. It never returns an agent of another environment or with another account.
 func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent, account cli.Account) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {

@@ -186,7 +186,7 @@ func (s *Service) refusal(agent cli.Agent) cli.Result {
 }
 
 // leastLimit is the least time that a turn gets. A resumed turn may have exceeded its limit while ductor was not
-// running. It needs this time to read the agent's output.
+// running. Such a turn needs this time to read the agent's output.
 const leastLimit = 10 * time.Second
 
 // limit returns how much longer the turn may run.

@@ -86,9 +86,9 @@ func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.St
 	})
 }
 
-// present contains the running turns with their sessions. Methods such as Decide and Steer use it to find a turn. A turn is
-// removed only after all calls that use it have returned. Otherwise such a call could act on the session's next turn, in
-// which the agent may use the same request IDs.
+// present contains the running turns with their sessions. Methods such as Decide and Steer use it to find a turn. A
+// turn is removed only after all calls that use the turn have returned. Otherwise such a call could act on the
+// session's next turn, in which the agent may use the same request IDs.
 type present struct {
 	mu    sync.Mutex
 	turns map[cli.TurnID]*presence

@@ -31,10 +31,10 @@ type sighting struct {
 // continue it. Call it once, before the first Run.
 //
 // Survey adds sessions with background work to the pool. It ends all runs without background work and without an open
-// turn. It does not wait for their end, but their conversations start no turn before that.
+// turn. It does not wait for the end of these runs, but their conversations start no turn until then.
 //
-// Survey queries all environments at the same time. If a sandbox does not answer within surveyWait, ductor ends its
-// runs later, and no turn starts in the sandbox before that. The returned error concerns only this host.
+// Survey queries all environments at the same time. If a sandbox does not answer within surveyWait, ductor ends the
+// sandbox's runs later, and starts no turn in the sandbox until then. The returned error concerns only this host.
 func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	remains := map[cli.TurnID]cli.Remains{}
 	began := time.Now()

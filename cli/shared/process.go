@@ -17,7 +17,7 @@ const stopSlack = 10 * time.Second
 
 // Server is the provider's part of a process. An implementation embeds the *Process.
 type Server interface {
-	// Turns learn of the end of the output from Process.Gone, so the Handler's Changed is not called for it.
+	// The Handler's Changed is not called for the end of the output, because turns learn of this end from Process.Gone.
 	rpc.Handler
 	// Greet prepares a new process for sessions. If it returns an error, the process is not used.
 	Greet(ctx context.Context) error
@@ -177,7 +177,7 @@ func withCause(err, cleanupErr error) error {
 	return errors.Join(err, cleanupErr)
 }
 
-// connect creates the connection to the agent. The caller then starts its reader.
+// connect creates the connection to the agent. The caller then starts to read from the connection.
 func (p *Process) connect(prog cli.Process, o rpc.Options) {
 	o.Agent, o.Framing, o.Codec = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Codec
 	o.Handler, o.Cancels = handler{p.server, p}, p.pool.opts.Cancels

@@ -22,7 +22,7 @@ const (
 	PhaseAdopted Phase = "adopted" // messages of a turn of the previous process of ductor wait for the call of Turn
 	PhaseRunning Phase = "running" // a turn handles the messages
 	PhaseSpent   Phase = "spent"   // no turn may start in this process, because child processes of a turn may still run
-	PhaseLeft    Phase = "left"    // ductor has detached; its next process will handle the messages
+	PhaseLeft    Phase = "left"    // ductor has detached; the next process of ductor will handle the messages
 	PhaseClosed  Phase = "closed"
 )
 

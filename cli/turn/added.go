@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// Added contains the messages that the user sent while a turn was running, and that ductor added to it. Providers
+// Added contains the messages that the user sent while a turn was running, and that ductor added to the turn. Providers
 // report what they learn about a message, and Added decides what becomes of it:
 //
 //   - If the agent has the message, Steer returns nil. If the model then never reads it, Settle lists it.
@@ -24,8 +24,8 @@ type Added struct {
 	early  []string   // names that the model read before any message had the name
 }
 
-// Message is a message in an Added. After Add, the caller sends the message to the agent. Then it calls Accepted,
-// Rejected or Lost, and returns their error from Steer.
+// Message is a message in an Added. After Add, the caller sends the message to the agent. Then the caller calls
+// Accepted, Rejected or Lost, and returns their error from Steer.
 type Message struct {
 	in      *Added
 	name    string     // the agent's name of the message; empty if it is not known
@@ -47,7 +47,7 @@ const (
 )
 
 // Add adds a message that the caller is about to send. name is the agent's name of the message, or empty if the agent
-// chooses the name. It returns nil if the turn accepts no more messages. If the turn already contains a message with
+// chooses the name. Add returns nil if the turn accepts no more messages. If the turn already contains a message with
 // this name, Add returns that message, and isNew is false.
 func (a *Added) Add(name string, turn cli.TurnID) (m *Message, isNew bool) {
 	a.mu.Lock()

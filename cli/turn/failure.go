@@ -39,7 +39,7 @@ func Unnamed(agent cli.Agent) *cli.Failure {
 	return cli.Failf(cli.BadOutput, agent, "it did not name its session, so your next message starts a new one")
 }
 
-// Garbage counts the lines or messages of a program that could not be parsed, and stores the first.
+// Garbage counts those lines or messages of a program that ductor could not parse, and stores the first one.
 type Garbage struct {
 	count int
 	first []byte

@@ -29,7 +29,7 @@ const (
 // queued is a line in the queue of a turn, or a Change of the output.
 type queued struct {
 	line  []byte
-	waste bool  // the line was too long, and is only its beginning
+	waste bool  // the line was too long, so that only its beginning is stored
 	end   int64 // offset after the line
 	Change
 }

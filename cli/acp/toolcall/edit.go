@@ -37,7 +37,7 @@ func withInput(list []Edit, input json.RawMessage) []Edit {
 	return list
 }
 
-// Change returns the change in the form in which users see it. Its path is relative to dir if it is below dir.
+// Change returns the change in the form in which users see it. The path is relative to dir if the file is below dir.
 func (e Edit) Change(dir string) cli.FileChanged {
 	return cli.FileChanged{Path: cli.Relative(dir, e.Path), Kind: e.Kind(), Diff: e.Diff()}
 }
@@ -53,7 +53,7 @@ func (e Edit) Kind() cli.ChangeKind {
 	return cli.FileUpdated
 }
 
-// Diff returns the change in unified format, without the file header. It returns "" if the texts are the same.
+// Diff returns the change in unified format, without the file header. It returns "" if the edit changes nothing.
 func (e Edit) Diff() string {
 	if e.hunks != "" {
 		return e.hunks
