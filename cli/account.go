@@ -26,8 +26,8 @@ func (a Accounts) With(agent Agent, account Account) Accounts {
 	return all
 }
 
-// Of returns the agent's name, followed by "@" and the account if that is not empty: "claude" or "claude@work". The
-// command `ductor secret` accepts this form.
+// Of returns the agent's name, followed by "@" and the account if the account is not empty: "claude" or "claude@work".
+// The command `ductor secret` accepts this form.
 func (a Account) Of(agent Agent) string {
 	if a == "" {
 		return string(agent)
@@ -55,8 +55,8 @@ func (a Account) Label(p lang.Printer) string {
 type AccountVars struct {
 	// Home is the variable with the path of the directory in which the agent stores its state and its log-in.
 	Home string
-	// Leads lists all other such variables, as names or NAME_* patterns. They contain a key, or the path of a file or
-	// directory in which the agent stores state.
+	// Leads lists the other variables that determine the log-in, as names or NAME_* patterns. They contain a key, or
+	// the path of a file or directory in which the agent stores state.
 	Leads []string
 }
 
@@ -105,8 +105,8 @@ func (h AccountHome) Logins(p Provider) (all []Login) {
 	return all
 }
 
-// Auth checks whether the agent is logged in with this account. If it is not, Auth returns advice for this account,
-// because p only has advice for the default account.
+// Auth checks whether the agent is logged in with this account. If the agent is not logged in, Auth returns advice for
+// this account, because p only has advice for the default account.
 func (h AccountHome) Auth(ctx context.Context, p Provider) Auth {
 	auth := p.Auth(ctx)
 	if h.Account == "" || auth.State != Installed || auth.Problem != nil {

@@ -17,7 +17,7 @@ type APIError struct {
 }
 
 // Kind derives the kind of failure from the HTTP status. If the status is missing or only means a bad request, Kind
-// uses the error names in Name and Text. If there are none, it searches Text for known phrases.
+// uses the error names in Name and Text. If these contain no known name, Kind searches Text for known phrases.
 func (e APIError) Kind() FailureKind {
 	if SaysContextFull(e.Text) {
 		return ContextFull

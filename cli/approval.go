@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ApprovalID is an agent's ID of a request for a user's approval or answers. It is unique within a turn.
+// ApprovalID is an agent's ID of a request for a user's approval or answers. The ID is unique within a turn.
 type ApprovalID string
 
 // ApprovalAsked is the event that the agent asks for permission to use a tool, and waits for a user's decision.
@@ -162,7 +162,7 @@ func (a ApprovalAsked) Names(files []string, dir string, words []string) bool {
 		texts = append(texts, f.Value)
 	}
 	slices.Sort(texts)
-	texts = slices.Compact(texts) // most fields are also in the input, and to resolve a path takes long
+	texts = slices.Compact(texts) // most fields are also in the input, and resolving a path is slow
 	return slices.ContainsFunc(a.Changes, func(c FileChanged) bool { return Touches(files, dir, c.Path) }) ||
 		slices.ContainsFunc(texts, func(text string) bool { return namesOne(files, dir, text) })
 }
@@ -201,8 +201,8 @@ func HasWord(command, word string) bool {
 	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()<>`) == word })
 }
 
-// Allowable reports whether users can allow the request. They cannot if it does not describe its action, or if a part
-// of it is missing.
+// Allowable reports whether users can allow the request. They cannot if the request does not describe its action, or if
+// a part of the request is missing.
 func (a ApprovalAsked) Allowable() bool {
 	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 || a.SaysMore()
 	return said && a.Missing == ""

@@ -24,15 +24,15 @@ var ErrStale = errors.New("stale")
 // ErrClosing is the cause of a cancelled turn context if ductor stops.
 var ErrClosing = errors.New("ductor is stopping")
 
-// ErrDetached is the cause of a cancelled turn context if ductor detaches from the turn. ductor will resume the turn
-// after its next start. Reads from a Process also return ErrDetached after Process.Detach.
+// ErrDetached is the cause of a cancelled turn context if ductor detaches from the turn. After its next start, ductor
+// will resume the turn. Reads from a Process also return ErrDetached after Process.Detach.
 var ErrDetached = errors.New("detached")
 
 // ErrFromOutside is the Cause of a turn's Failure if an unknown process killed the agent's program.
 var ErrFromOutside = errors.New("it was ended from outside")
 
-// ErrNotAsked means that no request with the given ID waits for a decision. It was answered or withdrawn, or never
-// existed.
+// ErrNotAsked means that no request with the given ID waits for a decision. The request was answered or withdrawn, or
+// never existed.
 var ErrNotAsked = errors.New("the agent does not wait for this answer")
 
 // ErrNoTurn means that there is no running turn to which ductor could add a message.

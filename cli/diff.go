@@ -13,8 +13,8 @@ func Hunks(diff string) string {
 	return ""
 }
 
-// DiffMakes reports whether the diff in the parameter hunks turns the text before into the text after. It compares only
-// which lines the diff adds and removes, not their positions.
+// DiffMakes reports whether a diff turns one text into another. It compares only which lines the diff adds and removes,
+// not their positions.
 func DiffMakes(hunks, before, after string) bool {
 	count := map[string]int{}
 	for line := range strings.Lines(before) {

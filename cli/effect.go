@@ -69,10 +69,10 @@ func identifyingFields() []string {
 	}
 }
 
-// EffectOf derives the effect of a request from its input. It knows the field names that most agents share. The
-// parameter dir is the working directory of the turn. The parameter usual lists further fields: a command's effect is
-// unchanged if such a field has the given value.
-func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
+// EffectOf derives the effect of a request from its input. It knows the field names that most agents share. dir is the
+// working directory of the turn. usualValues contains further fields that do not change the effect of a command if they
+// have the given value.
+func EffectOf(input json.RawMessage, dir string, usualValues map[string]any) Effect {
 	e := Effect{Dir: dir}
 	fields, ok := effectiveFields(input)
 	if !ok {
@@ -91,7 +91,7 @@ func EffectOf(input json.RawMessage, dir string, usual map[string]any) Effect {
 				e.Dir = fmt.Sprint(value)
 			}
 		default:
-			alone = alone && reflect.DeepEqual(value, usual[name])
+			alone = alone && reflect.DeepEqual(value, usualValues[name])
 		}
 	}
 	if command, _ := fields["command"].(string); alone && strings.TrimSpace(command) != "" {

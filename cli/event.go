@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// ToolID identifies a tool call. A ToolStarted and its ToolEnded have the same ID. It is unique within a turn.
+// ToolID identifies a tool call. A ToolStarted and its ToolEnded have the same ID. The ID is unique within a turn.
 type ToolID string
 
 // Event is one event of a turn.
 //
 // The events of a turn have this order, which clitest.Conformance checks for every provider:
-//   - SessionStarted comes first, unless the turn fails before the agent names its session. CaughtUp may precede it.
+//   - SessionStarted comes first, unless the turn fails before the agent names its session. CaughtUp may precede
+//     SessionStarted.
 //   - PromptAccepted comes once, after SessionStarted, if the agent accepted the prompt.
-//   - Every ToolStarted gets one ToolEnded, even if the process dies. The exception: a turn that ductor detached from.
-//     ToolChanged comes only between the two.
+//   - Every ToolStarted gets one ToolEnded, even if the process dies. The only exception is a turn from which ductor
+//     detached. ToolChanged comes only between ToolStarted and ToolEnded.
 //   - The TextDelta and TextRetracted events together produce Result.Text; see Answer.
 //   - One Result comes last.
 type Event interface{ event() }
@@ -26,7 +27,7 @@ type Event interface{ event() }
 type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
-	Title          string // the agent's own title of the session, in one line; empty if it reports none
+	Title          string // the agent's own title of the session, in one line; empty if the agent reports none
 	// Forgets is set if the agent removes the prompt of a failed turn from its session. In a session of such an agent,
 	// a prompt remains only after PromptAccepted.
 	Forgets bool
@@ -56,8 +57,8 @@ type TextDelta struct{ Text string }
 // TextRetracted removes the last Bytes bytes of the answer, because the model repeats that part.
 type TextRetracted struct{ Bytes int }
 
-// ThinkingDelta is a piece of the model's reasoning, or of a text in which the model announces what it will do next. It
-// is never part of the answer.
+// ThinkingDelta is a piece of the model's reasoning, or of a text in which the model announces what it will do next. A
+// ThinkingDelta is never part of the answer.
 type ThinkingDelta struct{ Text string }
 
 // ToolStarted is the event that the agent started a tool call.
@@ -89,10 +90,10 @@ func (t ToolStarted) WholeTitle() string {
 // ToolEnded is the event that a tool call ended. Err is empty if the tool succeeded; see Failed.
 type ToolEnded struct {
 	ID       ToolID
-	Output   string // as the agent reports it; may be long
+	Output   string // output of the tool, as the agent reports it; may be long
 	ExitCode *int   // nil if the tool has no exit code
 	Duration time.Duration
-	Err      string // one line
+	Err      string // why the tool failed, in one line
 }
 
 // Values of ToolEnded.Err that ductor translates for users.
@@ -176,7 +177,7 @@ const (
 type Status struct {
 	Kind   StatusKind
 	Detail string
-	Retry  Retry `json:",omitzero"` // for StatusRetrying
+	Retry  Retry `json:",omitzero"` // set if Kind is StatusRetrying
 }
 
 // Retry describes a retry of a call to the model. Fields that the agent does not report are zero.
@@ -194,7 +195,7 @@ type HandedOver struct {
 	To     Agent
 	Model  ModelID // empty if the agent chose the model
 	Turns  int
-	Tokens int // an estimate
+	Tokens int // estimated length of the earlier turns
 	// LeftOut is the number of the oldest turns that did not fit. Shortened is set if the middle of a turn was removed.
 	LeftOut   int
 	Shortened bool
@@ -219,7 +220,7 @@ type LimitsReported struct {
 }
 
 // CaughtUp is the event that ductor has processed all output that a resumed turn printed while ductor was not running.
-// Events before it belong to that output; events after it are new. It comes once.
+// Events before it belong to that output; events after it are new. CaughtUp comes once.
 type CaughtUp struct{}
 
 func (CaughtUp) event()        {}

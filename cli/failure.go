@@ -37,8 +37,8 @@ const (
 	ModelRefused FailureKind = "no-answer"  // the model, or a filter around it, refused to answer
 	NoSandbox    FailureKind = "sandbox"    // the sandbox is unavailable or was lost; Reason explains how to fix it
 	NoDirectory  FailureKind = "directory"  // the working directory is gone, or ductor may not use it
-	// FailsOften means that the agent's last turns all failed. Code is their number, and Cause the last failure. The
-	// agent gets no turns until ResetAt.
+	// FailsOften means that the agent's last turns all failed. Code is the number of these turns, and Cause is the last
+	// failure. The agent gets no turns until ResetAt.
 	FailsOften     FailureKind = "fails-often"
 	UnknownFailure FailureKind = "unknown"
 )

@@ -160,17 +160,17 @@ func shortText(text string, most int) string {
 // input, such as `edits[0].path`. The path quotes keys that look like a path themselves.
 type Leaf struct {
 	Name, Value string // Value is the text of a string, or the JSON of other values
-	Unset       bool   // null, false, {} or []
+	Unset       bool   // whether the value is null, false, {} or []
 }
 
-// Limits of the function Leaves. If an input exceeds a limit, Leaves returns the input as a single leaf.
+// Limits of Leaves. If an input exceeds a limit, Leaves returns the input as a single leaf.
 const (
 	mostLeaves     = 2000
 	mostLeafNames  = 256 << 10 // bytes of all names
 	wholeInputName = "input"
 )
 
-// Leaves returns the single values of an input, in order. If a key occurs twice, it returns both values. It returns
+// Leaves returns the single values of an input, in order. If a key occurs twice, Leaves returns both values. It returns
 // invalid JSON as one leaf.
 func Leaves(input json.RawMessage) []Leaf {
 	if len(bytes.TrimSpace(input)) == 0 {

@@ -24,8 +24,8 @@ type Launcher interface {
 	// Discard kills a run that the previous process of ductor started, with everything that the run started, and
 	// deletes its output.
 	Discard(ctx context.Context, run RunID) error
-	// Settled tells the Launcher that ductor has stored the outcome of a turn, and will never resume it. The Launcher
-	// then deletes the output that only this turn needed. It deletes in the background.
+	// Settled tells the Launcher that ductor has stored the outcome of a turn, and will never resume it. In the
+	// background, the Launcher then deletes the output that only this turn needed.
 	//
 	// If the turn's process continues to run, the Launcher keeps the output from the start of the first turn that is
 	// not settled. If all turns are settled, it deletes the output up to the end of the last turn.
@@ -54,14 +54,14 @@ type Recording interface {
 // RunID identifies a run. A run is a program from its start to its end, with its input and output.
 type RunID string
 
-// Purpose describes why a run was started. The runner, which supervises the program, stores it, so that ductor
+// Purpose describes why a run was started. The runner, which supervises the program, stores the purpose, so that ductor
 // recognizes the run after a restart.
 type Purpose struct {
 	Agent        Agent
 	Mode         Mode         // empty for a probe, which is a short query that ductor need not find after a restart
 	Conversation Conversation // empty for a process that serves several conversations
-	// Setting is a hash of the configuration with which the process runs. The provider computes it. After a restart,
-	// ductor uses it to decide which requests the process can serve. It reveals no secrets.
+	// Setting is a hash of the configuration with which the process runs. The provider computes the hash. After a
+	// restart, ductor uses the hash to decide which requests the process can serve. The hash reveals no secrets.
 	Setting string
 }
 
@@ -86,13 +86,13 @@ func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
 type LeftRun struct {
 	Run RunID
 	Purpose
-	Marks       []Mark // of unfinished turns, oldest first; not set by Launcher.Left
+	Marks       []Mark // marks of unfinished turns, oldest first; Launcher.Left does not set them
 	PID         int
 	OutputBegin int64 // bytes at the start of the output that were deleted
 	OutputEnd   int64 // bytes that the program has printed
 	Input       LeftInput
 	Alive       bool   // the program is running; if false, its output is complete
-	Problem     string // the reason, for users, why ductor cannot attach to the run; empty if it can
+	Problem     string // why ductor cannot attach to the run, for users; empty if it can
 }
 
 // LeftInput describes the input of a LeftRun.
@@ -101,8 +101,8 @@ type LeftInput struct {
 	Closed bool
 }
 
-// Missing returns the part of the input that ductor must still send. It returns nothing if the input is closed. The
-// parameter whole is the complete input. Missing is for programs that serve one turn.
+// Missing returns the part of the input that ductor must still send. It returns nothing if the input is closed. whole
+// is the complete input. Missing is for programs that serve one turn.
 func (i LeftInput) Missing(whole []byte) []byte {
 	if i.Closed {
 		return nil
@@ -188,7 +188,7 @@ type ExitStatus struct {
 	Code   int // exit code; minus the number of a signal; CodeUnknown if ductor could not observe the end
 	Signal bool
 	By     Terminator
-	OOM    bool // the kernel killed the program because memory ran out, if that is detectable
+	OOM    bool // the kernel killed the program because memory ran out; false if ductor cannot detect this
 }
 
 // Terminator names who or what ended a program.

@@ -191,6 +191,6 @@ func UnixTime(seconds float64) time.Time {
 
 // Standing describes after a turn how close an agent is to its limits.
 type Standing struct {
-	Fill   Fill          `json:"fill,omitzero"`   // of the session's context
+	Fill   Fill          `json:"fill,omitzero"`   // fill of the session's context
 	Limits AccountLimits `json:"limits,omitzero"` // only limits that are near; see AccountLimits.Near
 }

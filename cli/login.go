@@ -4,7 +4,7 @@ import "context"
 
 // Login is a way in which a user can log an agent in.
 type Login struct {
-	ID   string // the agent's own ID of this way; empty if the agent cannot perform it by itself
+	ID   string // the agent's own ID of this way; empty if the agent cannot log itself in
 	Name string // the agent's own name of this way, for users; may be empty
 	Kind LoginKind
 	// Command is the command line that the user types in a terminal. For LoginByToken, the command prints the token,
@@ -48,9 +48,9 @@ type LoginProvider interface {
 	// Logins lists the ways to log in, the best first. It does not block. It returns nothing until the provider knows
 	// them.
 	Logins() []Login
-	// LogIn logs the agent in. The parameter id is the ID of a Login of kind LoginByAgent or LoginByCode. LogIn calls
-	// show to display the web page and the code to the user. It returns nil when the agent is logged in, and otherwise
-	// an error with the reason. It stops when ctx ends.
+	// LogIn logs the agent in. id is the ID of a Login of kind LoginByAgent or LoginByCode. LogIn calls show to display
+	// the web page and the code to the user. It returns nil when the agent is logged in, and otherwise an error with
+	// the reason. It stops when ctx ends.
 	LogIn(ctx context.Context, id string, show func(DeviceCode)) error
 }
 

@@ -13,7 +13,7 @@ type Model struct {
 	Agent         Agent
 	ID            ModelID
 	Resolved      ModelID // the exact ID if ID is an alias; empty if the agent does not report it
-	Name          string  // for users
+	Name          string  // name for users
 	Description   string  // one line; may be empty
 	Efforts       []Effort
 	DefaultEffort Effort
@@ -48,8 +48,8 @@ type Auth struct {
 	State   AuthState
 	Path    string // path of the program
 	Version string // empty if unknown
-	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …; empty if unknown
-	Fix     string // one sentence on how to reach Authenticated, if State is another
+	Method  string // how the agent is logged in: "credential file", "ANTHROPIC_API_KEY", …; empty if unknown
+	Fix     string // how to reach the State Authenticated, in one sentence; empty in that State
 	// Problem is the reason why the check failed. State is then Installed, and Fix is empty. If the program itself does
 	// not run, Problem has the kind Crashed.
 	Problem *Failure
@@ -73,7 +73,7 @@ type MenuEntry struct {
 type AgentState struct {
 	Agent   Agent
 	Account Account
-	Mode    Mode // the mode in which it will run
+	Mode    Mode // the mode in which the agent will run
 	Auth    Auth
 }
 

@@ -44,7 +44,7 @@ type Bringer interface {
 type Helper interface {
 	// Help runs ductor's own program with args in the environment, and creates the environment if needed. The program
 	// gets the variables of env that an agent would get. Help returns the files that the program printed as JSON. It
-	// returns nil if args asks for no files. Its error includes the program's error.
+	// returns nil if args asks for no files. The error of Help includes the program's error.
 	Help(ctx context.Context, env []string, args ...string) (files []byte, err error)
 }
 
@@ -52,7 +52,7 @@ type Helper interface {
 type SkillReader interface {
 	// SkillTool returns the tool name (ApprovalAsked.Tool) of such a request.
 	SkillTool() string
-	// ShowSkill adds the skill's contents to the parameter asked, which is a request in a turn of req. The contents are
+	// ShowSkill returns asked, which is a request in a turn of req, with the skill's contents added. The contents are
 	// all files of the skill, and the commands that the agent runs as soon as it loads the skill. If ShowSkill finds no
 	// files, users cannot allow the request.
 	ShowSkill(ctx context.Context, req Request, asked ApprovalAsked) ApprovalAsked
@@ -81,7 +81,7 @@ type Commander interface {
 
 // AgentCommand is a command or a skill of an agent.
 type AgentCommand struct {
-	Name        string // as users type it, such as "/review"
+	Name        string // name of the command as users type it, such as "/review"
 	Description string // may be empty
 	Arguments   string // the agent's description of the arguments; may be empty
 }
@@ -108,7 +108,7 @@ type HomeSeed struct {
 	// renews need a link: if the agent renewed a copy, the original would become invalid.
 	//
 	// If an agent replaced the link by a file, ductor restores the link. If that file is newer than From, ductor first
-	// copies its content to From.
+	// copies the file's content to From.
 	Link bool
 	// Pick returns the content of the copy. Its argument is the content of From, or nil if From is empty. If Pick is
 	// nil, ductor copies the file unchanged. If Pick returns no content, ductor creates no file.
@@ -117,7 +117,7 @@ type HomeSeed struct {
 
 // LostOutput is the error that a part of a program's output is lost. This happens if the disk is full or damaged, or if
 // the program prints more than the runner can store while ductor is not reading. Process.Stdout returns the error once;
-// reads can continue after that.
+// reads can continue after the error.
 type LostOutput struct {
 	From, To int64 // range of offsets in the output
 	Reason   string

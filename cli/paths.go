@@ -39,7 +39,7 @@ func Lies(path, dir string) bool {
 }
 
 // VisibleBelow reports whether path is below dir and not hidden. A path is hidden if its own name, or a directory
-// between dir and path, starts with a dot. Tools read their settings from such files. VisibleBelow checks the path as
+// between dir and path, starts with a dot. Tools read their settings from hidden files. VisibleBelow checks the path as
 // given and with links resolved. The path may be relative to dir.
 func VisibleBelow(dir, path string) bool {
 	if path == "" || !filepath.IsAbs(dir) {

@@ -53,8 +53,8 @@ const (
 // For a Git worktree, it also searches the main checkout. It does not follow links out of a directory. home must have
 // its links resolved.
 //
-// unread names a file that ReadProject could not read completely. If fields and unread are both empty, the project has
-// no settings.
+// unread is the name of a file that ReadProject could not read completely, or "". If fields and unread are both empty,
+// the project has no settings.
 func ReadProject(dir, home string, files []string) (fields []Field, unread string) {
 	r := projectReading{dir: RealPath(dir)}
 	if r.dir == home { // settings there belong to the user, and agents use them in every project
@@ -115,7 +115,7 @@ type projectReading struct {
 	dir     string
 	fields  []Field
 	missing string
-	count   int // files read
+	count   int // number of files that were read
 	bytes   int // size of all fields
 }
 
@@ -178,7 +178,7 @@ func (r *projectReading) below(root *os.Root, dir string) {
 		r.file(root, dir) // does nothing if dir is missing, and reports a broken link
 		return
 	}
-	// WalkDir itself returns no error, because the callback handles them.
+	// WalkDir itself returns no error, because the callback handles all errors.
 	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

@@ -204,7 +204,7 @@ func stringEnd(raw []byte, i int) int {
 }
 
 // commentEnd returns the index after the comment that starts at i. The line break after a line comment is not part of
-// it.
+// the comment.
 func commentEnd(raw []byte, i int) int {
 	end, length := []byte("\n"), 0
 	if raw[i+1] == '*' {

@@ -5,7 +5,7 @@ import "context"
 // Provider translates between this package and the protocol of one agent. Providers store no state of conversations.
 // They are safe for concurrent use.
 type Provider interface {
-	// Agent returns the name of the agent. It is constant.
+	// Agent returns the name of the agent. The name is constant.
 	Agent() Agent
 	// Modes lists the modes that Open accepts, the preferred mode first. The list is never empty. Modes may start the
 	// agent to find out.
@@ -94,9 +94,9 @@ type SessionInfo struct {
 
 // Limited is a Provider whose agent does not fully support every permission mode.
 type Limited interface {
-	// Cannot explains in one sentence which part of the permission mode p the agent does not support when it runs in
-	// mode. It returns "" if the agent supports all of p, or if this is unknown before the first session. It does not
-	// block. Safe for concurrent use.
+	// Cannot explains in one sentence which part of a permission mode the agent does not support when it runs in the
+	// given Mode. It returns "" if the agent supports the whole permission mode, or if this is unknown before the first
+	// session. It does not block. Safe for concurrent use.
 	Cannot(mode Mode, p PermissionMode) string
 }
 

@@ -31,10 +31,11 @@ type ProviderOptions struct {
 	Env      func() []string
 	AllowEnv []string // additional variables that an agent may inherit: names or NAME_* patterns
 	// OwnerHome is the home directory of the user who runs ductor, on the machine of the agent. Sessions with their own
-	// homes share some of its files. It is empty if the environment has no such directory, as in a container.
+	// homes share some files of this directory. OwnerHome is empty if the environment has no such directory, as in a
+	// container.
 	OwnerHome string
 	// ReadFile reads the agent's files with credentials and settings in the agent's environment. nil means os.ReadFile.
-	// If it fails, the provider asks the agent itself.
+	// If ReadFile fails, the provider asks the agent itself.
 	ReadFile func(path string) ([]byte, error)
 	// Protected lists ductor's own files and directories, as absolute paths with links resolved. If a request touches
 	// one of them, no permission mode allows it; only a user can.

@@ -18,8 +18,8 @@ import (
 // Agent is the name of an agent, such as "claude" or "codex".
 type Agent string
 
-// Conversation identifies the conversation to which a turn belongs. Its format is known only to the package that
-// creates it. ductor never runs two turns of a conversation at the same time.
+// Conversation identifies the conversation to which a turn belongs. Only the package that creates a Conversation knows
+// its format. ductor never runs two turns of a conversation at the same time.
 type Conversation string
 
 // TurnID identifies a turn. ductor never uses an ID twice in the same database.
@@ -77,11 +77,11 @@ type Request struct {
 	Turn         TurnID
 	Conversation Conversation
 	Lang         lang.Language // language of messages to users
-	ChatID       int64         // the agent sees it in the environment variable ChatIDVar
+	ChatID       int64         // ID of the chat; the agent sees it in the environment variable ChatIDVar
 
 	Prompt       string // plain text for the model, even if it looks like a command; see Task for exceptions
 	Task         Task
-	Images       []Image // sent with the prompt
+	Images       []Image // pictures that are sent with the prompt
 	SystemPrompt string  // replaces the agent's own system prompt, if set
 	AppendPrompt string  // appended to the agent's own system prompt, if set
 
@@ -110,7 +110,7 @@ type Request struct {
 	Attended     bool
 	AllowedTools []string // tools that need no approval; generic names or the agent's own
 	// ToolLists limit the tools that the agent may use. The Service combines them into Tools, and replaces generic
-	// names of tools by the agent's own. It replaces them in AllowedTools, too.
+	// names of tools by the agent's own. The Service also replaces generic names in AllowedTools.
 	ToolLists []ToolList
 	Tools     ToolList
 	Servers   []ToolServer
@@ -153,7 +153,7 @@ func CannotCompact(agent Agent) *Failure {
 }
 
 // Unsendable returns a Failure if ductor cannot send the prompt to any agent. A prompt must have text or images, except
-// for TaskCompact. Its text must be valid UTF-8, because JSON would silently change other text.
+// for TaskCompact. The prompt must be valid UTF-8, because JSON would silently change other text.
 func (r Request) Unsendable(agent Agent) *Failure {
 	switch {
 	case !utf8.ValidString(r.Prompt):

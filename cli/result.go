@@ -9,7 +9,7 @@ type Result struct {
 	Model          ModelID
 	Usage          Usage             // tokens of this turn only
 	ByModel        map[ModelID]Usage // Usage by model, if the agent reports it
-	CostUSD        float64           // of this turn alone; 0 if the agent does not report it
+	CostUSD        float64           // cost of this turn alone; 0 if the agent does not report it
 	Duration       time.Duration
 	Denials        []Denial // requests of the agent that were denied
 	Aborted        bool     // a user aborted the turn; Err is nil then
@@ -24,7 +24,7 @@ type Told struct {
 	Turns int  // calls of the model; 0 if the agent does not report them
 	Fill  Fill // how full the session's context is after the turn
 	// Unread lists messages that ductor added to the turn (see Steerer), but that the model did not read. The agent
-	// returned them when it ended the turn early, or its process ended before.
+	// returned these messages when it ended the turn early, or its process ended before the model read them.
 	Unread []TurnID
 }
 

@@ -32,7 +32,8 @@ type SessionStatus struct {
 	Busy         bool
 	Used         time.Time // when the running turn started, or the last turn ended
 	// Memory is the resident memory, in bytes, of the session's process and its descendants. It is 0 if unknown. If
-	// several sessions use the same process, each of them reports its whole memory. Only Service.Live measures it.
+	// several sessions use the same process, each of them reports the whole memory of the process. Only Service.Live
+	// measures the memory.
 	Memory int64
 	SessionInfo
 }
@@ -42,7 +43,7 @@ type RunInfo struct {
 	Conversation Conversation
 	Turn         TurnID
 	Agent        Agent
-	Started      time.Time // wall clock
+	Started      time.Time // start of the turn by the wall clock
 }
 
 // OpenTurn is a turn that was running when the previous process of ductor ended.
@@ -62,6 +63,6 @@ type Remains string
 
 // Remains values.
 const (
-	RemainsRun     Remains = "run"     // its run exists, and Service.Resume can continue it
-	RemainsUnknown Remains = "unknown" // its effects are unknown, so only the user may repeat it
+	RemainsRun     Remains = "run"     // the turn's run exists, and Service.Resume can continue it
+	RemainsUnknown Remains = "unknown" // the effects of the turn are unknown, so only the user may repeat it
 )

@@ -29,6 +29,6 @@ type SessionKeeper interface {
 // Enterer is a Launcher whose environment users can enter from a terminal of this host.
 type Enterer interface {
 	// Enter returns the start of a command line that runs a command in directory dir of the environment. The caller
-	// appends that command. The parameter home is the command's HOME; empty means the environment's own.
+	// appends that command. home is the command's HOME; empty means the environment's own.
 	Enter(dir, home string) []string
 }

@@ -39,11 +39,11 @@ type Words struct {
 	Any  []string
 }
 
-// KindOfWords returns the kind of the first row in table with a text that occurs in the parameter text. It returns
-// UnknownFailure if there is no such row.
-func KindOfWords(text string, table []Words) FailureKind {
+// KindOfWords returns the kind of the first row in table with a text that occurs in message. It returns UnknownFailure
+// if there is no such row.
+func KindOfWords(message string, table []Words) FailureKind {
 	for _, row := range table {
-		if ContainsAny(text, row.Any...) {
+		if ContainsAny(message, row.Any...) {
 			return row.Kind
 		}
 	}

@@ -28,7 +28,7 @@ type ToolServer struct {
 	Headers map[string]string
 	// Env contains the variables that the program needs in addition to variables that it inherits from the agent. The
 	// values may be secret, so no provider puts them on a command line. If an agent is configured by its command line,
-	// ductor adds them to the agent's own environment.
+	// ductor adds the variables to the agent's own environment.
 	Env map[string]string
 	// Trusted marks ductor's own server. Agents use its tools without approval, because the tools themselves ask the
 	// user if needed. Every agent gets the server's variables, so that programs of the agent can also use the server.
@@ -106,26 +106,24 @@ func Trusts(servers []ToolServer, name string) bool {
 	})
 }
 
-// Config returns the server's entry in the configuration format that most agents use. The parameter kind is the "type"
-// that the agent expects for a server that is a program. Config gets the value of each variable from the function
-// value.
-func (s ToolServer) Config(kind string, value func(name string) string) map[string]any {
+// Config returns the server's entry in the configuration format that most agents use. kind is the "type" that the agent
+// expects for a server that is a program. Config calls lookup for the value of each variable.
+func (s ToolServer) Config(kind string, lookup func(name string) string) map[string]any {
 	if s.URL != "" {
-		return map[string]any{"type": "http", "url": s.URL, "headers": s.HeadersBy(value)}
+		return map[string]any{"type": "http", "url": s.URL, "headers": s.HeadersBy(lookup)}
 	}
 	env := map[string]string{}
 	for name := range s.Env {
-		env[name] = value(name)
+		env[name] = lookup(name)
 	}
 	return map[string]any{"type": kind, "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
 }
 
-// HeadersBy returns the HTTP headers for requests to the server. It gets the value of each variable from the function
-// value.
-func (s ToolServer) HeadersBy(value func(name string) string) map[string]string {
+// HeadersBy returns the HTTP headers for requests to the server. It calls lookup for the value of each variable.
+func (s ToolServer) HeadersBy(lookup func(name string) string) map[string]string {
 	headers := map[string]string{}
 	for name, variable := range s.Headers {
-		headers[name] = value(variable)
+		headers[name] = lookup(variable)
 	}
 	return headers
 }

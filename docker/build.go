@@ -81,9 +81,9 @@ func (b Build) context() (io.Reader, error) {
 	return &raw, t.Close()
 }
 
-// walk calls do for each regular file below the directory root. rel is the file's path relative to root. If root itself
-// is a file, rel is ".".
-func walk(root string, do func(file, rel string, info fs.FileInfo) error) error {
+// walk calls visit for each regular file below the directory root. rel is the file's path relative to root. If root
+// itself is a file, rel is ".".
+func walk(root string, visit func(file, rel string, info fs.FileInfo) error) error {
 	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -96,7 +96,7 @@ func walk(root string, do func(file, rel string, info fs.FileInfo) error) error 
 		if err != nil {
 			return err
 		}
-		return do(file, filepath.ToSlash(below), info)
+		return visit(file, filepath.ToSlash(below), info)
 	})
 }
 

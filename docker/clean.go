@@ -35,13 +35,13 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 }
 
 // Clean removes the containers of an owner with all their processes, and returns their number. The owner is an
-// installation of ductor; see Options.Owner. Clean keeps a container if keep returns true for the name of its sandbox.
-// It removes, for example, containers of projects that are no longer configured, and containers that an interrupted
-// start left behind. Homes remain.
+// installation of ductor; see Options.Owner. Clean does not remove a container if needed returns true for the name of
+// the container's sandbox. It removes, for example, containers of projects that are no longer configured, and
+// containers that an interrupted start left behind. Homes remain.
 //
-// keep must return true for every sandbox in this engine, even if its launcher uses another address of the engine (see
-// Engine.ID). If keep is nil, Clean removes all containers of the owner.
-func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string) bool) (int, error) {
+// needed must return true for every sandbox in this engine, even if the launcher of the sandbox uses another address of
+// the engine (see Engine.ID). If needed is nil, Clean removes all containers of the owner.
+func (e *Engine) Clean(ctx context.Context, owner string, needed func(name string) bool) (int, error) {
 	all, err := e.containers(ctx, ownerFilter(owner))
 	if err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string)
 	var errs []error
 	for _, c := range all {
 		name := c.Labels[labelName]
-		if name != "" && keep != nil && keep(name) || name == "" && e.mayBeMakingImage(c) {
+		if name != "" && needed != nil && needed(name) || name == "" && e.mayBeMakingImage(c) {
 			continue
 		}
 		if err := e.remove(ctx, c.ID); err != nil {
@@ -86,19 +86,19 @@ func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 // mayBeMakingImage reports whether a container is so new that ductor may still be making an image with it. The caller
 // checks that the container has no sandbox name.
 func (e *Engine) mayBeMakingImage(c container.Summary) bool {
-	return time.Since(time.Unix(c.Created, 0)) < workTimes*e.wait
+	return time.Since(time.Unix(c.Created, 0)) < workFactor*e.wait
 }
 
 // Home is the volume of a sandbox, with the home of its agents and the homes of sessions. It outlives the container.
 type Home struct {
 	Name string // name of the sandbox
-	// Used is when a program last started in the sandbox, as far as this machine knows. Otherwise, it is when the home
-	// was created.
+	// Used is when a program last started in the sandbox. If this machine does not know that time, Used is when the
+	// home was created.
 	Used time.Time
 }
 
-// Homes lists an owner's homes in this engine, by name. The parameter dir is Options.Dir: the notes in that directory
-// contain the times at which homes were used. It may be empty.
+// Homes lists an owner's homes in this engine, by name. dir is Options.Dir, or empty. Homes reads the times at which
+// homes were used from the notes in dir.
 func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 	all, err := e.volumes(ctx, owner)
 	if err != nil {
@@ -152,8 +152,8 @@ func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	return []string{name, fittedTag(info.ID, program, l.opts.User)}, nil
 }
 
-// oldImages lists the images of an owner that are not in keep, and that no container uses, not even a container of
-// another owner.
+// oldImages lists those images of an owner that no container uses, not even a container of another owner. It omits the
+// images whose names are in keep.
 func (e *Engine) oldImages(ctx context.Context, owner string, keep []string) (old []string, err error) {
 	used, err := e.usedImages(ctx)
 	if err != nil {
@@ -201,8 +201,8 @@ func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	return used, nil
 }
 
-// CleanImages removes the images of an owner that are not in keep and that no container uses, and returns their number.
-// If the engine reports that an image is in use, CleanImages keeps the image.
+// CleanImages removes those images of an owner that no container uses, and returns their number. It does not remove the
+// images whose names are in keep. If the engine reports that an image is in use, CleanImages does not remove it.
 func (e *Engine) CleanImages(ctx context.Context, owner string, keep []string) (int, error) {
 	old, err := e.oldImages(ctx, owner, keep)
 	if err != nil {

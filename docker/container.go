@@ -76,7 +76,7 @@ func (o Options) digestOf(b blueprint, image string) (string, error) {
 		Base string
 		blueprint
 		Seeds  []Seed
-		CPUs   float64 // not the default, which depends on the engine's machine
+		CPUs   float64 // configured value; the default depends on the engine's machine
 		Memory int64
 		PIDs   int64
 	}{image, b, o.Seeds, o.CPUs, o.memory(), int64(o.PIDs)})
@@ -138,7 +138,7 @@ func (e *Engine) inspect(ctx context.Context, name string) (container.InspectRes
 	return c, err == nil, e.describe("look for the sandbox's container", err)
 }
 
-// containerStuck returns the error for an engine that answers, but not about this container. It happens with engines
+// containerStuck returns the error for an engine that answers, but not about this container. This happens with engines
 // before version 23.0 if the container was paused while a program was starting: the engine waits for the frozen
 // program, and holds a lock that unpausing needs.
 func (e *Engine) containerStuck(err error) error {

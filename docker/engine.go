@@ -29,7 +29,7 @@ const (
 // EngineOptions configures the connection to an engine. The zero value means the local engine.
 type EngineOptions struct {
 	// Host is unix:///path, tcp://host:port or ssh://[user@]host[:port][/path/of/socket]. For ssh, ductor runs this
-	// machine's ssh program with the user's configuration and keys. It must not need to ask for a password. The remote
+	// machine's ssh program with the user's configuration and keys. ssh must not need to ask for a password. The remote
 	// machine must have the docker program.
 	Host string `toml:"host"`
 	// CA, Cert and Key are PEM files for tcp. CA verifies the engine's certificate. Cert and Key are ductor's own
@@ -37,8 +37,8 @@ type EngineOptions struct {
 	CA   string `toml:"ca" check:"path"`
 	Cert string `toml:"cert" check:"path"`
 	Key  string `toml:"key" check:"path"`
-	// Wait limits how long the engine may take for a short request. Long operations may take a multiple of it. 0 means
-	// 20 s.
+	// Wait limits how long the engine may take for a short request. Long operations may take a multiple of this time. 0
+	// means 20 s.
 	Wait time.Duration
 	// SSHConfig is a file that ssh uses instead of the user's configuration. It may be empty.
 	SSHConfig string `toml:"ssh_config" check:"path"`
@@ -91,7 +91,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	return e.describe("answer", err)
 }
 
-// ID returns the engine's own ID. It is the same for every address of the engine. Errors are *Error.
+// ID returns the engine's own ID. The ID is the same for every address of the engine. Errors are *Error.
 func (e *Engine) ID(ctx context.Context) (string, error) {
 	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
@@ -226,8 +226,8 @@ func (e *Engine) resources(ctx context.Context, o Options) (container.Resources,
 // Timeouts of requests. They are long enough for a slow disk, but detect an engine that never answers.
 const (
 	defaultWait = 20 * time.Second // timeout of a short request
-	workTimes   = 6                // work on containers and images may take this many times as long
-	idleTimes   = 30               // a build or transfer may be silent for this many times as long
+	workFactor  = 6                // timeout of work on containers and images, in units of Engine.wait
+	idleFactor  = 30               // longest silence of a build or transfer, in units of Engine.wait
 )
 
 func (e *Engine) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -235,7 +235,7 @@ func (e *Engine) requestContext(ctx context.Context) (context.Context, context.C
 }
 
 func (e *Engine) workContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, workTimes*e.wait)
+	return context.WithTimeout(ctx, workFactor*e.wait)
 }
 
 // cleanupContext returns a context for cleaning up after an operation, even if ctx has ended.
@@ -253,7 +253,7 @@ type progress struct {
 // progress for too long.
 func (e *Engine) progressContext(ctx context.Context) (context.Context, *progress, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	p := &progress{most: idleTimes * e.wait}
+	p := &progress{most: idleFactor * e.wait}
 	p.timer = time.AfterFunc(p.most, func() { cancel(context.DeadlineExceeded) })
 	return ctx, p, func() { p.timer.Stop(); cancel(nil) }
 }

@@ -21,8 +21,8 @@ import (
 // every error that the sandbox causes. errors.As can convert it to a *cli.Failure of kind cli.NoSandbox, so callers
 // need not import this package.
 type Error struct {
-	Reason string // for users; no full stop at the end
-	Fix    string // for users; no full stop at the end; may be empty
+	Reason string // reason for users, without a full stop
+	Fix    string // how to fix the problem, for users, without a full stop; may be empty
 	// Err is the engine's error, or nil. Error does not unwrap to it: if the engine's socket is missing, Err is
 	// fs.ErrNotExist, and callers would conclude that a program is missing.
 	Err  error
@@ -56,9 +56,9 @@ func detail(err error) string {
 	return cli.Shorten(err.Error(), 2<<10)
 }
 
-// describe converts an error of the engine to an *Error. what names the operation that failed, such as "make a
+// describe converts an error of the engine to an *Error. operation names the operation that failed, such as "make a
 // container".
-func (e *Engine) describe(what string, err error) error {
+func (e *Engine) describe(operation string, err error) error {
 	var own *Error
 	switch {
 	case err == nil:
@@ -67,7 +67,7 @@ func (e *Engine) describe(what string, err error) error {
 		return own
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, os.ErrDeadlineExceeded):
-		return &Error{Reason: fmt.Sprintf("Docker at %s did not %s in time", e.host, what),
+		return &Error{Reason: fmt.Sprintf("Docker at %s did not %s in time", e.host, operation),
 			Fix: "check that it works: `docker info`", Err: err}
 	case errors.Is(err, syscall.EACCES):
 		return &Error{Reason: fmt.Sprintf("ductor may not use Docker at %s", e.host),
@@ -79,7 +79,7 @@ func (e *Engine) describe(what string, err error) error {
 	if isFull(err) {
 		return e.diskFullError(err)
 	}
-	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, what,
+	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, operation,
 		cli.Shorten(lastLine(err.Error()), 200)), Err: err}
 }
 

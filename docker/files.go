@@ -52,8 +52,8 @@ func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string,
 	return all, nil
 }
 
-// files runs ductor-runner in the container with an action of package rooted. input is what the action reads, and limit
-// is the greatest size of the content that it prints.
+// files runs ductor-runner in the container with an action of package rooted. The action reads input, and prints a
+// content of at most limit bytes.
 func (l *Launcher) files(ctx context.Context, input *bytes.Buffer, limit int64, args ...string) (answer rooted.Answer,
 	content []byte, err error) {
 	l.touch()

@@ -26,7 +26,7 @@ type SessionHome = homes.Home
 // homeCache stores which homes are prepared. Safe for concurrent use.
 type homeCache struct {
 	mu   sync.Mutex
-	made map[homeKey]string // the start of the container and the state of the seeds when a home was prepared
+	made map[homeKey]string // for each prepared home: start of the container, and state of the seeds at that time
 }
 
 // homeKey identifies the seeds of one agent in one home. If agent is empty, it identifies the seeds that belong to no
@@ -58,8 +58,8 @@ func (c *homeCache) drop(home string) {
 }
 
 // Home prepares a directory in the container as the home of a session, and returns its path. It creates the container
-// if necessary. It copies HomeSeeds into the home, but neither seeds with an Agent nor seeds that are older than the
-// files in the home. If the home is already prepared, Home only sends one request to the engine. The home exists until
+// if necessary. It copies the HomeSeeds without an Agent into the home, except those that are older than the files in
+// the home. If the home is already prepared, Home only sends one request to the engine. The home exists until
 // ForgetHome or Engine.Forget removes it.
 func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
 	if session == "" {
@@ -138,9 +138,9 @@ func seedState(seeds []Seed) (string, error) {
 	return digest(state.Bytes()), nil
 }
 
-// eachFile calls do for each regular file of a seed. The argument to is the file's path in the home. If the seed itself
-// is a link, eachFile follows it.
-func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error {
+// eachFile calls visit for each regular file of a seed, with the file's path in the home. If the seed itself is a link,
+// eachFile follows it.
+func eachFile(seed Seed, visit func(file, to string, info fs.FileInfo) error) error {
 	from, err := filepath.EvalSymlinks(seed.From)
 	if seed.Optional && errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -149,7 +149,7 @@ func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error
 		return err
 	}
 	return walk(from, func(file, below string, info fs.FileInfo) error {
-		return do(file, path.Join(filepath.ToSlash(seed.To), below), info)
+		return visit(file, path.Join(filepath.ToSlash(seed.To), below), info)
 	})
 }
 

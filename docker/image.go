@@ -25,9 +25,9 @@ import (
 
 // Labels of the containers, volumes and images that ductor creates.
 const (
-	labelOwner    = "ductor.owner"    // on containers, volumes and images
-	labelName     = "ductor.name"     // on containers and volumes
-	labelUse      = "ductor.use"      // on volumes that are not homes
+	labelOwner    = "ductor.owner"    // on containers, volumes and images: the owner
+	labelName     = "ductor.name"     // on containers and volumes: name of the sandbox
+	labelUse      = "ductor.use"      // on volumes that are not homes: use of the volume
 	labelPolicy   = "ductor.policy"   // on containers: digest of the complete configuration
 	labelSettings = "ductor.settings" // on containers: digest of the configuration without the image
 	labelRunner   = "ductor.runner"   // on containers and images: digest of ductor-runner
@@ -47,15 +47,15 @@ const (
 // fittedImage is an image to which ductor has added ductor-runner.
 type fittedImage struct {
 	base   string // ID of the base image
-	source string // if ductor builds the base image, its name with a digest of its sources; otherwise base
+	source string // name of the base image with a digest of its sources if ductor builds it; otherwise base
 	tag    string
 	runner string // digest of ductor-runner
 	path   string // PATH in the image
 }
 
 // fit returns an image that consists of the configured image, ductor-runner, and directories for the agents' user. It
-// makes one for each combination of image, ductor-runner and user. If the configured image is missing, fit builds or
-// fetches it first.
+// makes one such image for each combination of image, ductor-runner and user. If the configured image is missing, fit
+// builds or fetches it first.
 func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fittedImage, error) {
 	if err := o.makeRunner(ctx); err != nil {
 		return fittedImage{}, err
@@ -129,8 +129,8 @@ func (e *Engine) base(ctx context.Context, o Options, name string) (image.Inspec
 	})
 }
 
-// ensureImage returns an image. If the image does not exist, ensureImage first calls produce, which must create it.
-// Concurrent callers share one call of produce.
+// ensureImage returns an image. If the image does not exist, ensureImage first calls produce, which must create the
+// image. Concurrent callers share one call of produce.
 func (e *Engine) ensureImage(ctx context.Context, name string, produce func() error) (image.InspectResponse, error) {
 	info, there, err := e.image(ctx, name)
 	if err != nil || there {
@@ -234,8 +234,8 @@ func (e *Engine) derive(ctx context.Context, o Options, f fittedImage) (err erro
 	return nil
 }
 
-// layerOf returns an archive of the files that ductor adds to an image. With noTemp it contains the directory for
-// temporary files, too, because agents hang without one.
+// layerOf returns an archive of the files that ductor adds to an image. If noTemp is set, the archive also contains the
+// directory for temporary files, because agents hang without one.
 func layerOf(o Options, program []byte, noTemp bool) (io.Reader, error) {
 	uid, gid, err := parseUser(o.User)
 	if err != nil {

@@ -140,8 +140,8 @@ func (l *Launcher) PrepareImage(ctx context.Context) error {
 }
 
 // Prepare implements cli.Preparer. It creates the image and the container if they are missing, which may take minutes,
-// and checks that the container works. It also replaces an outdated container. If only the image has changed, it does
-// that only while no program would be lost.
+// and checks that the container works. It also replaces an outdated container. If only the image has changed, Prepare
+// replaces the container only while this ends no program.
 func (l *Launcher) Prepare(ctx context.Context) error {
 	if err := l.renew(ctx); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 }
 
 // renew creates the container, or replaces an outdated one. It returns nil if the engine is unreachable, because the
-// container may be running. If it is not, the next attempt to connect to the container fails.
+// container may be running. If the container is not running, the next attempt to connect to the container fails.
 func (l *Launcher) renew(ctx context.Context) error {
 	if err := l.remote.ensure(ctx); err != nil && !isUnreachable(err) {
 		return err
@@ -210,7 +210,7 @@ func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err er
 	return *c.SizeRw, used, nil
 }
 
-// Retire removes the container if it was unused for the time idle. The home remains.
+// Retire removes the container if it was unused for at least the given time. The home remains.
 func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool, err error) {
 	return l.whileUnused(ctx, idle, func(id string) (bool, error) {
 		if id == "" {
@@ -224,7 +224,7 @@ func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool
 	})
 }
 
-// Forget removes the container and the home if the container was unused for the time idle.
+// Forget removes the container and the home if the container was unused for at least the given time.
 func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bool, err error) {
 	return l.whileUnused(ctx, idle, func(string) (bool, error) {
 		if err := l.remote.engine.Forget(ctx, l.opts.Owner, l.opts.Name); err != nil {
@@ -234,9 +234,9 @@ func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bo
 	})
 }
 
-// whileUnused calls do if no program is running in the container, and none was started for the time idle. The argument
-// id is the container's ID, or "" if there is no container. No program can start during the call of do.
-func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(id string) (bool, error)) (done bool,
+// whileUnused calls f if no program is running in the container, and none was started for at least the given time. It
+// passes the ID of the container, or "" if there is no container. No program can start during the call of f.
+func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, f func(id string) (bool, error)) (done bool,
 	err error) {
 	if !l.unused(idle) {
 		return false, nil
@@ -254,9 +254,9 @@ func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(
 		return false, nil
 	}
 	if !there {
-		return do("")
+		return f("")
 	}
-	return do(c.ID)
+	return f(c.ID)
 }
 
 func (l *Launcher) unused(idle time.Duration) bool {

@@ -77,7 +77,7 @@ func Noted(dir, owner string) (names []string, err error) {
 // usedAt returns the time at which a program was last started in a container. It returns zero if that time is unknown.
 func usedAt(dir, name string) time.Time {
 	b := &notebook{path: filepath.Join(dir, name+".json")}
-	n, _ := b.read() // zero if it cannot be read
+	n, _ := b.read() // n is zero if the note cannot be read
 	return n.Used
 }
 

@@ -27,8 +27,7 @@ const (
 	programFile = programDir + "/ductor-runner"
 )
 
-// ToolProgram returns a command for agents in a container. With this command, they use the tools that
-// runner.Client.ServeTools provides.
+// ToolProgram returns the command through which agents in a container use the tools of runner.Client.ServeTools.
 func ToolProgram(verb string) (path string, args []string) {
 	return programFile, []string{verb, runsDir}
 }
@@ -69,14 +68,14 @@ type Options struct {
 	Name string
 	// Dir is a directory of this machine for notes about containers. Open creates it.
 	Dir string
-	// MakeRunner creates or updates the file Runner. ductor calls it before it adds the file to an image. It may be
-	// nil.
+	// MakeRunner creates or updates the file Runner. ductor calls it before it adds the file to an image. MakeRunner
+	// may be nil.
 	MakeRunner func(context.Context) error `json:"-"`
 
 	ContainerSettings
 	Build *Build // how to build the image; nil if Image is set
 	// Source is another engine that fetches or builds the image and sends it to Engine. It is for an Engine without
-	// access to a registry. It may be nil.
+	// access to a registry. Source may be nil.
 	Source *Engine `json:"-"`
 
 	// Projects lists the agents' working directories. They are mounted at the same paths, and agents can write to them.
@@ -204,7 +203,7 @@ func notPlain(r rune) bool {
 }
 
 // environment returns the environment of a program in the container. It removes the variables from agentEnv that
-// describe this machine, and adds the container's own variables. It keeps HOME if that is a directory below the agents'
+// describe this machine, and adds the container's own variables. It keeps HOME if HOME is a directory below the agents'
 // home. searchPath is the value of PATH.
 func (o Options) environment(agentEnv []string, searchPath string) []string {
 	var env []string

@@ -28,7 +28,7 @@ type remote struct {
 	log     *slog.Logger
 	notes   *notebook
 	idle    func(ctx context.Context) bool // reports whether no run in the container has a process
-	resting func(ctx context.Context) bool // reports whether all such runs wait for their next turn
+	resting func(ctx context.Context) bool // reports whether all runs with a process wait for their next turn
 	watch   *pauseWatch
 
 	sources sources
@@ -71,8 +71,8 @@ func (p *remote) checkRunning(ctx context.Context) error {
 	return nil
 }
 
-// wake starts an existing container if the parameter effort allows that. If the container has no ductor-runner, an
-// older version of ductor created it. wake then removes the container, and its turns appear as interrupted.
+// wake starts an existing container if effort allows that. If the container has no ductor-runner, an older version of
+// ductor created it. wake then removes the container, and the turns in it appear as interrupted.
 func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
@@ -213,8 +213,8 @@ func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	return f, err
 }
 
-// outdated reports whether a container must be replaced. This is the case if its settings have changed. If only its
-// image or its ductor-runner is outdated, the container is replaced only while nothing is lost.
+// outdated reports whether a container must be replaced. This is the case if the settings of the container have
+// changed. If only its image or its ductor-runner is outdated, the container is replaced only while nothing is lost.
 func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
 	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {

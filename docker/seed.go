@@ -64,7 +64,7 @@ func newSeedArchive(user string) (*seedArchive, error) {
 // tree is a tar archive that also contains the parent directories of its files.
 type tree struct {
 	*tar.Writer
-	dir  tar.Header      // header of the directories; the name is set for each
+	dir  tar.Header      // header of all directories, without their names
 	made map[string]bool // names that are in the archive
 }
 

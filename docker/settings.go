@@ -21,7 +21,7 @@ type ContainerSettings struct {
 	Network      Network  `toml:"network" default:"bridge"` // empty means NetworkBridge
 	CPUs         float64  `toml:"cpus"`                     // 0 means all but one CPU of the engine's machine
 	MemoryMB     int      `toml:"memory_mb"`                // memory and swap; 0 means half of the machine's memory
-	PIDs         int      `toml:"pids" default:"512"`       // processes and threads; 0 means 512
+	PIDs         int      `toml:"pids" default:"512"`       // maximum number of processes and threads; 0 means 512
 	ReadOnlyRoot bool     `toml:"read_only_root"`           // all but /tmp, /var/tmp and the home is read-only
 	User         string   `toml:"user"`                     // "uid:gid"; empty means the user of this process
 	Env          []string `toml:"env" check:"assignments"`  // "NAME=value", for every program in the container

@@ -66,15 +66,15 @@ func (c *copiedFiles) forget(files []string) {
 }
 
 // Bring implements cli.Bringer. It creates the container if needed. For a directory, it copies the files directly in
-// it; if they are too many, it copies the newest. It returns an *Error for a path outside of Options.Shared, or if the
-// files in paths exceed maxBringBytes. The copies are removed with the container.
+// that directory, or only the newest of them if there are too many. It returns an *Error for a path outside of
+// Options.Shared, or if the files in paths exceed maxBringBytes. The copies are removed with the container.
 //
 // If the container already has the copies, Bring only asks the engine whether the container still exists. If the engine
 // does not answer, Bring returns nil nevertheless.
 func (l *Launcher) Bring(ctx context.Context, paths []string) error { return l.bring(ctx, paths, nil) }
 
-// bring copies files like Bring. It copies those in refresh even if the container has copies, because an agent may have
-// changed the copies.
+// bring copies files like Bring. It copies the files in refresh even if the container already has copies, because an
+// agent may have changed the copies.
 func (l *Launcher) bring(ctx context.Context, paths, refresh []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -149,7 +149,7 @@ func (l *Launcher) has(id string, bundles []*bundle) bool {
 	return l.selectMissing(id, bundles) == nil && !slices.ContainsFunc(bundles, (*bundle).hasSelected)
 }
 
-// selectMissing selects the files in the bundles of which a container has no copy.
+// selectMissing selects those files in the bundles that are missing in a container.
 func (l *Launcher) selectMissing(id string, bundles []*bundle) error {
 	left := int64(maxBringBytes)
 	for _, b := range bundles {
@@ -207,13 +207,13 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	return nil
 }
 
-// bundle contains files and directories of one shared directory that may have to be copied.
+// bundle lists those files and directories of one shared directory that may have to be copied.
 type bundle struct {
 	root     *os.Root // the shared directory; does not follow links out of it
 	dir      string
 	named    []item // the paths that the caller named; they must be copied
 	found    []item // files in named directories, newest first; copied if they fit
-	selected []item // what is to be copied now
+	selected []item // items to copy now
 }
 
 type item struct {
@@ -271,7 +271,7 @@ func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 }
 
 // selectMissing selects the files for which hasCopy returns false. budget is the number of bytes that may still be
-// copied, and selectMissing subtracts the size of what it selects. If a file that the caller named does not fit,
+// copied. selectMissing subtracts the size of the selected files from it. If a file that the caller named does not fit,
 // selectMissing returns an error. It skips other files that do not fit.
 func (b *bundle) selectMissing(hasCopy func(below string, v version) bool, budget *int64) error {
 	b.selected = nil

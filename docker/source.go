@@ -19,18 +19,18 @@ type sources struct {
 	program cached // digest of ductor-runner
 }
 
-// cached is a result, and the state of the files from which it was computed.
+// cached is an answer, and the state of the files from which it was computed.
 type cached struct{ state, answer string }
 
-// get returns the cached result if the files still have the given state. Otherwise it computes the result with find and
-// caches it.
-func (s *sources) get(k *cached, state string, find func() (string, error)) (string, error) {
+// get returns the cached answer if the files still have the given state. Otherwise it computes the answer by calling f,
+// and caches it.
+func (s *sources) get(k *cached, state string, f func() (string, error)) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k.state == state && k.answer != "" {
 		return k.answer, nil
 	}
-	answer, err := find()
+	answer, err := f()
 	if err == nil {
 		*k = cached{state, answer}
 	}

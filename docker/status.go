@@ -28,10 +28,10 @@ const (
 type Status struct {
 	Host     string // address of the engine
 	Version  string // version of the engine
-	OS, Arch string // of the engine's machine
+	OS, Arch string // operating system and architecture of the engine's machine
 	Image    string // name of the configured image
 	ImageIs  State
-	Failed   string // if the image is missing: why ductor could not make it; may be empty
+	Failed   string // why ductor could not make the missing image; may be empty
 	Is       State  // state of the container
 }
 

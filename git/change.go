@@ -21,8 +21,8 @@ type Blob struct{ Mode, ID string }
 // There reports whether the file exists.
 func (b Blob) There() bool { return b.Mode != "000000" }
 
-// Repository reports whether this is not a file but a nested repository, such as a submodule. A snapshot does not
-// contain the files of a nested repository.
+// Repository reports whether the Blob is a nested repository, such as a submodule, instead of a file. A snapshot does
+// not contain the files of a nested repository.
 func (b Blob) Repository() bool { return b.Mode == "160000" }
 
 // Changes lists the differences between two trees, sorted by path. It lists a rename as a deletion and an addition.

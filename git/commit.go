@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Errors of Commit, which then commits nothing.
+// Errors of Commit. If Commit returns one of them, it has committed nothing.
 var (
 	ErrNoIdentity = errors.New("git does not know the name and the address of its user")
 	ErrMerging    = errors.New("a merge, a rebase or a revert is under way")
@@ -118,9 +118,9 @@ func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 	return nil
 }
 
-// writeCommitTree writes a tree with the current content of files, and with all other files of the last commit. The
-// parameter head is the last commit, or "". writeCommitTree returns ErrNothing if the new tree equals that of the last
-// commit.
+// writeCommitTree writes a tree with the current content of the given files, and with all other files of the last
+// commit. head is the last commit, or "" if there is none. writeCommitTree returns ErrNothing if the new tree equals
+// the tree of head.
 func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string, error) {
 	start := []string{"read-tree", "--empty"}
 	if head != "" {
@@ -152,8 +152,8 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	return tree, nil
 }
 
-// createCommit creates a commit and makes HEAD point to it. The parameter head is the parent, or "". createCommit fails
-// if HEAD no longer points to the parent.
+// createCommit creates a commit and makes HEAD point to it. The new commit has the parent head, or no parent if head is
+// "". createCommit fails if HEAD no longer points to the parent.
 func (r *Repo) createCommit(ctx context.Context, tree, head, message string) (string, error) {
 	args := []string{"commit-tree", tree, "-F", "-"}
 	if head != "" {

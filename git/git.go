@@ -85,11 +85,10 @@ func hardenArgs(args []string) []string {
 	return args
 }
 
-// subsections returns the distinct names of the subsections of a section. The parameter listed is a result of
-// listSettingNames.
-func subsections(listed, section string) (names []string) {
+// subsections returns the distinct names of the subsections of a section. settingNames is a result of listSettingNames.
+func subsections(settingNames, section string) (names []string) {
 	seen := map[string]bool{}
-	for setting := range strings.SplitSeq(listed, "\x00") {
+	for setting := range strings.SplitSeq(settingNames, "\x00") {
 		rest, ok := strings.CutPrefix(setting, section+".")
 		if i := strings.LastIndexByte(rest, '.'); ok && i >= 0 && !seen[rest[:i]] {
 			seen[rest[:i]] = true
@@ -106,20 +105,20 @@ func hookEvents() []string {
 		"pre-auto-gc", "fsmonitor-watchman"}
 }
 
-// safeSettings returns settings that override the repository's settings and disable all programs. The result consists
-// of pairs of name and value. The parameter listed is a result of listSettingNames: each filter in it is disabled, and
-// each hook with a name (since Git 2.54).
-func safeSettings(listed string) []string {
+// safeSettings returns settings that override the repository's settings and disable all programs. It returns them as
+// pairs of name and value. settingNames is a result of listSettingNames. safeSettings disables each filter and each
+// named hook (since Git 2.54) in settingNames.
+func safeSettings(settingNames string) []string {
 	off := []string{
 		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false",
 		"core.askPass", "",
 		"commit.gpgSign", "false", "tag.gpgSign", "false", "log.showSignature", "false", "credential.helper", "",
 		"protocol.allow", "never", "submodule.recurse", "false", "gc.auto", "0", "maintenance.auto", "false",
 	}
-	for _, name := range append(hookEvents(), subsections(listed, "hook")...) {
+	for _, name := range append(hookEvents(), subsections(settingNames, "hook")...) {
 		off = append(off, "hook."+name+".enabled", "false")
 	}
-	for _, name := range subsections(listed, "filter") {
+	for _, name := range subsections(settingNames, "filter") {
 		for _, key := range []string{"clean", "smudge", "process"} {
 			off = append(off, "filter."+name+"."+key, "")
 		}

@@ -89,7 +89,7 @@ var foreignPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCo
 type ExitError struct {
 	What   string
 	Code   int
-	Stderr string // only the end of standard error
+	Stderr string // end of standard error
 }
 
 func (e *ExitError) Error() string {

@@ -91,8 +91,8 @@ func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
 
 func (r *Repo) shadowDir() string { return path.Join(r.gitDir, "ductor") }
 
-// runShadow runs Git in the shadow directory. The parameter index is the name of an index file there. It is "" for the
-// default index.
+// runShadow runs Git in the shadow directory. It uses the shadow directory's index file with the given name, or the
+// default index file if the name is empty.
 func (r *Repo) runShadow(ctx context.Context, index, input string, args ...string) (string, error) {
 	if err := r.prepareShadow(ctx); err != nil {
 		return "", err
@@ -110,7 +110,8 @@ func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input str
 		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
 }
 
-// exactSettings returns safeSettings and further settings: with these, Git does not convert contents, modes and links.
+// exactSettings returns the settings of safeSettings, and further settings that prevent Git from converting contents,
+// modes and links.
 func exactSettings(listed string) []string {
 	return append(safeSettings(listed), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true",
 		"core.autocrlf", "false", "core.safecrlf", "false",
@@ -123,8 +124,9 @@ func exactSettings(listed string) []string {
 // attributes is the attributes file of the shadow directory. It has priority over all other attributes.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
-// prepareShadow creates the shadow directory if it does not exist. The creator of the repository may have created it to
-// make ductor run a program, so runShadow disables all programs in its settings, too.
+// prepareShadow creates the shadow directory if it does not exist. The creator of the repository may already have
+// created the directory to make ductor run a program. runShadow therefore also disables all programs in the settings of
+// the shadow directory.
 func (r *Repo) prepareShadow(ctx context.Context) error {
 	if r.shadowSettings != nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 // ErrInTheWay means that an ignored file is at the path of a file to restore, or at a parent of that path.
 var ErrInTheWay = errors.New("ignored files are in the way")
 
-// Differs is the error of Commit and Restore if files have other contents than the recorded changes.
+// Differs is the error of Commit and Restore if the contents of files differ from those in the recorded changes.
 type Differs struct{ Paths []string }
 
 func (d *Differs) Error() string { return "changed since: " + strings.Join(d.Paths, ", ") }
@@ -34,8 +34,8 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	if now, err = r.writeFiles(ctx, now, first); err != nil {
 		return err
 	}
-	// Delete files last, and not if the restored .gitignore ignores them: such a file may be older than the turn. Git
-	// sees it as new if the turn changed .gitignore.
+	// Delete files last. Do not delete files that the restored .gitignore ignores: such a file may be older than the
+	// turn, and appears to be new only because the turn changed .gitignore.
 	if later, err = r.dropIgnored(ctx, later); err != nil || len(later) == 0 {
 		return err
 	}
@@ -43,8 +43,8 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	return err
 }
 
-// writeFiles reverts changes in the working tree. The parameter current is the tree of the current files. writeFiles
-// returns the tree of the new files.
+// writeFiles reverts changes in the working tree. It takes the tree of the current files, and returns the tree of the
+// new files.
 func (r *Repo) writeFiles(ctx context.Context, current string, changes []Change) (string, error) {
 	goal, err := r.revertedTree(ctx, current, changes)
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *Repo) writeFiles(ctx context.Context, current string, changes []Change)
 }
 
 // splitDeletions splits changes into two steps. The first step creates and replaces files. The second step deletes
-// files, except files below the path of a new file: the first step deletes these.
+// files, except those below the path of a new file, which the first step deletes.
 func splitDeletions(changes []Change) (first, later []Change) {
 	stays := map[string]bool{}
 	for _, c := range changes {

@@ -232,7 +232,7 @@ func (r *Repo) Keep(ctx context.Context, name, tree string) error {
 // refPrefix is the prefix of the refs that Keep creates.
 const refPrefix = "refs/ductor/"
 
-// Kept returns the tree of the ref that Keep created. It returns "" if the ref does not exist.
+// Kept returns the tree of a ref that Keep created. It returns "" if the ref does not exist.
 func (r *Repo) Kept(ctx context.Context, name string) (string, error) {
 	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", refPrefix+name)
 	var exit *ExitError

@@ -44,7 +44,7 @@ func listFiles(ctx context.Context, dir string) ([]Item, error) {
 	return all, nil
 }
 
-// removeFile removes a file below dir, and its parent directories if they are empty then.
+// removeFile removes a file below dir, and its parent directories if they are then empty.
 func removeFile(dir, file string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -62,7 +62,7 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 			last = late[len(late)-1]
 		}
 		runs = append(runs, skipped(st.Job, last, missed, p.Text("job.missed")))
-	default: // a single run for all times; it counts as late if the last time is late
+	default: // a single run for all times; the run counts as late if the last time is late
 		last := moments[len(moments)-1]
 		fresh = nil
 		runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, last, count))
@@ -75,11 +75,10 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 
 const maxCounted = 5000
 
-// momentsUntil returns the times of a plan from first to now. It returns only the latest MostMissed times. The
-// parameter first must be a time of the plan. The result count is the number of all these times, but at most
-// maxCounted.
-func momentsUntil(plan schedule.Schedule, first, now time.Time) (moments []time.Time, count int) {
-	t := first
+// momentsUntil returns the times of a plan from start to now, but only the latest MostMissed of them. count is the
+// number of all these times, at most maxCounted. start itself must be a time of the plan.
+func momentsUntil(plan schedule.Schedule, start, now time.Time) (moments []time.Time, count int) {
+	t := start
 	for count < maxCounted && !t.IsZero() && !t.After(now) {
 		moments = append(moments, t)
 		count++

@@ -22,7 +22,7 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 	}
 	var left []orchestrator.JobRun
 	var errs []error
-	ahead := map[orchestrator.JobID]bool{} // reports whether an older run of the job is open
+	ahead := map[orchestrator.JobID]bool{} // jobs of which an older run is open
 	for _, r := range runs {
 		ahead[r.Job] = ahead[r.Job] || r.State == orchestrator.RunAsked
 	}
@@ -44,7 +44,7 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		switch {
 		case after.State.Open() && !held:
 			ahead[r.Job] = true // a run that waits for NotBefore does not delay other runs
-		case r.State == orchestrator.RunAsked: // the turn has ended; do not wait until the chat shows the result
+		case r.State == orchestrator.RunAsked: // the turn has ended; later runs need not wait for the report
 			ahead[r.Job] = false
 		}
 		if after.State.Open() || !after.Result.Notified {
@@ -54,7 +54,8 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 	return left, errors.Join(errs...)
 }
 
-// advanceRun performs all steps of a run that are possible now: it submits the turn, records its end, or reports it.
+// advanceRun performs all steps of a run that are possible now: it submits the turn, records the end of the turn, or
+// reports the run.
 func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	st, err := s.opts.Store.Job(ctx, r.Job)
 	if err != nil {
@@ -76,8 +77,8 @@ func (s *Scheduler) advanceRun(ctx context.Context, r orchestrator.JobRun) (orch
 	return s.notify(ctx, r)
 }
 
-// submitTurn submits the turn of a waiting run. If ductor crashes before it has stored that, the next process submits
-// the turn again. This has no effect, because the ID of the turn is the same.
+// submitTurn submits the turn of a waiting run. If ductor crashes before it has recorded the submission, the next
+// process submits the turn again. The second submission has no effect, because the turn has the same ID.
 func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
@@ -92,7 +93,7 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 	}
 	if end, quiet := s.quietEnd(j, r, now); quiet {
 		r.NotBefore = end
-		return r, s.opts.Store.MoveRun(ctx, r) // a stored NotBefore means that later runs need not wait for this run
+		return r, s.opts.Store.MoveRun(ctx, r) // store NotBefore, so that later runs do not wait for this run
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
 		return delayRun(r, now), err
@@ -143,8 +144,8 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 	return o
 }
 
-// skipsSame reports whether the chat omits an answer that equals the last one. It omits no answers of runs that users
-// start, of webhooks (because each call is a different event), or of retries.
+// skipsSame reports whether the chat omits an answer that equals the previous one. The chat always shows the answers of
+// retries, of runs that users start, and of webhooks (because each call is a different event).
 func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 	return r.Cause != orchestrator.CauseManual && j.Kind != orchestrator.JobHook && r.Attempt == 1
 }
@@ -152,9 +153,9 @@ func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 // longestHold is the longest time that a run may wait: for the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quietEnd reports whether a run must wait for the end of the job's quiet hours, and returns this end. It returns false
-// for all runs except those of webhooks: scheduled runs were already delayed when they were stored, and runs that a
-// user starts never wait.
+// quietEnd reports whether a run must wait for the end of the job's quiet hours, and returns the time at which they
+// end. It returns false for all runs except those of webhooks: scheduled runs were already delayed when they were
+// stored, and runs that a user starts never wait.
 func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false

@@ -18,8 +18,8 @@ import (
 
 // Limits of a job.
 const (
-	// MostMissed is the maximum number of missed runs that a job with MissedAll makes up for. It makes up for the
-	// latest ones.
+	// MostMissed is the maximum number of missed runs that a job with MissedAll makes up for. The job makes up for the
+	// latest missed runs.
 	MostMissed = 100
 	// MaxBackoff limits the pause before a retry.
 	MaxBackoff = 6 * time.Hour

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Add stores a new job. It sets the creation time, and the ID if that is empty. It returns an *orchestrator.BadJob if
-// the job is invalid.
+// Add stores a new job. It sets the creation time, and an ID if j has none. It returns an *orchestrator.BadJob if the
+// job is invalid.
 func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchest
 	return s.save(ctx, st.Job)
 }
 
-// Delete deletes a job of the conversation. If a turn of the job is running, it continues.
+// Delete deletes a job of the conversation. A running turn of the job continues.
 func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,8 +239,8 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next validates a job and computes its next time. A job with a single time in the past is an error, unless the job is
-// configured or paused: its next time is then zero.
+// next validates a job and computes its next time. It returns an error if the job's only time has passed, unless the
+// job is configured or paused. For such a job, the next time is zero.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	if err := validate(j); err != nil {
 		return time.Time{}, err

@@ -18,8 +18,8 @@ var (
 // Store stores jobs and their runs. internal/store implements it. Every method is one transaction, which is durable
 // when the method returns. Safe for concurrent use.
 type Store interface {
-	// SaveJob stores a new or changed job. The parameter next is the job's next time, and planned is the time at which
-	// next was computed. SaveJob does not change the job's cost and runs.
+	// SaveJob stores a new or changed job with its next time. planned is the time at which the next time was computed.
+	// SaveJob does not change the job's cost and runs.
 	SaveJob(ctx context.Context, j orchestrator.Job, next, planned time.Time) error
 	// DeleteJob deletes a job and its runs. It returns orchestrator.ErrNoJob if the job does not exist.
 	DeleteJob(ctx context.Context, id orchestrator.JobID) error
@@ -33,8 +33,8 @@ type Store interface {
 		planned time.Time) ([]orchestrator.JobRun, error)
 	// MoveRun stores the fields of an open run that have changed. It ignores a run that has ended or does not exist.
 	MoveRun(ctx context.Context, r orchestrator.JobRun) error
-	// EndRun stores the state of a run that has ended, like MoveRun, together with the job's result. It adds the cost of
-	// the run to the cost of the job.
+	// EndRun stores the state of an ended run together with the job's result. It adds the cost of the run to the cost
+	// of the job.
 	EndRun(ctx context.Context, r orchestrator.JobRun, result orchestrator.JobResult) error
 	// MarkNotified records that the chat shows the result of a run.
 	MarkNotified(ctx context.Context, id orchestrator.JobRunID) error
@@ -61,8 +61,8 @@ type Report struct {
 	Run  orchestrator.JobRun
 	Turn cli.TurnID
 	// Silent is true if the answer is the same as before. Notifier.Report then adds Note to the earlier message with
-	// the answer (Result.Shown), so that no user gets a notification. Otherwise, it sends the card of Turn as a new
-	// message, or else Note.
+	// the answer (Result.Shown), so that no user gets a notification. Otherwise, Report sends a new message: the card
+	// of Turn, or else Note.
 	Silent bool
 	Result orchestrator.JobResult
 	Note   string

@@ -32,8 +32,8 @@ func (t *TrimStats) CountRemoved(items, bytes int64) {
 	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
 }
 
-// Removes reports whether Trim must remove an item with the given time of its last use. The parameter t contains the
-// statistics of Trim so far.
+// Removes reports whether Trim must remove an item that was last used at the given time. t contains the statistics of
+// Trim so far.
 func (c Cutoff) Removes(t TrimStats, used time.Time) bool {
 	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
@@ -66,7 +66,7 @@ type Retention struct {
 type RetentionResult struct {
 	Name string
 	TrimStats
-	Err error // does not affect other Datasets
+	Err error // error of this Dataset; it does not affect other Datasets
 }
 
 // DryRun returns the result that Trim would have, without removing anything.

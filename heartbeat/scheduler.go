@@ -25,11 +25,11 @@ type Options struct {
 	NewID    func() string
 	Logger   *slog.Logger
 	// Directory returns the absolute path of a job's directory. It returns an error if jobs may not work there; see
-	// conversation.Engine.Directory. It may be nil if no job has a directory.
+	// conversation.Engine.Directory. Directory may be nil if no job has a directory.
 	Directory func(path string) (string, error)
 	// Stale is the age at which Sweep ends running turns. A job's time limit must be shorter. 0 means never.
 	Stale time.Duration
-	// Audit records users' changes of jobs. It may be nil.
+	// Audit records users' changes of jobs. Audit may be nil.
 	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
 	// Poll is the longest time until the scheduler reads the clock again. 0 means 15 seconds.
 	Poll time.Duration
@@ -84,7 +84,7 @@ func (s *Scheduler) Poke() {
 	}
 }
 
-// Tick does everything that is due. It returns the time until the next call, at most Options.Poll. Run calls it.
+// Tick does everything that is due. It returns the time until the next call, at most Options.Poll. Run calls Tick.
 func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,9 +61,9 @@ type note struct {
 	Length   int      `json:"n"`           // length of the JSON line with the prompt, in bytes
 	Answered []string `json:"a,omitempty"` // IDs of the permission requests that a user answered
 	Denied   []string `json:"d,omitempty"` // IDs of the requests in Answered that the user denied
-	// Sent is set after a user has answered a request of the turn. It means that the agent received the prompt.
+	// Sent is set after a user has answered a request of the turn. In this case, the agent has received the prompt.
 	Sent bool `json:"t,omitempty"`
-	// The fields Totals and Spent contain the session's token usage and its cost in US dollars before the turn.
+	// Totals and Spent contain the session's token usage and its cost in US dollars before the turn.
 	Name   string    `json:"w,omitempty"`
 	Totals cli.Usage `json:"u,omitzero"`
 	Spent  *float64  `json:"c,omitempty"`

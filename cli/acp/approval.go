@@ -28,7 +28,7 @@ type ask struct {
 	timesAsked   int           // number of times that ductor has asked the user before
 }
 
-// key returns the approval ID of the request. It is unique within a turn, and the same after a restart.
+// key returns the approval ID of the request. The ID is unique within a turn. A restart of ductor does not change it.
 func (a *ask) key() cli.ApprovalID {
 	key := "ask-" + rpc.Text(a.id)
 	if a.timesAsked > 0 {
@@ -99,7 +99,7 @@ func (a *ask) changed() bool {
 	return a.form == nil && !reflect.DeepEqual(a.shown, now)
 }
 
-// event returns the event that asks a user for permission. The parameter inputOf may be nil; see ToolQuirks.
+// event returns the event that asks a user for permission. inputOf is ToolQuirks.InputOf and may be nil.
 func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.ApprovalAsked {
 	t := a.tool
 	ev := cli.ApprovalAsked{
@@ -148,7 +148,7 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // extractReason moves the agent's explanation of a command or an edit to ev.Reason. It returns the values of the
-// request that this event already shows, by field name.
+// request that ev already shows, by field name.
 func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, visible := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.call.Command()
@@ -172,7 +172,7 @@ func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string
 	return visible
 }
 
-// fields returns the values of the request that neither ev nor the map visible contains. If the request has no input,
+// fields returns the values of the request that users see neither in ev nor in visible. If the request has no input,
 // fields uses the input from an earlier update of the tool call.
 func (a *ask) fields(ev cli.ApprovalAsked, dir string, visible map[string]string) []cli.Field {
 	t := a.tool
@@ -243,8 +243,8 @@ func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind returns kind, or "" if users must see the kind. Users need not see a kind that the tool's name implies. If
-// the tool changes files, its name implies only toolcall.KindEdit.
+// knownKind returns kind if the tool's name implies the kind, so that users need not see it. Otherwise it returns "".
+// If the tool changes files, its name implies only toolcall.KindEdit.
 func knownKind(kind string, changes int) string {
 	known := append(toolcall.Kinds(), "other")
 	if changes > 0 {

@@ -180,7 +180,7 @@ func (s *session) configure(all configOptions) {
 			*c = choice{option.ID, option.Values, string(option.Current), string(option.Current)}
 		case option != nil:
 			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}
-		case c.option != "": // the agent no longer offers the option, for example for another model
+		case c.option != "": // the agent no longer offers the option, for example because the model has changed
 			*c = choice{original: c.original}
 		}
 	}
@@ -195,8 +195,8 @@ func (o *offers) choices() map[purpose]*choice {
 	return map[purpose]*choice{forModel: &o.model, forMode: &o.mode, forEffort: &o.effort}
 }
 
-// choose changes the setting for a purpose to value. It does nothing if value is empty or is the current value. Older
-// agents have a separate method for each setting; choose then calls this method.
+// choose changes the setting for a purpose to value. It does nothing if value is empty or is the current value. For an
+// older agent, choose calls a separate method for each setting.
 func (s *session) choose(ctx context.Context, p purpose, value string) error {
 	now := s.offersNow()
 	c := *now.choices()[p]

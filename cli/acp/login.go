@@ -22,8 +22,8 @@ type authMethod struct {
 	Name string            `json:"name"`
 	Type string            `json:"type"`
 	Args []string          `json:"args"` // for methodTerminal: arguments to append to the agent's command line
-	Env  map[string]string `json:"env"`  // for methodTerminal
-	Vars []struct {        // for methodVariables
+	Env  map[string]string `json:"env"`  // for methodTerminal: environment variables of the command
+	Vars []struct {        // for methodVariables: environment variables that contain the log-in
 		Name string `json:"name"`
 	} `json:"vars"`
 }

@@ -60,13 +60,13 @@ type Options struct {
 	Agent cli.Agent // the name that users see
 	Args  []string  // arguments that make the program speak the protocol
 	// Argv returns additional arguments for the process that serves req. Requests with equal arguments can share a
-	// process. It may be nil.
+	// process. Argv may be nil.
 	Argv func(req cli.Request) []string
 	// OwnFiles returns the files in args that ductor has written. If the agent runs in a container, ductor copies these
 	// files there. OwnFiles may be nil.
 	OwnFiles func(args []string) []string
 	// ExtraEnv returns additional environment variables for the process that serves req. Variables of the request have
-	// priority. It may be nil.
+	// priority. ExtraEnv may be nil.
 	ExtraEnv func(req cli.Request) map[string]string
 	// HomeVars lists environment variables, as names or NAME_* patterns, that set the location of the agent's data. A
 	// session with its own home directory runs without these variables.
@@ -85,12 +85,13 @@ type Options struct {
 	// because the agent would use settings from there. The default is os.TempDir.
 	ProbeDir string
 	// NoWorkspace prevents the agent from reading files, writing files and running commands through ductor. It must be
-	// set for an agent in a container, because ductor would do this outside of the container and as its own user.
+	// set for an agent in a container, because ductor would access files and run commands outside of the container, as
+	// its own user.
 	NoWorkspace bool
 	// Programs maps the name that a program reports to the program's quirks.
 	Programs map[string]Quirks
-	// Resuming is called before the agent resumes a session, with the environment of the agent's process. It may be
-	// nil.
+	// Resuming is called before the agent resumes a session, with the environment of the agent's process. Resuming may
+	// be nil.
 	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
 	// Spent returns the total cost of a session in US dollars, as ductor stored it after the session's last turn. It
 	// returns nil if the cost is unknown. Spent may be nil.
@@ -104,7 +105,7 @@ type Options struct {
 	Auth func(ctx context.Context) cli.Auth
 
 	// Background receives text that arrives after the reply that ended a turn. A goroutine of the session calls
-	// Background, so it must not block for long. If it is nil, such text is dropped.
+	// Background, so Background must not block for long. If Background is nil, such text is dropped.
 	Background func(cli.Conversation, cli.BackgroundResult)
 
 	CallLimit time.Duration // maximum time for a response, except to a prompt; default: DefaultCallLimit
@@ -131,7 +132,7 @@ type Quirks struct {
 	// Forgets is set if the agent removes the prompts of some turns from the session's history. These are turns that
 	// were cancelled while the model answered, and turns that failed before a tool ran.
 	Forgets bool
-	// IsModeNotice reports whether a text of the agent only announces a change of its mode. It may be nil.
+	// IsModeNotice reports whether a text of the agent only announces a change of its mode. IsModeNotice may be nil.
 	IsModeNotice func(text string) bool
 	// DropsPictures is set if the agent accepts pictures even if its model cannot read them. The model then does not
 	// receive the pictures.
@@ -143,11 +144,11 @@ type Quirks struct {
 	// that starts with one of them to the model unchanged.
 	CommandMarks string
 	// AuthMethod returns the ID of a method for a log-in without a user, or "" if the agent's environment allows none.
-	// ductor calls it after the agent rejected a session because of a missing log-in. It may be nil.
+	// ductor calls it after the agent rejected a session because of a missing log-in. AuthMethod may be nil.
 	AuthMethod func(env []string) string
 	Tools      ToolQuirks
 	Usage      UsageQuirks
-	// KindOf classifies an error of the agent. If it is nil, the function KindOf applies.
+	// KindOf classifies an error of the agent. If it is nil, KindOf of this package applies.
 	KindOf func(code int, text string) cli.FailureKind
 }
 
@@ -156,13 +157,13 @@ type ToolQuirks struct {
 	// Name returns the agent's own name for a tool. If it is nil, the tool's kind is the name.
 	Name func(id, kind, title string) string
 	// InputOf derives the input of a tool from the agent's description, for agents that send no input. It returns nil
-	// if the description does not cover everything that the tool would do. It may be nil.
+	// if the description does not cover everything that the tool would do. InputOf may be nil.
 	InputOf func(Wish) json.RawMessage
 	// Failure examines the output of a command. It returns the exit code, or the reason why the command failed. Failure
 	// may be nil.
 	Failure func(output string) (code *int, why string)
 	// PlanFile returns the path of the file with the plan that needs the user's approval, or "" for other tools. It is
-	// for agents that send this path instead of the plan. It may be nil.
+	// for agents that send this path instead of the plan. PlanFile may be nil.
 	PlanFile func(id, title string) string
 }
 

@@ -14,8 +14,8 @@ import (
 	"ductor/cli/acp/toolcall"
 )
 
-// Holding contains the settings that make an agent respect a permission mode. It is empty if the agent needs no
-// settings for that.
+// Holding contains the settings that make an agent respect a permission mode. A Holding is empty if the agent respects
+// the mode without settings.
 type Holding struct {
 	Mode   string            `toml:"mode"`   // ID of the agent's own mode
 	Option string            `toml:"option"` // ID of an option of the session, other than the mode
@@ -56,14 +56,15 @@ func (o *Options) listed(mode cli.PermissionMode) (Holding, bool) {
 	return h, ok
 }
 
-// holding returns the settings that make the agent respect the permission mode of a request. The parameter own contains
-// the IDs of the agent's own modes. caveat is a sentence about the part of the mode that the agent does not support, or
-// "". If the agent does not respect the mode at all, held is false, and ductor refuses the turn.
-func (o *Options) holding(req cli.Request, own []string) (h Holding, caveat string, held bool) {
+// holding returns the settings that make the agent respect the permission mode of a request. offered contains the IDs
+// of the modes that the agent offers. caveat is a sentence about the part of the permission mode that the agent does
+// not support, or "". If the agent does not respect the permission mode at all, held is false, and ductor refuses the
+// turn.
+func (o *Options) holding(req cli.Request, offered []string) (h Holding, caveat string, held bool) {
 	mode := req.Permission
 	if h, ok := o.listed(mode); ok {
 		if len(h.Env)+len(h.Args) == 0 {
-			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), own)) // leave the mode of an earlier turn
+			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), offered)) // leave the mode of an earlier turn
 		}
 		return h, "", true
 	}
@@ -71,15 +72,15 @@ func (o *Options) holding(req cli.Request, own []string) (h Holding, caveat stri
 		return h, "not available, because this is " + o.reported.Name + ", which was started without what holds it. " +
 			"Name its program " + o.reported.Command + " as the path in its table, or add holds there", false
 	}
-	if h.Mode = oneOf(agentModes(mode), own); h.Mode != "" {
+	if h.Mode = oneOf(agentModes(mode), offered); h.Mode != "" {
 		return h, "", true
 	}
-	h.Mode = oneOf(usualModes(), own)
+	h.Mode = oneOf(usualModes(), offered)
 	switch mode {
 	case cli.Bypass:
 		return h, "the agent has no mode that lets everything through: what it asks for is allowed for you", true
 	case cli.Auto:
-		return h, "the agent has no mode of its own judgement: its own settings decide what it asks for", true
+		return h, "the agent has no mode of its offered judgement: its offered settings decide what it asks for", true
 	case cli.Plan:
 		return h, "not available, because nothing keeps this agent from changing files. " + howToHold(req), false
 	}
@@ -154,9 +155,9 @@ func (s *session) setMode(ctx context.Context, req cli.Request) error {
 	return nil
 }
 
-// SetPermission implements cli.PermissionSetter. The agent applies the mode from its next tool on. ductor applies it at
-// once to the agent's requests. The error matches errors.ErrUnsupported if the agent has no suitable mode, if the mode
-// needs another process, or if the turn was resumed after a restart of ductor.
+// SetPermission implements cli.PermissionSetter. The agent applies the mode from its next tool on. ductor applies the
+// mode at once to the agent's requests. The error matches errors.ErrUnsupported if the agent has no suitable mode, if
+// the mode needs another process, or if the turn was resumed after a restart of ductor.
 func (s live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
 	t, ok := s.Running().(*liveTurn)
 	if !ok {
@@ -191,8 +192,8 @@ const (
 	verdictDeny  verdict = "deny"
 )
 
-// verdictOn decides a permission request, or returns verdictAsk if a user must decide. For a denial, why is the reason.
-// A tool in req.AllowedTools runs without asking, unless it accesses a protected file.
+// verdictOn decides a permission request, or returns verdictAsk if a user must decide. It also returns the reason of a
+// denial. A tool in req.AllowedTools runs without asking, unless it accesses a protected file.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool {
 		return slices.Contains(list, t.name) || slices.Contains(list, t.call.ToolKind)

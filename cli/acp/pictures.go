@@ -21,7 +21,7 @@ type modelsRead struct {
 			Active bool   `json:"isCurrent"`
 			Reads  *struct {
 				Image bool `json:"image"`
-			} `json:"modalities"` // Qwen Code omits it until it has used the model
+			} `json:"modalities"` // Qwen Code omits this field until it has used the model
 		} `json:"models"`
 	} `json:"providers"`
 }

@@ -82,7 +82,8 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	return list, nil
 }
 
-// endProbe closes a session that was opened only to query the agent, and deletes it if the agent supports that.
+// endProbe closes a session that was opened only to query the agent, and deletes the session if the agent supports
+// that.
 func (s *session) endProbe(ctx context.Context) error {
 	if s.process.hello.Capabilities.Session.Delete != nil {
 		_ = s.process.call(ctx, methodDelete, sessionParams{SessionID: string(s.id)}, nil) // best effort

@@ -127,7 +127,7 @@ type news struct {
 func (proc *agentProcess) Changed(c turn.Change) { proc.sessions.Changed(c) }
 
 // keepEarly stores an update for a session whose ID ductor does not know yet. Only the goroutine that reads the agent's
-// output calls it.
+// output calls keepEarly.
 func (proc *agentProcess) keepEarly(id cli.AgentSessionID, u *update) {
 	kept := 0
 	proc.early.Range(func(any, any) bool {
@@ -227,7 +227,7 @@ func (proc *agentProcess) serveRequest(m rpc.Message) {
 	case proc.State() == shared.Detached: // the next process of ductor will answer
 	case !known:
 		proc.refuse(m.ID, rpc.CodeBadParams, "there is no such session")
-	case proc.Peer().Past(): // from before a restart of ductor, which may already have handled it
+	case proc.Peer().Past(): // the previous process of ductor may already have handled the request
 		s.noteServed(m, nil, lostEnd(m.Method))
 		proc.refuse(m.ID, rpc.CodeInternal, "ductor was restarted; ask again")
 	case proc.served.Add(1) > maxServed:

@@ -54,7 +54,7 @@ func (s *session) setModel(ctx context.Context, req cli.Request) error {
 		}
 		return f
 	}
-	effort := s.offersNow().effort // of the model that was just set
+	effort := s.offersNow().effort // the effort depends on the model that was just set
 	level := cmp.Or(string(req.Effort), effort.original)
 	switch {
 	case effort.offers(level):
@@ -127,8 +127,8 @@ func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
 // wordJoiner is an invisible character. Agents do not remove it, because it is not white space.
 const wordJoiner = "\u2060"
 
-// AsText prevents the agent from treating a prompt as a command. If the prompt starts with a character in marks, it
-// puts an invisible character before it.
+// AsText prevents the agent from treating a prompt as a command. If the prompt starts with a character in marks, AsText
+// puts an invisible character before the prompt.
 func AsText(prompt, marks string) string {
 	begin := strings.TrimSpace(prompt)
 	if begin != "" && strings.ContainsAny(begin[:1], marks) {

@@ -111,7 +111,7 @@ func (p *Provider) Unheld(req cli.Request) string {
 	return caveat
 }
 
-// held reports whether the agent respects the permission mode of a request. It returns true if that is unknown.
+// held reports whether the agent respects the permission mode of a request. It returns true if this is unknown.
 func (p *Provider) held(req cli.Request) (caveat string, held bool) {
 	offered := p.offered.Load()
 	if offered == nil {

@@ -18,7 +18,7 @@ func (a *ask) questions(req cli.Request) []cli.Question {
 	return a.params.ToolCall.Questions()
 }
 
-// replyTo returns the reply for a user's decision. It returns nil if an answer in a form is invalid. runs reports
+// replyTo returns the reply for a user's decision. It returns nil if an answer in a form is invalid. It also reports
 // whether the reply makes the agent run the tool.
 //
 // If the user does not answer a question of Qwen Code, the reply contains a placeholder as the answer. Without an

@@ -70,8 +70,8 @@ type message struct {
 	key    string
 }
 
-// piece returns the part of text that the agent has not sent before, and the message's key for turn.Emitter. The
-// parameter id is the agent's ID of the message. After a tool, piece returns a new key, even for the same ID.
+// piece returns the part of text that the agent has not sent before, and the message's key for turn.Emitter. id is the
+// agent's ID of the message. After a tool, piece returns a new key, even for the same ID.
 func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	if m.parted {
 		m.parted, m.repeats = false, repeats{}
@@ -81,8 +81,8 @@ func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	return m.key, m.fresh(text, now)
 }
 
-// held returns the text that fresh still holds back, with the key of its message. It is called at the end of the
-// message. The text is then an incomplete repetition, so users must see it.
+// held returns the text that repeats.fresh still holds back, with the key of its message. The caller calls held at the
+// end of the message. The text is then an incomplete repetition, so users must see it.
 func (m *message) held() (key, text string) {
 	text = m.heldBack
 	m.repeats = repeats{}
@@ -145,7 +145,7 @@ func (r *reporter) tool(c toolcall.Call) {
 	}
 }
 
-// call merges new data from the agent into the stored state of a tool call. It returns that state.
+// call merges new data from the agent into the stored state of a tool call, and returns the merged state.
 func (r *reporter) call(c toolcall.Call) *tool {
 	t := r.tools.all[c.ID]
 	if t == nil {

@@ -11,8 +11,8 @@ import (
 	"ductor/cli/rpc"
 )
 
-// served describes a file access or a command that ductor performed for the agent. A command has two of these: one for
-// its start and one for its end.
+// served describes a file access or a command that ductor performed for the agent. For a command, ductor creates two of
+// them: one for its start and one for its end.
 type served struct {
 	call     toolcall.Call // empty for the end of a command
 	terminal string        // ID of the command's terminal; empty for a file access

@@ -147,8 +147,8 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// request sends a request that creates or loads a session. If the agent rejects it because of a missing log-in, request
-// logs in by a method that needs no user, and then sends the request again.
+// request sends a request that creates or loads a session. If the agent rejects the request because of a missing
+// log-in, request logs in by a method that needs no user, and then sends the request again.
 func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession,
 	err error) {
 	err = s.process.call(ctx, method, params, &got)
@@ -259,8 +259,8 @@ func (s *session) register(id cli.AgentSessionID) error {
 	return nil
 }
 
-// deliver passes a message to the running turn. It returns false if no turn is running. The parameter size is the
-// message's size in bytes. The parameter end is the offset after the message in the agent's output.
+// deliver passes a message to the running turn. It returns false if no turn is running. size is the size of the message
+// in bytes, and end is the offset after the message in the agent's output.
 func (s *session) deliver(n news, end int64, size int) bool {
 	if n.update != nil && s.observe(n.update) {
 		return true

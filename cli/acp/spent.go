@@ -13,7 +13,7 @@ const maxSpent = 256
 // session. The zero value is ready to use.
 type spent struct {
 	mu     sync.Mutex
-	totals map[cli.AgentSessionID]float64 // in US dollars
+	totals map[cli.AgentSessionID]float64 // costs in US dollars
 	order  []cli.AgentSessionID           // least recently reported session first
 }
 

@@ -32,14 +32,14 @@ type tool struct {
 	shown    cli.ToolStarted // the event that users saw
 	planFile string          // path of the plan that needs approval, if the agent does not send the plan itself
 	printed  string          // output of a command that the agent runs in its own terminal
-	exit     *int            // exit code of that command
+	exit     *int            // exit code of the command in the agent's own terminal
 
 	wrote, terminals []string
 }
 
 // tools contains the tool calls of a turn by ID, and the commands that ductor runs for the agent by terminal ID.
 type tools struct {
-	all, running map[string]*tool // without the tool calls that have ended
+	all, running map[string]*tool // running lacks the tool calls that have ended
 	commands     map[string]command
 }
 
@@ -98,7 +98,7 @@ func (t *tool) began(dir string) cli.ToolStarted {
 	}
 }
 
-// over returns the ToolEnded event of the tool. The parameter failure may be nil; see ToolQuirks. For a command with an
+// over returns the ToolEnded event of the tool. failure is ToolQuirks.Failure and may be nil. For a command with an
 // unknown result, the event's error is cli.ToolUntold.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
 	end := cli.ToolEnded{ID: cli.ToolID(t.call.ID), Output: t.call.Text()}

@@ -75,13 +75,13 @@ type initialized struct {
 // sessionParams are the parameters of requests that concern a session or a log-in.
 type sessionParams struct {
 	SessionID string           `json:"sessionId,omitempty"`
-	Dir       string           `json:"cwd,omitempty"` // this field and the next three create or load a session
+	Dir       string           `json:"cwd,omitempty"` // Dir and the next three fields create or load a session
 	Dirs      []string         `json:"additionalDirectories,omitempty"`
 	MCP       []any            `json:"mcpServers,omitzero"` // mcpServer or httpServer; nil if no session is created
 	Meta      any              `json:"_meta,omitempty"`
 	ModeID    string           `json:"modeId,omitempty"`
 	ModelID   string           `json:"modelId,omitempty"`
-	MethodID  string           `json:"methodId,omitempty"` // for methodLogin
+	MethodID  string           `json:"methodId,omitempty"` // the log-in method, for methodLogin
 	Prompt    []toolcall.Block `json:"prompt,omitempty"`
 }
 
@@ -161,7 +161,7 @@ type update struct {
 	} `json:"entries"`
 	ModeID  string        `json:"currentModeId"`
 	Options configOptions `json:"configOptions"`
-	Used    int64         `json:"used"` // tokens in the context, for updateUsage
+	Used    int64         `json:"used"` // for updateUsage: number of tokens in the context
 	Size    int64         `json:"size"`
 	Cost    struct {
 		Amount   float64 `json:"amount"` // cost of the session so far

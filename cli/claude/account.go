@@ -74,7 +74,7 @@ func (p *Provider) credentialFile(env []string) bool {
 		OAuth struct {
 			Access    string `json:"accessToken"`
 			Refresh   string `json:"refreshToken"`
-			ExpiresAt int64  `json:"expiresAt"` // in milliseconds
+			ExpiresAt int64  `json:"expiresAt"` // Unix time in milliseconds
 		} `json:"claudeAiOauth"`
 	}
 	if json.Unmarshal(raw, &file) != nil {
@@ -117,7 +117,7 @@ func (a account) method() string {
 	return ""
 }
 
-// Models implements cli.Provider. It starts a process, queries its models and ends it. This uses no tokens.
+// Models implements cli.Provider. It starts a process, queries its models and ends the process. This uses no tokens.
 func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	reply, err := p.initialize(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (m wireModel) model() cli.Model {
 	return model
 }
 
-// initialize starts a process, requests its initReply and ends it. Errors are *cli.Failure.
+// initialize starts a process, requests the initReply and ends the process. Errors are *cli.Failure.
 func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
@@ -156,7 +156,7 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	var reply *initReply
 	var d decoder
 	end := stream.Turn(ctx, turn.Loop[[]byte]{
-		// The process ends if this fails.
+		// If sending fails, the process ends.
 		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) },
 		Handle: func(raw []byte) bool {
 			if l, err := d.decode(raw); err == nil {

@@ -71,7 +71,7 @@ func projectFlags(req cli.Request) []string {
 }
 
 // projectVars returns two environment variables. The first makes Claude ignore .claude/scheduled_tasks.json. Claude
-// would run the prompts in this file between turns, and has no flag against that. The second makes Claude read the
+// would run the prompts in this file between turns, and has no flag to prevent this. The second makes Claude read the
 // memory files of the working directory, which are safe because they contain only text.
 func projectVars(req cli.Request) map[string]string {
 	if req.Project == cli.WithProject {
@@ -143,8 +143,8 @@ func (f format) flags() []string {
 	}
 }
 
-// addFlag appends a flag with its value, or nothing if the value is empty. It joins a value that starts with a dash to
-// the flag, so that Claude does not read the value as a flag.
+// addFlag appends a flag with its value, or nothing if the value is empty. If the value starts with a dash, addFlag
+// joins it to the flag, so that Claude does not read the value as a flag.
 func addFlag(args []string, flag, value string) []string {
 	switch {
 	case value == "":
@@ -205,7 +205,7 @@ func denial(tool string) (message, reason string) {
 		"the permission mode does not let it through"
 }
 
-// allowedEnv returns the environment variables that Claude may get in addition to those in cli.BaseEnv, as patterns.
+// allowedEnv returns patterns of the environment variables that Claude may get in addition to those in cli.BaseEnv.
 func allowedEnv(parent []string) []string {
 	allow := []string{
 		"ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_*", "CLAUDE_BASH_*", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY",

@@ -41,8 +41,8 @@ func LoginVars() []string {
 	}
 }
 
-// atHome returns env for a session with its own home directory, home. It removes all variables that refer to settings
-// of the user who runs ductor. owner is that user's home directory; the log-in stays there.
+// atHome returns env for a session whose own home directory is home. It removes all variables that refer to settings of
+// the user who runs ductor. owner is that user's home directory; the log-in stays there.
 func atHome(home, owner string, env []string) []string {
 	if home == "" {
 		return env
@@ -64,8 +64,8 @@ func configDir(env []string, home string) string {
 	return cmp.Or(cli.Variable(env, "CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
 }
 
-// reaches reports whether Claude would find skills, commands or similar files in the directory owner. Claude searches
-// dir and the directories above it. The directory owner is the home directory of the user who runs ductor.
+// reaches reports whether Claude would find skills, commands or similar files in owner, the home directory of the user
+// who runs ductor. Claude searches dir and the directories above it.
 func reaches(dir, owner string) bool {
 	dir, owner = cli.RealPath(dir), cli.RealPath(owner)
 	if dir == owner {
@@ -90,8 +90,8 @@ func reaches(dir, owner string) bool {
 }
 
 // HomeSeeds returns the initial files of a session's own home directory: the log-in, and settings that skip the
-// questions of Claude's first start. The parameters describe the user who runs ductor: owner is the home directory, and
-// env is the environment, in which CLAUDE_CONFIG_DIR may be set.
+// questions of Claude's first start. owner is the home directory of the user who runs ductor. env is that user's
+// environment, in which CLAUDE_CONFIG_DIR may be set.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir, state := configDir(env, owner), filepath.Join(owner, ".claude.json")
 	if cli.Variable(env, "CLAUDE_CONFIG_DIR") != "" {
@@ -106,20 +106,21 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	}
 }
 
-// ownState returns a .claude.json that skips the questions of Claude's first start. It copies the account from the file
-// of the user who runs ductor, whose content is the parameter owner.
-func ownState(owner []byte) ([]byte, error) {
-	state := picked(owner, "oauthAccount", "userID", "customApiKeyResponses")
+// ownState returns a .claude.json that skips the questions of Claude's first start. It copies the account from
+// userState, the content of the .claude.json of the user who runs ductor.
+func ownState(userState []byte) ([]byte, error) {
+	state := picked(userState, "oauthAccount", "userID", "customApiKeyResponses")
 	state["hasCompletedOnboarding"] = json.RawMessage("true")
 	return json.Marshal(state)
 }
 
-// ownSettings returns the settings.json for a session's own home directory. The parameter theirs is the settings.json
-// of the user who runs ductor. From it, ownSettings copies what the log-in needs, but no hooks, plugins and
-// permissions. The result also excludes the memory files in the directories owner and dir.
-func ownSettings(owner, dir string, theirs []byte) ([]byte, error) {
-	settings := picked(theirs, "apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
-	if env := loginEnv(theirs); len(env) > 0 {
+// ownSettings returns the settings.json for a session's own home directory. userSettings is the settings.json of the
+// user who runs ductor. ownSettings copies from it what the log-in needs, but no hooks, plugins and permissions. It
+// also excludes the memory files in the directories owner and dir.
+func ownSettings(owner, dir string, userSettings []byte) ([]byte, error) {
+	settings := picked(userSettings,
+		"apiKeyHelper", "forceLoginMethod", "awsAuthRefresh", "awsCredentialExport", "model")
+	if env := loginEnv(userSettings); len(env) > 0 {
 		raw, err := json.Marshal(env)
 		if err != nil {
 			return nil, fmt.Errorf("write how Claude logs in: %w", err)

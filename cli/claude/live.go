@@ -12,8 +12,8 @@ import (
 
 const (
 	interruptID = "interrupt"
-	// startWait is the maximum time without output of a new process. A process confirms its first prompt before it
-	// queries the model.
+	// startWait is how long a new process may print nothing. A process confirms its first prompt before it queries the
+	// model.
 	startWait = 2 * time.Minute
 	// leaveWait is the time for a process to end by itself after its input was closed. ductor then stops the process.
 	leaveWait = 300 * time.Millisecond

@@ -49,8 +49,8 @@ func (m *memory) deny(call string) bool {
 // task's end. Safe for concurrent use.
 type tasks struct {
 	mu        sync.Mutex
-	open      map[string]bool // by ID; true if the task has ended, but no turn has reported this yet
-	summaries []string        // of tasks that have ended, until the next call of takeSummaries
+	open      map[string]bool // by ID; true if the task has ended, but no turn has reported its end yet
+	summaries []string        // summaries of ended tasks, until the next call of takeSummaries
 }
 
 // takeSummaries returns and removes the summaries of tasks that have ended, in one line.
@@ -125,8 +125,7 @@ type messages struct {
 // promptOf returns the ID of the turn's prompt.
 func (m messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
 
-// steerOf returns the message ID of a message that is added to the turn. The parameter steer is that message's own turn
-// ID.
+// steerOf returns the message ID of a message that is added to a turn. The added message has the turn ID steer.
 func (m messages) steerOf(turn, steer cli.TurnID) string {
 	return idOf(cmp.Or(cli.TurnID(m.Prompt), turn) + "/" + steer)
 }

@@ -9,8 +9,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// parser converts the output lines of one turn to events. It does no I/O: method line returns the reply that the caller
-// must write. When the turn is over, outcome is its result.
+// parser converts the output lines of one turn to events. It does no I/O: the method line returns the replies that the
+// caller must write. After the end of the turn, the field outcome contains the turn's result.
 type parser struct {
 	observer observer
 	// echo is the ID of the prompt. Claude repeats the ID after it has accepted the prompt, at the earliest with the
@@ -19,7 +19,7 @@ type parser struct {
 	// approvals contains Claude's open requests to the user. It is nil if no user can answer.
 	approvals *turn.Approvals[asked]
 	// steers are the messages that users added to the running turn. Claude reads them between two tools, or after its
-	// result if no tool follows. It then prints another result.
+	// result if no tool follows. In the second case, Claude prints another result.
 	steers turn.Added
 
 	flow flow
@@ -42,7 +42,7 @@ type observer struct {
 	replied func(*controlReply) // receives Claude's answers to ductor's requests
 	garbage func([]byte)        // receives lines that are not part of the protocol
 	// background receives the result of a turn that Claude started itself. If it is nil, such a turn counts as a part
-	// of this turn.
+	// of ductor's turn.
 	background func(cli.BackgroundResult)
 }
 
@@ -253,8 +253,8 @@ func (p *parser) user(l *line) {
 	}
 }
 
-// control handles a request of Claude. If a user can answer, the request becomes an event, and reply is nil. Otherwise
-// ductor denies the request, and tells the model how to proceed.
+// control handles a request of Claude. If a user can answer, the request becomes an event, and control returns nil.
+// Otherwise ductor denies the request, and tells the model how to proceed.
 func (p *parser) control(l *line) (reply []byte) {
 	if l.Request == nil || l.RequestID == "" {
 		return nil

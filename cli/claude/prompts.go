@@ -99,7 +99,7 @@ func promptOf(req cli.Request) string {
 }
 
 // userLine returns the prompt and the images of req as one line of stream-json input. If id is not empty, Claude
-// repeats it after it has accepted the message.
+// repeats the ID after it has accepted the message.
 func userLine(req cli.Request, id string) ([]byte, error) {
 	content := make([]map[string]any, 0, len(req.Images)+1)
 	for _, image := range req.Images {

@@ -19,7 +19,7 @@ type Options struct {
 	// agent. The default is a directory of this user in os.TempDir.
 	PromptDir string
 	// Background receives the result of a turn that Claude started itself, for example after the end of a background
-	// task. A goroutine of the session calls it, so it must not block for long.
+	// task. A goroutine of the session calls Background, so Background must not block for long.
 	Background func(cli.Conversation, cli.BackgroundResult)
 }
 
@@ -133,10 +133,10 @@ func (p *Provider) ProjectFiles() []string {
 	}
 }
 
-// arguments returns the command line for req. Claude must not find the skills, commands and agents of the user who runs
-// ductor if the session has its own home directory. A flag prevents this if the working directory is below that user's
-// home directory. With this flag, Claude reads settings, skills, commands and agents only from the session's home
-// directory, and not from the working directory either.
+// arguments returns the command line for req. If the session has its own home directory, Claude must not find the
+// skills, commands and agents of the user who runs ductor. A flag prevents this if the working directory is below that
+// user's home directory. With this flag, Claude reads settings, skills, commands and agents only from the session's
+// home directory, and not from the working directory either.
 func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args, err := arguments(f, req, files)
 	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {
@@ -150,7 +150,7 @@ func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
 	own := map[string]string{
 		"DISABLE_AUTOUPDATER": "1", // an update could break a running Claude
-		// MCP_CONNECT_TIMEOUT_MS is how long Claude waits for a server with alwaysLoad. It then starts without the
+		// MCP_CONNECT_TIMEOUT_MS is how long Claude waits for a server with alwaysLoad. Claude then starts without the
 		// server's tools. The default of five seconds is too short for ductor's own server on a busy small machine.
 		"MCP_CONNECT_TIMEOUT_MS": "15000",
 	}

@@ -51,15 +51,15 @@ func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID
 	return costUSD, byModel
 }
 
-// totalUsage returns the usage of all models together, including sub-agents. If byModel is empty, it returns the usage
-// in the parameter own, which does not include sub-agents.
-func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
+// totalUsage returns the usage of all models together, including sub-agents. If byModel is empty, it returns base, the
+// usage without sub-agents.
+func totalUsage(byModel map[cli.ModelID]cli.Usage, base *tokenUsage) cli.Usage {
 	var sum cli.Usage
 	for _, u := range byModel {
 		sum = sum.Add(u)
 	}
-	if len(byModel) == 0 && own != nil {
-		sum = cli.Usage{Input: own.Input, Output: own.Output, CacheRead: own.CacheRead, CacheWrite: own.CacheWrite}
+	if len(byModel) == 0 && base != nil {
+		sum = cli.Usage{Input: base.Input, Output: base.Output, CacheRead: base.CacheRead, CacheWrite: base.CacheWrite}
 	}
 	return sum
 }

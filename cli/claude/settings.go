@@ -32,16 +32,16 @@ func readSetting(text string) setting {
 	return s
 }
 
-// fits reports whether the process can serve a request that needs the setting want. The parameter now contains the turn
-// settings that currently apply in the process.
-func (s setting) fits(now turnSettings, want setting) bool {
-	return s.Digest != "" && s.Digest == want.Digest && now.canBecome(want.Turn)
+// fits reports whether a process can serve a request that needs the setting want. The process was started with the
+// setting s. Its present turn settings are current.
+func (s setting) fits(current turnSettings, want setting) bool {
+	return s.Digest != "" && s.Digest == want.Digest && current.canBecome(want.Turn)
 }
 
 // turnSettings are the settings that the protocol can change between two turns of a process.
 type turnSettings struct {
-	Model      cli.ModelID `json:"m,omitempty"` // as requested; empty means Claude's default
-	Permission string      `json:"p,omitempty"` // the name that Claude uses
+	Model      cli.ModelID `json:"m,omitempty"` // requested model; empty means Claude's default
+	Permission string      `json:"p,omitempty"` // Claude's name of the permission mode
 	Effort     cli.Effort  `json:"e,omitempty"`
 }
 
@@ -85,7 +85,7 @@ const (
 type change struct {
 	id   string
 	line []byte
-	kind cli.FailureKind // of the turn's failure if Claude rejects the change
+	kind cli.FailureKind // kind of the turn's failure, if Claude rejects the change
 	what string
 }
 

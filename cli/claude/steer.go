@@ -20,7 +20,7 @@ func (s *live) running() *liveTurn {
 	return s.turn
 }
 
-// Decide implements cli.Decider. It stores the answer after it has sent the answer. If ductor is killed in between, it
+// Decide implements cli.Decider. It sends the answer first, and then stores it. If ductor is killed in between, ductor
 // asks the same question again after a restart, and Claude uses the first answer.
 func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	t := s.running()

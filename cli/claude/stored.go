@@ -13,9 +13,9 @@ import (
 
 var _ cli.SessionKeeper = (*Provider)(nil)
 
-// projectName returns a glob pattern for the folder in which Claude stores the sessions of a directory. Claude names it
-// after the path, with each character that is not a letter or digit replaced by a dash. It cuts a long name and adds a
-// suffix.
+// projectName returns a glob pattern for the folder in which Claude stores the sessions of a directory. The folder is
+// named after the path of the directory, with each character that is not a letter or digit replaced by a dash. If the
+// name is long, Claude cuts it and adds a suffix.
 func projectName(dir string) string {
 	name := regexp.MustCompile(`[^a-zA-Z0-9]`).ReplaceAllString(dir, "-")
 	if len(name) > 200 {

@@ -56,7 +56,7 @@ func (f *flow) stream(l *line) {
 	}
 }
 
-// begin starts a message. It retracts the previous message if that is unfinished, because Claude then streams it again.
+// begin starts a message. It retracts an unfinished previous message, because Claude then streams that message again.
 func (f *flow) begin(id string) {
 	f.giveUp()
 	f.id, f.open, f.blocks = id, true, nil

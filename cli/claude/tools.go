@@ -79,7 +79,7 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	}
 	if call.name == "Bash" {
 		end.ExitCode = exitCode(b.IsError, end.Output, structured)
-		if !b.IsError && end.Output == "(Bash completed with no output)" { // a text for the model
+		if !b.IsError && end.Output == "(Bash completed with no output)" { // Claude Code writes this text for the model
 			end.Output = ""
 		}
 	}
@@ -274,8 +274,8 @@ type snippet struct {
 	New string `json:"new_string"`
 }
 
-// proposedChanges returns the file changes that a tool would make according to its input. It adds the input fields that
-// these changes show to the map visible.
+// proposedChanges returns the file changes that a tool would make according to its input. It also adds to visible the
+// input fields that these changes show.
 //
 // The input does not contain the position of a replaced text in the file, so line numbers start at 1. Nor does it say
 // whether the file exists, so the change for a written file shows the whole new content.

@@ -269,8 +269,8 @@ func (o *opening) writePrompt() (err error) {
 }
 
 // startIfReady sends the first messages of the turn if nothing prevents that. The caller calls it again whenever
-// something has changed. It waits while a turn that Claude started itself is running. Otherwise the prompt would become
-// a part of that turn.
+// something has changed. It sends nothing while a turn that Claude started itself is running, because the prompt would
+// become a part of that turn.
 func (o *opening) startIfReady() {
 	t := o.turn
 	if o.step != waiting || t.run.idle.busy() || t.p.phase != awaited || t.ctx.Err() != nil {

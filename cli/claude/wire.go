@@ -25,10 +25,10 @@ type line struct {
 	// Parent is the ID of the tool call that started the sub-agent. It is empty for a line of the main agent.
 	Parent string `json:"parent_tool_use_id"`
 
-	Event     *streamEvent `json:"event"`            // in stream_event lines
-	Abandoned *struct{}    `json:"abandoned_blocks"` // in message_stop events, if Claude streams the message again
+	Event     *streamEvent `json:"event"`            // only in stream_event lines
+	Abandoned *struct{}    `json:"abandoned_blocks"` // only in message_stop events, if Claude streams the message again
 
-	Message    *message        `json:"message"` // in assistant and user lines
+	Message    *message        `json:"message"` // only in assistant and user lines
 	ToolResult json.RawMessage `json:"tool_use_result"`
 	IsReplay   bool            `json:"isReplay"`
 	// RefusalRetry is set if a filter stopped the message with the ID RefusedID, and Claude repeats its request to the
@@ -36,28 +36,28 @@ type line struct {
 	RefusalRetry bool   `json:"refusal_retry"`
 	RefusedID    string `json:"refused_message_id"`
 
-	Model        string      `json:"model"` // in system/init lines
+	Model        string      `json:"model"` // only in system/init lines
 	APIKeySource string      `json:"apiKeySource"`
 	MCPServers   []mcpServer `json:"mcp_servers"`
 
-	Status  *string          `json:"status"` // in system/status and system/task_notification lines
+	Status  *string          `json:"status"` // only in system/status and system/task_notification lines
 	TaskID  string           `json:"task_id"`
-	Summary string           `json:"summary"` // in system/task_notification lines
+	Summary string           `json:"summary"` // only in system/task_notification lines
 	Mode    string           `json:"permissionMode"`
 	Compact *compactMetadata `json:"compact_metadata"`
-	Content string           `json:"content"` // in system/model_fallback lines
+	Content string           `json:"content"` // only in system/model_fallback lines
 
-	Attempt      int     `json:"attempt"` // in system/api_retry lines
+	Attempt      int     `json:"attempt"` // only in system/api_retry lines
 	MaxRetries   int     `json:"max_retries"`
 	RetryDelayMS float64 `json:"retry_delay_ms"`
 	ErrorStatus  *int    `json:"error_status"`
-	Error        string  `json:"error"` // in system/api_retry and assistant lines
+	Error        string  `json:"error"` // only in system/api_retry and assistant lines
 
 	RateLimit *rateLimit `json:"rate_limit_info"`
 
-	RequestID string          `json:"request_id"` // in control_request lines
+	RequestID string          `json:"request_id"` // only in control_request lines
 	Request   *controlRequest `json:"request"`
-	Response  *controlReply   `json:"response"` // in control_response lines
+	Response  *controlReply   `json:"response"` // only in control_response lines
 
 	resultFields
 }
@@ -81,11 +81,11 @@ type resultFields struct {
 type streamEvent struct {
 	Type    string   `json:"type"`
 	Index   int      `json:"index"`
-	Message *message `json:"message"`       // in message_start events
-	Block   *block   `json:"content_block"` // in content_block_start events
+	Message *message `json:"message"`       // only in message_start events
+	Block   *block   `json:"content_block"` // only in content_block_start events
 	Delta   *delta   `json:"delta"`
 
-	Usage *tokenUsage `json:"usage"` // in message_delta events
+	Usage *tokenUsage `json:"usage"` // only in message_delta events
 }
 
 type delta struct {
@@ -119,10 +119,10 @@ type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
 	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"` // in tool_use blocks
+	ID        string          `json:"id"` // only in tool_use blocks
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"` // in tool_result blocks
+	ToolUseID string          `json:"tool_use_id"` // only in tool_result blocks
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`
 }
@@ -230,8 +230,8 @@ func jsonLine(v any) []byte {
 	return append(b, '\n')
 }
 
-// decoder decodes the lines of Claude's output. A turn has thousands of stream events, so it reuses memory for them. A
-// result of decode is valid only until the next call.
+// decoder decodes the lines of Claude's output. A turn has thousands of stream events, so the decoder reuses memory for
+// them. A result of decode is valid only until the next call.
 type decoder struct {
 	line  line
 	event streamEvent

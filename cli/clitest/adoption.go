@@ -45,7 +45,7 @@ func (s *stage) ductor() *ductor {
 	return &ductor{s: s, host: host, provider: s.h.Over(s.provider, host)}
 }
 
-// wrapLauncher makes the provider use the launcher that wrap returns. The argument of wrap is the launcher of d.
+// wrapLauncher makes the provider use the launcher that wrap returns. It calls wrap with the launcher of d.
 func (d *ductor) wrapLauncher(wrap func(cli.Launcher) cli.Launcher) *ductor {
 	d.provider = d.s.h.Over(d.s.provider, wrap(d.host))
 	return d

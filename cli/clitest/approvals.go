@@ -89,7 +89,7 @@ var Protocol = []string{
 }
 
 // Hidden returns the fields of an approval that users should see but do not see. These fields have the weight
-// LabelField, but are not in Protocol. The parameter dir is the working directory.
+// LabelField, but are not in Protocol.
 func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 	for _, f := range a.Fields {
 		name := agent + " " + index.ReplaceAllString(f.Name, "")

@@ -42,7 +42,7 @@ func RecordFlag() *bool {
 // chat shows of each agent" in docs/agents.md.
 type cell struct {
 	name    string
-	prompts []string // of the turns, in one session; empty if the agent does not support the situation
+	prompts []string // prompts of the turns in one session; empty if the agent does not support the situation
 	mode    cli.PermissionMode
 	deny    bool
 	abortAt func(cli.Event) bool // reports whether the user aborts the last turn at this event
@@ -148,9 +148,9 @@ func (h CellHarness) record(t *testing.T, c cell, path, picture string) {
 	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(tape.String()), 0o600)))
 }
 
-// play runs the turns of a situation, answers the agent's requests, and returns the events as text. kill kills a real
-// agent; it is nil for a recording.
-func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, kill func()) string {
+// play runs the turns of a situation, answers the agent's requests, and returns the events as text. killAgent kills a
+// real agent; it is nil for a recording.
+func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, killAgent func()) string {
 	t.Helper()
 	rec := &Recorder{}
 	req := cli.Request{
@@ -182,7 +182,7 @@ func (c cell) play(t *testing.T, p cli.Provider, dir, picture string, kill func(
 				return rec.String()
 			}
 		}
-		req.Resume = c.turn(ctx, s, req, rec, last, kill).AgentSessionID
+		req.Resume = c.turn(ctx, s, req, rec, last, killAgent).AgentSessionID
 	}
 	Close(t, s)
 	return rec.String()

@@ -43,7 +43,7 @@ func (c Cannot) Leave(reason string, cases ...Case) {
 // get the commands of ductor's scripted agents.
 type Script struct {
 	Say      func(text string) string    // the agent answers with this text
-	Slowly   func(text string) string    // the same, in many pieces over at least half a second
+	Slowly   func(text string) string    // the agent answers with this text, in many pieces over at least half a second
 	Think    func(text string) string    // the agent reasons with this text
 	Run      func(command string) string // the agent runs a shell command with its shell tool
 	LongLine string                      // the agent prints a valid line of more than a megabyte

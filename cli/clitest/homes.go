@@ -120,7 +120,7 @@ func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resu
 	return last
 }
 
-// stranger checks that the session id does not exist in another home.
+// stranger checks that a session does not exist in another home.
 func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id cli.AgentSessionID) {
 	t.Helper()
 	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: id, Conversation: "homes",

@@ -24,7 +24,7 @@ func UpdateFlag() Update {
 	return func() bool { return *update }
 }
 
-// Golden compares got with the golden file at path. If update returns true, it first writes got to the file.
+// Golden compares got with the golden file at path. If update returns true, Golden first writes got to the file.
 func Golden(t *testing.T, update Update, path, got string) {
 	t.Helper()
 	if update() {

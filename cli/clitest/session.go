@@ -55,7 +55,7 @@ func Close(t testing.TB, s cli.Session) {
 	}
 }
 
-// Play runs one turn and returns its Result and all its events, of which the Result is the last.
+// Play runs one turn. It returns the turn's Result and all its events. The last event is the Result.
 func Play(ctx context.Context, s cli.Session, req cli.Request) (cli.Result, []cli.Event) {
 	var events []cli.Event
 	s.Turn(ctx, req, func(ev cli.Event) { events = append(events, ev) })

@@ -19,8 +19,8 @@ import (
 	"ductor/internal/proctree"
 )
 
-// stage is the fixture of a case of Conformance. It contains a provider and a template for requests. An environment
-// variable with the value mark identifies all processes of its agents.
+// stage is the fixture of a case of Conformance. It contains a provider and a template for requests. All processes of
+// its agents have an environment variable with the value in mark.
 type stage struct {
 	t        *testing.T
 	h        Harness
@@ -102,7 +102,7 @@ func (s *stage) turn(session cli.Session, req cli.Request) played {
 	return s.begin(session, req).end()
 }
 
-// begin starts a turn. The caller waits for it with end.
+// begin starts a turn. The caller waits for the turn with playing.end.
 func (s *stage) begin(session cli.Session, req cli.Request) *playing {
 	ctx, cancel := context.WithCancelCause(s.t.Context())
 	p := &playing{s: s, cancel: cancel, over: make(chan struct{}), news: make(chan struct{}, 1)}
@@ -167,13 +167,13 @@ func (p *playing) awaitText(text string) {
 	}
 }
 
-// awaitEvent waits for an event that the function like accepts.
-func (p *playing) awaitEvent(like func(cli.Event) bool) {
+// awaitEvent waits for an event that match accepts.
+func (p *playing) awaitEvent(match func(cli.Event) bool) {
 	p.s.t.Helper()
 	deadline := time.After(p.s.h.Patience)
 	for {
 		p.mu.Lock()
-		seen := slices.ContainsFunc(p.events, like)
+		seen := slices.ContainsFunc(p.events, match)
 		p.mu.Unlock()
 		if seen {
 			return

@@ -108,7 +108,7 @@ func askForCommand(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 }
 
-// sameCommand reports whether the command line raw only runs a shell with the command shown.
+// sameCommand reports whether the command line raw only runs a shell with the given command.
 func sameCommand(shown, raw string) bool {
 	double := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(shown)
 	inner := withoutShell(raw)

@@ -69,7 +69,7 @@ type askQuestion struct {
 
 // inquiry is a request of Codex that a user answers.
 type inquiry struct {
-	id     cli.ApprovalID // the ID of the request in the protocol, which is the same after a restart of ductor
+	id     cli.ApprovalID // ID of the request in the protocol; a restart of ductor does not change it
 	m      rpc.Message
 	params askParams
 }
@@ -175,7 +175,7 @@ func (t *liveTurn) Decide(_ context.Context, id cli.ApprovalID, d cli.Decision) 
 }
 
 // explain adds the reason of a denial to the turn, as a message from the user. The caller must deny the request only
-// after that, because a denial may end the turn.
+// after explain has returned, because a denial may end the turn.
 func (t *liveTurn) explain(reason string) error {
 	return t.s.server.Peer().Send("turn/steer", map[string]any{
 		"threadId": t.s.id, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),

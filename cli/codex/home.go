@@ -30,7 +30,7 @@ func LoginVars() []string {
 //
 // All home directories share one log-in through links. This works because Codex 0.169 renames a renewed auth.json over
 // the link's target, and puts a lock beside the target. A log-in in a keyring cannot be shared, because the keyring
-// stores it under the path of Codex's home.
+// stores the log-in under the path of Codex's home.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 	dir := home(env, owner)
 	return []cli.HomeSeed{

@@ -121,7 +121,8 @@ func ended(it *liveItem) cli.ToolEnded {
 	return e
 }
 
-// resultText returns the texts in the result of an MCP tool. If it contains none, resultText returns its JSON.
+// resultText returns the texts in the result of an MCP tool. If the result contains no text, resultText returns the
+// JSON of the result.
 func resultText(raw json.RawMessage) string {
 	var result struct {
 		Content []struct {
@@ -189,8 +190,8 @@ func (e *turnError) failure() *cli.Failure {
 	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
 }
 
-// infoOf parses codexErrorInfo, the code of an error. It is a name, or an object whose only key is the name. The object
-// may contain the HTTP status of the model's API.
+// infoOf parses codexErrorInfo, the code of an error. The code is a name, or an object whose only key is the name. The
+// object may contain the HTTP status of the model's API.
 func infoOf(info json.RawMessage) (e cli.APIError) {
 	var object map[string]struct {
 		Status int `json:"httpStatusCode"`

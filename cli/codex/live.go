@@ -240,8 +240,8 @@ func (s live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, req)
 }
 
-// sweepScript ends every process whose environment contains the argument $1, but not itself. It sends TERM, and after a
-// second KILL, until no such process is left. The script runs where the agent runs, which may be in a container.
+// sweepScript ends every process whose environment contains the argument $1, but not itself. It sends TERM, and one
+// second later KILL, until no such process is left. The script runs where the agent runs, which may be in a container.
 const sweepScript = `i=0
 while [ $i -lt 100 ]; do
 	found=

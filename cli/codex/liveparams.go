@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turnParams returns the parameters of turn/start. The parameter terms is the result of termsOf. It is nil if Codex
-// already has these settings.
+// turnParams returns the parameters of turn/start. terms is the result of termsOf, or nil if Codex already has these
+// settings.
 func (s *thread) turnParams(req cli.Request, terms map[string]any) map[string]any {
 	params := map[string]any{"threadId": s.id, "input": inputOf(req)}
 	maps.Copy(params, terms)
@@ -44,8 +44,7 @@ type sentTerms struct {
 }
 
 // needsTerms reports whether the next request must contain the settings in terms. It returns false if Codex already
-// uses these settings for the thread; omitting them saves some milliseconds. The parameter prompt is the ID of the next
-// request.
+// uses these settings for the thread; omitting them saves some milliseconds. prompt is the ID of the next request.
 func (h *server) needsTerms(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
 	now := sentTerms{prompt: prompt, terms: string(jsonOf(terms))}
 	h.mu.Lock()
@@ -68,8 +67,7 @@ func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
 	}
 }
 
-// forgetTerms makes the thread's next request contain all settings. It is needed because Codex may have lost its
-// settings.
+// forgetTerms makes the thread's next request contain all settings, because Codex may have lost them.
 func (h *server) forgetTerms(thread cli.AgentSessionID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +84,7 @@ func inputOf(req cli.Request) []map[string]any {
 }
 
 // instructionsOf returns the system prompts of req in Codex's format. Codex sends them to the model only if they have
-// changed. It truncates long texts. instructionsOf therefore splits them into parts, which Codex sorts by name.
+// changed. Codex truncates long texts. instructionsOf therefore splits them into parts, which Codex sorts by name.
 func instructionsOf(req cli.Request) map[string]any {
 	context := map[string]any{}
 	for _, text := range []string{req.SystemPrompt, req.AppendPrompt} {

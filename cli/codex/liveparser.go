@@ -98,8 +98,8 @@ func (m *messages) start(it *liveItem) (replaced string) {
 	return replaced
 }
 
-// end records the end of a message. answer reports whether the message is part of the answer, and streamed whether its
-// text was streamed.
+// end records the end of a message. It reports whether the message is part of the answer, and whether its text was
+// streamed.
 func (m *messages) end(it *liveItem) (answer, streamed bool) {
 	comment, streamed := m.comments[it.ID]
 	delete(m.comments, it.ID)
@@ -211,7 +211,7 @@ func (p *liveParser) itemStarted(it *liveItem) {
 }
 
 // subAgentItem handles an item of a sub-agent. The sub-agent's tool calls become children of the tool call that started
-// the last sub-agent. Its text is not part of the answer.
+// the last sub-agent. The sub-agent's text is not part of the answer.
 func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	t, ok := started(it, p.dir)
 	if !ok || it.Type == itemCollab {

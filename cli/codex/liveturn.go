@@ -14,8 +14,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a thread. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except Decide
-// and steer.
+// liveTurn is one turn of a thread. It implements shared.AgentTurn. Only the goroutine of Turn uses it. Decide and
+// steer are exceptions.
 type liveTurn struct {
 	*shared.Turn[news]
 	s         *thread
@@ -49,7 +49,8 @@ func (t *liveTurn) Hopeless() bool { return t.parser.verdict.hopeless != nil }
 
 func (t *liveTurn) Over() bool { return t.parser.verdict.over() }
 
-// Prompt implements shared.AgentTurn. It drops messages that arrived before, because they belong to earlier turns.
+// Prompt implements shared.AgentTurn. It drops messages that arrived before the call, because they belong to earlier
+// turns.
 func (t *liveTurn) Prompt(ctx context.Context) (p rpc.Prompt, err error) {
 	t.held = nil
 	ctx, cancel := context.WithTimeout(ctx, helloWait)

@@ -115,7 +115,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 	p.noteDenial(it)
 }
 
-// meaning is the purpose of the message in parser.held. The item after the message shows it.
+// meaning is the purpose of the message in parser.held. The next item shows this purpose.
 type meaning int
 
 const (

@@ -19,8 +19,8 @@ type permissions struct {
 
 // Values of permissions.approval.
 const (
-	askUntrusted = "untrusted"  // before every action that Codex does not know to be harmless
-	askOnRequest = "on-request" // before actions that Codex considers risky
+	askUntrusted = "untrusted"  // Codex asks before every action that it does not know to be harmless
+	askOnRequest = "on-request" // Codex asks before actions that it considers risky
 	askNever     = "never"
 )
 
@@ -32,30 +32,29 @@ const (
 )
 
 // permissionsOf translates a permission mode to Codex's settings. If no user can answer, Codex cannot do anything for
-// which the mode requires asking. configured is the configured sandbox; it applies to modes that do not determine the
-// sandbox.
+// which the mode requires asking. configuredSandbox applies to modes that do not determine the sandbox.
 //
 // Actions that the user allows run inside of the sandbox, so the sandbox must permit them. Codex would retry a command
 // outside of a read-only sandbox only if the command failed within milliseconds.
-func permissionsOf(mode cli.PermissionMode, attended bool, configured string) permissions {
+func permissionsOf(mode cli.PermissionMode, attended bool, configuredSandbox string) permissions {
 	m := permissions{approval: askNever, sandbox: readOnly}
 	switch mode {
 	case cli.Bypass:
 		m.sandbox = fullAccess
 	case cli.Auto:
-		m.sandbox = cmp.Or(configured, workspaceWrite)
+		m.sandbox = cmp.Or(configuredSandbox, workspaceWrite)
 		if attended {
 			m.approval = askOnRequest
 		}
 	case cli.AcceptEdits:
-		m.sandbox = cmp.Or(configured, workspaceWrite)
+		m.sandbox = cmp.Or(configuredSandbox, workspaceWrite)
 		if attended {
 			m.approval = askUntrusted
 		}
 	case cli.Plan:
 	default:
 		if attended {
-			m.approval, m.sandbox = askUntrusted, cmp.Or(configured, workspaceWrite)
+			m.approval, m.sandbox = askUntrusted, cmp.Or(configuredSandbox, workspaceWrite)
 		}
 	}
 	return m
@@ -63,8 +62,8 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configured string) pe
 
 // permissionsFor returns Codex's settings for a request. They are those of permissionsOf, with a read-only sandbox if
 // the request denies edits.
-func permissionsFor(req cli.Request, attended bool, configured string) permissions {
-	m := permissionsOf(req.Permission, attended, configured)
+func permissionsFor(req cli.Request, attended bool, configuredSandbox string) permissions {
+	m := permissionsOf(req.Permission, attended, configuredSandbox)
 	if deniesEdits(req) {
 		m.sandbox = readOnly
 	}

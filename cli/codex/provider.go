@@ -16,7 +16,7 @@ import (
 // Agent is the name of this agent.
 const Agent cli.Agent = "codex"
 
-// EnvKeys returns the environment variables that ductor passes to Codex, but not to other agents, as patterns.
+// EnvKeys returns patterns of the environment variables that ductor passes to Codex, but not to other agents.
 func EnvKeys() []string { return []string{"OPENAI_*", "CODEX_*"} }
 
 // Options configures a Provider. Only Launcher is required.

@@ -21,7 +21,7 @@ type server struct {
 
 	mu        sync.Mutex
 	parents   map[cli.AgentSessionID]cli.AgentSessionID
-	starting  map[mcpServer]string // MCP servers that do not work yet, and why; until a turn reports them
+	starting  map[mcpServer]string // problems of MCP servers that do not work yet; "" during the start
 	defaults  *settings
 	sentTerms map[cli.AgentSessionID]sentTerms
 

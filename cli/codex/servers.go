@@ -25,8 +25,8 @@ func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Comma
 	return setting, command
 }
 
-// inquire calls the function f with a connection to an app server. If no app server is running, it starts one, and ends
-// it after f has returned. The context also limits the start.
+// inquire calls f with a connection to an app server. If no app server is running, inquire starts one, and ends it
+// after f has returned. ctx also limits the start.
 func (p *Provider) inquire(ctx context.Context, f func(*rpc.Peer) error) error {
 	setting, command := p.settingOf(cli.Request{})
 	h, ok := p.pool.Running(setting)

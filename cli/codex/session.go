@@ -173,16 +173,17 @@ func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 	return cli.Mark{Turn: turn, Note: string(note)}
 }
 
-// used returns the token usage of one turn. before and now are the thread's totals before and after the turn.
-func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) cli.Usage {
+// used returns the token usage of one turn. totalBefore and totalAfter are the thread's totals before and after the
+// turn.
+func (p *Provider) used(thread cli.AgentSessionID, totalBefore total, totalAfter cli.Usage) cli.Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.totals[thread] = now
-	if !before.Known {
+	p.totals[thread] = totalAfter
+	if !totalBefore.Known {
 		// The total also contains earlier turns, which ductor has already counted.
 		return cli.Usage{}
 	}
-	return now.Sub(before.Usage)
+	return totalAfter.Sub(totalBefore.Usage)
 }
 
 // serverArgs returns the command-line arguments that configure tool servers. They contain only the names of environment

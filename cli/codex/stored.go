@@ -36,7 +36,7 @@ func storedLine(line []byte) stored.Line {
 		Payload struct {
 			ID      string          `json:"id"`
 			Dir     string          `json:"cwd"`
-			Source  json.RawMessage `json:"source"` // an object if a sub-agent has the session
+			Source  json.RawMessage `json:"source"` // an object if the session belongs to a sub-agent
 			Type    string          `json:"type"`
 			Role    string          `json:"role"`
 			Content []struct{ Text string }

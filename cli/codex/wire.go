@@ -55,9 +55,9 @@ type notice struct {
 	TurnID   string             `json:"turnId"`
 	ItemID   string             `json:"itemId"`
 	Delta    string             `json:"delta"`
-	Message  string             `json:"message"`   // for warning
-	Request  json.RawMessage    `json:"requestId"` // for serverRequest/resolved
-	Thread   threadInfo         `json:"thread"`    // for thread/started
+	Message  string             `json:"message"`   // only in warning
+	Request  json.RawMessage    `json:"requestId"` // only in serverRequest/resolved
+	Thread   threadInfo         `json:"thread"`    // only in thread/started
 
 	Item *liveItem `json:"item"`
 	Turn *turnInfo `json:"turn"`
@@ -65,7 +65,7 @@ type notice struct {
 	Error     *turnError `json:"error"`
 	WillRetry bool       `json:"willRetry"`
 
-	Plan []planStep `json:"plan"` // for turn/plan/updated
+	Plan []planStep `json:"plan"` // only in turn/plan/updated
 
 	TokenUsage tokenUsage `json:"tokenUsage"`
 
@@ -73,8 +73,8 @@ type notice struct {
 
 	helper bool // whether a sub-agent's thread sent the notification
 
-	ToModel string `json:"toModel"` // for model/rerouted
-	Changes patch  `json:"changes"` // for item/fileChange/patchUpdated
+	ToModel string `json:"toModel"` // only in model/rerouted
+	Changes patch  `json:"changes"` // only in item/fileChange/patchUpdated
 }
 
 type threadInfo struct {
@@ -132,35 +132,35 @@ type liveItem struct {
 	Type   string `json:"type"`
 	Status string `json:"status"`
 
-	ClientID string `json:"clientId"` // for userMessage: the ID that ductor chose
+	ClientID string `json:"clientId"` // only in userMessage: the ID that ductor chose
 
-	Text    string `json:"text"`    // for agentMessage and plan; in `codex exec` also for reasoning
-	Phase   string `json:"phase"`   // for agentMessage: commentary or final_answer
-	Message string `json:"message"` // for error
+	Text    string `json:"text"`    // only in agentMessage and plan; in `codex exec` also in reasoning
+	Phase   string `json:"phase"`   // only in agentMessage: commentary or final_answer
+	Message string `json:"message"` // only in error
 
-	Summary []string        `json:"summary"` // for reasoning
-	Content json.RawMessage `json:"content"` // strings for reasoning, objects for userMessage
+	Summary []string        `json:"summary"` // only in reasoning
+	Content json.RawMessage `json:"content"` // strings in reasoning, objects in userMessage
 
-	Command    string `json:"command"` // for commandExecution
+	Command    string `json:"command"` // only in commandExecution
 	Output     string `json:"aggregatedOutput"`
 	ExitCode   *int   `json:"exitCode"`
 	DurationMs *int64 `json:"durationMs"`
 
-	Changes patch  `json:"changes"` // for fileChange
-	Items   []todo `json:"items"`   // for todoList
+	Changes patch  `json:"changes"` // only in fileChange
+	Items   []todo `json:"items"`   // only in todoList
 
-	Server       string          `json:"server"`    // for mcpToolCall
-	Namespace    string          `json:"namespace"` // for dynamicToolCall
-	Tool         string          `json:"tool"`      // for mcpToolCall, dynamicToolCall and collabAgentToolCall
+	Server       string          `json:"server"`    // only in mcpToolCall
+	Namespace    string          `json:"namespace"` // only in dynamicToolCall
+	Tool         string          `json:"tool"`      // only in mcpToolCall, dynamicToolCall and collabAgentToolCall
 	Arguments    json.RawMessage `json:"arguments"`
 	Result       json.RawMessage `json:"result"`
 	ContentItems json.RawMessage `json:"contentItems"`
 	Error        *apiError       `json:"error"`
 
-	Prompt    string               `json:"prompt"`            // for collabAgentToolCall
-	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // for collabAgentToolCall: the threads of sub-agents
-	Query     string               `json:"query"`             // for webSearch
-	Path      string               `json:"path"`              // for imageView
+	Prompt    string               `json:"prompt"`            // only in collabAgentToolCall
+	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // only in collabAgentToolCall: the threads of sub-agents
+	Query     string               `json:"query"`             // only in webSearch
+	Path      string               `json:"path"`              // only in imageView
 }
 
 // UnmarshalJSON also accepts the format of `codex exec`.

@@ -123,8 +123,8 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 	return strings.Join(values, ".")
 }
 
-// changesOf returns the file change that a request would make. It also adds the fields that this change shows to
-// read.Said.
+// changesOf returns the file change that a request would make. It also adds to read.Said the fields that this change
+// shows.
 func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
 	was := func(e permissionEdit) bool { return e.Before != nil }
@@ -144,8 +144,8 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	return []cli.FileChanged{change}
 }
 
-// addContents adds the file's path to the map visible, which contains the fields that users already see. If the diff
-// shows the change completely, addContents also adds the file's content before and after the change.
+// addContents adds the file's path to visible, which contains the fields that users already see. If the diff shows the
+// change completely, addContents also adds the file's content before and after the change.
 func addContents(asked permissionAsked, diff string, visible map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {

@@ -33,8 +33,8 @@ func forUser(method string) bool { return method == methodInput || method == met
 // asks contains Copilot's open requests to the user in a turn. Only the turn's goroutine calls its methods, except
 // decide and Waiting.
 //
-// While the turn reads output from before a restart of ductor, ductor answers no requests by itself. It may have
-// answered them before the restart.
+// While the turn reads output from before a restart of ductor, ductor answers no requests by itself. The previous
+// process of ductor may have answered them.
 type asks struct {
 	*turn.Approvals[*ask]
 	server  *server

@@ -61,11 +61,12 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[str
 	return params
 }
 
-// mcpServers converts tool servers to Copilot's format. value returns the value of an environment variable of a server.
-func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name string) string) map[string]any {
+// mcpServers converts tool servers to Copilot's format. It calls lookup for the values of a server's environment
+// variables.
+func mcpServers(servers []cli.ToolServer, lookup func(s cli.ToolServer, name string) string) map[string]any {
 	config := map[string]any{}
 	for _, s := range servers {
-		one := s.Config("local", func(name string) string { return value(s, name) })
+		one := s.Config("local", func(name string) string { return lookup(s, name) })
 		one["tools"] = []string{"*"}
 		if s.Timeout > 0 {
 			one["timeout"] = s.Timeout.Milliseconds()
@@ -75,7 +76,7 @@ func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name stri
 	return config
 }
 
-// named returns a reference to an environment variable. Copilot replaces it by the variable's value.
+// named returns a reference to an environment variable. Copilot replaces the reference by the variable's value.
 func named(_ cli.ToolServer, name string) string { return cli.ByName(name) }
 
 // serverConfig returns the configuration of tool servers as JSON, or "" if there are none.

@@ -13,7 +13,7 @@ import (
 	"ductor/cli/stored"
 )
 
-// EnvKeys returns the environment variables that ductor passes to Copilot, but not to other agents, as patterns.
+// EnvKeys returns patterns of the environment variables that ductor passes to Copilot, but not to other agents.
 func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
 
 // ownEnv returns the environment variables that ductor itself sets.

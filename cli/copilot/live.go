@@ -33,7 +33,7 @@ var _ interface {
 type session struct {
 	server  *server
 	live    *shared.Session[news]
-	setting string // see settingOf
+	setting string // result of settingOf
 	id      cli.AgentSessionID
 
 	mu      sync.Mutex

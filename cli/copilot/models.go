@@ -43,9 +43,9 @@ func (p *Provider) Models(ctx context.Context) ([]cli.Model, error) {
 	return list.models(cli.ModelID(cli.Variable(env, "COPILOT_MODEL"))), nil
 }
 
-// models returns the models that users can choose. The parameter chosen is the configured default model. If it is
-// empty, the first model is the default.
-func (l modelList) models(chosen cli.ModelID) []cli.Model {
+// models returns the models that users can choose. defaultModel is the configured default. If it is empty, the first
+// model is the default.
+func (l modelList) models(defaultModel cli.ModelID) []cli.Model {
 	var models []cli.Model
 	for _, m := range l.Models {
 		if m.Policy.State == "disabled" {
@@ -53,14 +53,14 @@ func (l modelList) models(chosen cli.ModelID) []cli.Model {
 		}
 		model := cli.Model{
 			Agent: Agent, ID: cli.ModelID(m.ID), Name: m.Name, Description: m.Vendor, DefaultEffort: cli.Effort(m.Default),
-			Default: cli.ModelID(m.ID) == chosen,
+			Default: cli.ModelID(m.ID) == defaultModel,
 		}
 		for _, e := range m.Efforts {
 			model.Efforts = append(model.Efforts, cli.Effort(e))
 		}
 		models = append(models, model)
 	}
-	if chosen == "" && len(models) > 0 {
+	if defaultModel == "" && len(models) > 0 {
 		models[0].Default = true
 	}
 	return models

@@ -12,7 +12,7 @@ import (
 type phase string
 
 const (
-	awaited     phase = "awaited" // not started; events may belong to the previous turn
+	awaited     phase = "awaited" // the turn has not started; events may belong to the previous turn
 	begun       phase = "begun"
 	interrupted phase = "interrupted"
 	ended       phase = "ended" // a message that users add now starts the turn again
@@ -32,7 +32,7 @@ type parser struct {
 	finish  string     // Copilot's finishReason for the last text
 	thought bool       // whether reasoning was emitted since the last request to the model
 	waiting waiting
-	tools   map[string]cli.ToolStarted // by call ID; the event of a tool's end does not repeat this data
+	tools   map[string]cli.ToolStarted // started tools by call ID; the end of a tool does not repeat this data
 	added   turn.Added                 // messages that users added to the turn
 }
 
@@ -53,8 +53,8 @@ func (p *parser) name() { p.out.Session(p.session.AgentSessionID, p.session.Mode
 // eventType describes how the parser handles events of one type.
 type eventType struct {
 	take   func(p *parser, f fields)
-	always bool // handled even before the turn has started
-	nested bool // also handle the event if it is from a sub-agent; its tools become children of another tool
+	always bool // handle the event even before the turn has started
+	nested bool // handle events of sub-agents, too; the tools of a sub-agent become children of another tool
 }
 
 // eventTypes contains the event types that the parser handles. Copilot has 130 types and adds more. The parser does not
@@ -329,7 +329,7 @@ func (p *parser) result(e event) {
 }
 
 // outcome returns the result of the turn. A turn that Copilot completed has succeeded, even if its process was stopped
-// later. If Copilot did not report the end of the turn, outcome returns the result of the function fallback.
+// later. If Copilot did not report the end of the turn, outcome returns the result of fallback.
 func (p *parser) outcome(end turn.End, fallback func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached

@@ -18,7 +18,7 @@ func (s live) Steer(ctx context.Context, req cli.Request) error {
 	if !ok {
 		return cli.ErrNoTurn
 	}
-	m, _ := t.p.added.Add("", req.Turn) // Copilot chooses the name
+	m, _ := t.p.added.Add("", req.Turn) // Copilot chooses the ID of the message
 	if m == nil {
 		return cli.ErrNoTurn
 	}

@@ -12,7 +12,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a live session. It implements shared.AgentTurn. Steer may use it in any goroutine. Everything
+// liveTurn is one turn of a live session. It implements shared.AgentTurn. Steer may use it on any goroutine. Everything
 // else runs in the goroutine of Turn.
 type liveTurn struct {
 	*shared.Turn[news]
@@ -127,8 +127,8 @@ func (t *liveTurn) event(e event) {
 	}
 }
 
-// Over implements shared.AgentTurn. While the turn reads output from before a restart of ductor, Over returns false. A
-// message that a user added may have continued the turn after that output.
+// Over implements shared.AgentTurn. While the turn reads output from before a restart of ductor, Over returns false,
+// because a message that a user added may have continued the turn after this output.
 func (t *liveTurn) Over() bool {
 	failed := t.p.phase == awaited && t.p.known.Err != nil
 	return !t.Loop.Past() && (failed || t.p.phase == ended && t.p.added.End())

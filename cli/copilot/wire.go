@@ -11,8 +11,8 @@ type event struct {
 	Data    json.RawMessage `json:"data"`
 	AgentID string          `json:"agentId"` // set for events of a sub-agent
 
-	SessionID string `json:"sessionId"` // for type "result"
-	ExitCode  *int   `json:"exitCode"`  // for type "result"
+	SessionID string `json:"sessionId"` // set if the type is "result"
+	ExitCode  *int   `json:"exitCode"`  // set if the type is "result"
 }
 
 // fields contains the data of an event. The event's type determines which fields are used.

@@ -49,8 +49,8 @@ type Options struct {
 	Framing Framing
 	Limit   int   // size limit of a message in bytes; default: MaxMessage
 	From    int64 // offset of the first byte to read in the program's whole output
-	// CaughtUp is called once, when all output before the offset Until has been handled and Next needs more output. It
-	// may be nil.
+	// CaughtUp is called once, when all output before the offset Until has been handled and Next needs more output.
+	// CaughtUp may be nil.
 	CaughtUp func()
 	Until    int64
 	Garbage  func([]byte)          // receives the beginning of output that is not a message; valid during the call
@@ -76,8 +76,8 @@ func NewReader(out io.Reader, o Options) *Reader {
 // At returns the offset after the last returned message.
 func (r *Reader) At() int64 { return r.at }
 
-// Next returns the next message. It is valid until the next call. Next skips empty lines. The last line needs no
-// newline.
+// Next returns the next message. The message is valid until the next call of Next. Next skips empty lines. The last
+// line needs no newline.
 func (r *Reader) Next() ([]byte, error) {
 	if cap(r.body) > keptBody {
 		r.body = nil

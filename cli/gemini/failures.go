@@ -31,7 +31,7 @@ func kindOf(code int, text string) cli.FailureKind {
 }
 
 // exitKind returns the kind of failure for the exit code of a process that ended without a result. It returns "" for an
-// unknown code. The parameter resumed reports whether the process resumed a session.
+// unknown code. resumed is true if the process resumed a session.
 func exitKind(code int, stderr string, resumed bool) cli.FailureKind {
 	switch {
 	case code == exitNoAuth:

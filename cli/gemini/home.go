@@ -50,7 +50,7 @@ func ownSettings(owner []byte) ([]byte, error) {
 		Security struct {
 			Auth json.RawMessage `json:"auth"`
 		} `json:"security"`
-		Selected string `json:"selectedAuthType"` // in versions before 0.5
+		Selected string `json:"selectedAuthType"` // log-in method in settings of versions before 0.5
 	}
 	if json.Unmarshal(cli.PlainJSON(owner), &theirs) != nil {
 		theirs.Security.Auth = nil

@@ -38,8 +38,8 @@ func (p *Provider) acp() *acp.Provider {
 	})
 }
 
-// authMethod returns the log-in method for an API key if the environment contains one, or else "". It is used if the
-// user has not chosen a method. Gemini then stores the method in the user's settings.
+// authMethod returns the log-in method for an API key if the environment contains one, or else "". ductor uses this
+// method if the user has not chosen one. Gemini then stores the method in the user's settings.
 func authMethod(env []string) string {
 	if cli.Variable(env, "GEMINI_API_KEY") != "" {
 		return "gemini-api-key"
@@ -71,7 +71,7 @@ func included(dirs []string) []string {
 // commandMarks are the characters with which Gemini's own commands start.
 const commandMarks = "/$"
 
-// toolName returns the name of a tool. Gemini's ID of a call starts with it.
+// toolName returns the name of a tool. Gemini's ID of a tool call starts with this name.
 func toolName(id, _, _ string) string {
 	name, _, found := strings.Cut(id, "__")
 	if !found {

@@ -28,7 +28,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	return []byte(acp.AsText(req.Instructions()+req.Prompt, commandMarks)), nil
 }
 
-// read returns the rules by which the package turn reads the output of a turn.
+// read returns the rules by which package turn reads the output of a turn.
 func read(t turn.Once) turn.Reading {
 	if len(t.Req.Images) > 0 {
 		t.Out.Pass(t.Req.WithoutPictures(Agent))

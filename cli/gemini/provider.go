@@ -12,7 +12,7 @@ import (
 // Agent is the name of this agent.
 const Agent cli.Agent = "gemini"
 
-// EnvKeys returns the environment variables that ductor passes to Gemini, but not to other agents, as patterns.
+// EnvKeys returns patterns of the environment variables that ductor passes to Gemini, but not to other agents.
 func EnvKeys() []string { return []string{"GEMINI_*", "GOOGLE_*"} }
 
 // Options configures a Provider. Only Launcher is required.
@@ -88,9 +88,9 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
 
-// Guard returns a function that protects a session before Gemini resumes it; see package guard. The function does
-// nothing for a session of another agent. The launcher must be the one that starts Gemini, because the session's files
-// are where Gemini runs.
+// Guard returns a function that protects a session before Gemini resumes it; see package guard. The returned function
+// does nothing for a session of another agent. The launcher must be the one that starts Gemini, because the session's
+// files are where Gemini runs.
 func Guard(l cli.Launcher) func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 	return func(ctx context.Context, env []string, id cli.AgentSessionID) error {
 		if e, ok := l.(cli.Helper); ok {

@@ -52,8 +52,8 @@ func usageInMeta(meta json.RawMessage) (r cli.Result) {
 	return r
 }
 
-// picksModel reports whether Gemini itself chooses the model. The ID is then "auto" or starts with "auto". Gemini
-// reports the chosen model only for the first call of a turn. It counts later calls under the ID "auto".
+// picksModel reports whether Gemini itself chooses the model. In this case, the ID is "auto" or starts with "auto".
+// Gemini reports the chosen model only for the first call of a turn. It counts later calls under the ID "auto".
 func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }
 
 // hiddenFailure returns the failure of a turn without tools that Gemini ended as if it had succeeded. It returns nil if

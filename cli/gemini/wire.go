@@ -6,22 +6,22 @@ import "encoding/json"
 type event struct {
 	Type string `json:"type"`
 
-	SessionID string `json:"session_id"` // for init
+	SessionID string `json:"session_id"` // only in init
 	Model     string `json:"model"`
 
-	Role    string `json:"role"` // for message
+	Role    string `json:"role"` // only in message
 	Content string `json:"content"`
 
-	ToolName   string          `json:"tool_name"` // for tool_use
-	ToolID     string          `json:"tool_id"`   // for tool_use and tool_result
+	ToolName   string          `json:"tool_name"` // only in tool_use
+	ToolID     string          `json:"tool_id"`   // only in tool_use and tool_result
 	Parameters json.RawMessage `json:"parameters"`
-	Status     string          `json:"status"` // for tool_result and result: success or error
+	Status     string          `json:"status"` // only in tool_result and result: success or error
 	Output     string          `json:"output"`
 	Error      *eventError     `json:"error"`
 
-	Message string `json:"message"` // for error
+	Message string `json:"message"` // only in error
 
-	Stats *stats `json:"stats"` // for result
+	Stats *stats `json:"stats"` // only in result
 }
 
 type eventError struct {

@@ -33,10 +33,10 @@ type HomesOptions struct {
 	Now   func() time.Time // nil means time.Now
 }
 
-// Homes gives each session its own home directory on this machine. It contains the Seeds, and what the session's agents
-// store there. Agents in such a home do not find the settings, MCP servers, hooks, skills and memory files of the user
-// who runs ductor, called the owner. A home is no security boundary: its programs can still read the owner's home by
-// its path. Safe for concurrent use.
+// Homes gives each session its own home directory on this machine. A home contains the Seeds, and what the session's
+// agents store there. Agents in such a home do not find the settings, MCP servers, hooks, skills and memory files of
+// the user who runs ductor, called the owner. A home is no security boundary: programs in it can still read the owner's
+// home by the path. Safe for concurrent use.
 type Homes struct {
 	opts HomesOptions
 
@@ -222,9 +222,9 @@ func (h *Homes) note(name string, had, now map[string]string) error {
 
 func notesFile(name string) string { return notesDir + "/" + name + ".json" }
 
-// HomeName returns the name of a session's home directory. It is the same in every environment. If the session's name
-// is a valid directory name, HomeName returns it unchanged; otherwise it returns a hash. It returns the name of a home
-// unchanged.
+// HomeName returns the name of a session's home directory. The name is the same in every environment. If the session's
+// name is a valid directory name, HomeName returns it unchanged. Otherwise HomeName returns a hash. HomeName returns
+// the name of a home unchanged.
 func HomeName(session string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'

@@ -25,7 +25,7 @@ const StartedRun = "a run was started"
 const (
 	probeOrphan = time.Second // how long a probe may run after its caller has died
 	collectWait = 10 * time.Second
-	lookWait    = time.Minute // this includes the time to create the environment
+	lookWait    = time.Minute // limit of LookPath, including the time to create the environment
 )
 
 // Options configures a Launcher. Zero values mean the defaults, but Dir is required unless Remote is set.
@@ -138,8 +138,8 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	return p, nil
 }
 
-// announce registers the ID of a run that is being started, so that Left does not list the run. The caller calls done
-// when hold has registered the run, or when the start has failed.
+// announce registers the ID of a run that is being started, so that Left does not list the run. The caller must call
+// done when the method hold has registered the run, or when the start has failed.
 func (h *Launcher) announce(id cli.RunID) (done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,7 +207,7 @@ func (h *Launcher) Rests(run cli.RunID) bool {
 // forget deletes a run in the background. The caller holds mu.
 func (h *Launcher) forget(r *process) {
 	delete(h.runs, r.Run())
-	if h.closed { // the next process of ductor will delete it
+	if h.closed { // the next process of ductor will delete the run
 		return
 	}
 	h.work.Go(func() { h.collect(r) })
@@ -236,7 +236,7 @@ func (h *Launcher) retired(r *process) {
 	}
 }
 
-// background runs f on a goroutine. Close waits for it. After Close, background runs f before it returns.
+// background runs f on a goroutine. Close waits for this goroutine. After Close, background itself runs f.
 func (h *Launcher) background(f func()) {
 	h.mu.Lock()
 	if h.closed {
@@ -263,8 +263,8 @@ func (h *Launcher) Close() error {
 	return nil
 }
 
-// reportTurn tells the runner in the background about a new turn. If it waited for the runner, the prompt would be
-// delayed. The caller must not hold mu.
+// reportTurn tells the runner in the background about a new turn. It does not wait for the runner, because this would
+// delay the prompt. The caller must not hold mu.
 func (h *Launcher) reportTurn(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

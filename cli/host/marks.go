@@ -59,7 +59,7 @@ func (k *runMarks) ended(output int64) {
 
 // neededFrom returns the offset before which the output is no longer needed. After a restart, ductor reads the output
 // from the mark of the first turn that is not settled. If all turns are settled, it reads from the end of the last
-// turn. The mark of a new turn never has a lower offset than the result.
+// turn. The mark of a new turn never has a lower offset than the returned one.
 func (k *runMarks) neededFrom() int64 {
 	k.recording.Lock() // waits for marks that are being stored
 	defer k.recording.Unlock()

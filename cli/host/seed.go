@@ -71,17 +71,17 @@ func readSeed(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// syncSeeds updates all seeds in a home. had maps the path of each seed to its state: the hash of the copied content,
-// or "link". syncSeeds returns the new states. If an agent changed a copy, the agent's content remains until the owner
-// changes the original.
-func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[string]string, error) {
+// syncSeeds updates all seeds in a home. oldStates maps the path of each seed to its state: the hash of the copied
+// content, or "link". syncSeeds returns the new states. If an agent changed a copy, the agent's content remains until
+// the owner changes the original.
+func syncSeeds(home *os.Root, seeds []cli.HomeSeed, oldStates map[string]string) (map[string]string, error) {
 	now := map[string]string{}
 	for _, s := range seeds {
 		put := seed(s).copyTo
 		if s.Link {
 			put = seed(s).ensureLink
 		}
-		state, err := put(home, had[s.To])
+		state, err := put(home, oldStates[s.To])
 		if err != nil {
 			return nil, fmt.Errorf("update the seed %s: %w", s.To, err)
 		}
@@ -92,21 +92,21 @@ func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[
 	return now, nil
 }
 
-// copyTo copies the seed, unless it copied the same content before. had is the state of the last copy.
-func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
+// copyTo copies the seed, unless the last copy had the same content. oldState is the state of the last copy.
+func (s seed) copyTo(home *os.Root, oldState string) (state string, err error) {
 	content, err := s.content()
 	if err != nil {
 		return "", err
 	}
 	if len(content) == 0 {
-		if had != "" { // there is nothing to copy any more
+		if oldState != "" { // there is nothing to copy any more
 			return "", ignoreGone(home.Remove(s.To))
 		}
 		return "", nil
 	}
 	sum := sha256.Sum256(content)
 	state = hex.EncodeToString(sum[:16])
-	if state == had {
+	if state == oldState {
 		return state, nil
 	}
 	return state, replaceFile(home, s.To, content)
@@ -115,7 +115,7 @@ func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
 const tied = "link"
 
 // ensureLink creates the seed's link if it is missing.
-func (s seed) ensureLink(home *os.Root, had string) (state string, err error) {
+func (s seed) ensureLink(home *os.Root, oldState string) (state string, err error) {
 	owner, err := os.Stat(s.From)
 	gone := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !gone {
@@ -129,7 +129,7 @@ func (s seed) ensureLink(home *os.Root, had string) (state string, err error) {
 		return "", err
 	}
 	if gone {
-		if there != nil && had == tied && there.Mode().Type() == fs.ModeSymlink {
+		if there != nil && oldState == tied && there.Mode().Type() == fs.ModeSymlink {
 			return "", home.Remove(s.To)
 		}
 		return "", nil
@@ -139,7 +139,7 @@ func (s seed) ensureLink(home *os.Root, had string) (state string, err error) {
 			return tied, nil
 		}
 	}
-	if there != nil && had == tied && there.Mode().IsRegular() && owner.Mode().IsRegular() &&
+	if there != nil && oldState == tied && there.Mode().IsRegular() && owner.Mode().IsRegular() &&
 		there.ModTime().After(owner.ModTime()) {
 		if err := copyBack(home, s.To, s.From); err != nil {
 			return "", err

@@ -12,12 +12,11 @@ import (
 
 // This file compares names with the models that agents list.
 
-// findModel finds a model of the agents in pool. The parameter name is the model's ID, its name, or a unique part of
-// one of these.
+// findModel finds a model of the agents in pool. name is the model's ID, its name, or a unique part of one of these.
 //
 // An agent may accept a model that it does not list. If no listed model fits, findModel therefore uses name as an ID,
-// but only if the parameter full is true, or if name contains a digit.
-func (n Names) findModel(name string, pool []cli.MenuEntry, full bool) (cli.Model, *Problem) {
+// but only if the user wrote AGENT/MODEL (withAgent), or if name contains a digit.
+func (n Names) findModel(name string, pool []cli.MenuEntry, withAgent bool) (cli.Model, *Problem) {
 	lower := strings.ToLower(name)
 	same := func(s string) bool { return strings.ToLower(s) == lower }
 	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
@@ -56,7 +55,7 @@ func (n Names) findModel(name string, pool []cli.MenuEntry, full bool) (cli.Mode
 	unlisted, known := unlisted(name, pool)
 	problem := n.unknown(name, all)
 	switch {
-	case !known || !full && digits(name) == "":
+	case !known || !withAgent && digits(name) == "":
 		return cli.Model{}, problem
 	case problem.Near != "" && digits(problem.Near) == digits(name): // name is probably a mistyped form of problem.Near
 		problem.Meant = append(problem.Meant, Choice{Agent: unlisted.Agent, Model: unlisted.ID})
@@ -74,19 +73,18 @@ func (n Names) Lists(c Choice) bool {
 	})
 }
 
-// modelsWith returns the models whose ID or name the function fit accepts. It also returns a model whose exact ID is
-// the parameter exact, unless that is empty. A listed ID such as "opus" stands for an exact ID, which
-// cli.Model.Resolved contains.
-func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []cli.Model {
+// modelsWith returns the models whose ID or name match accepts. It also returns a model whose exact ID is exactID,
+// unless exactID is empty. A listed ID such as "opus" stands for an exact ID, which cli.Model.Resolved contains.
+func modelsWith(entries []cli.MenuEntry, match func(string) bool, exactID string) []cli.Model {
 	var found []cli.Model
 	for _, e := range entries {
 		for _, m := range e.Models {
 			m.Agent = e.Agent
 			full, _, _ := strings.Cut(string(m.Resolved), "[")
 			switch {
-			case fit(string(m.ID)) || fit(m.Name):
-			case exact != "" && (strings.EqualFold(string(m.Resolved), exact) || strings.EqualFold(full, exact)):
-				m.ID, m.Name, m.Default = cli.ModelID(exact), "", false
+			case match(string(m.ID)) || match(m.Name):
+			case exactID != "" && (strings.EqualFold(string(m.Resolved), exactID) || strings.EqualFold(full, exactID)):
+				m.ID, m.Name, m.Default = cli.ModelID(exactID), "", false
 			default:
 				continue
 			}
@@ -101,8 +99,8 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool, exact string) []
 	return found
 }
 
-// unlisted returns a model that no agent lists, with the given name as its ID. If pool contains several agents, the
-// function agentFor chooses one. The model has the same efforts as the agent's default model.
+// unlisted returns a model that no agent lists, with the given name as its ID. If pool contains several agents,
+// unlisted chooses one with agentFor. The model has the same efforts as the agent's default model.
 func unlisted(name string, pool []cli.MenuEntry) (cli.Model, bool) {
 	agent := agentFor(name)
 	if len(pool) == 1 {
@@ -132,7 +130,7 @@ func digits(name string) string {
 // agent that cannot be used, the kind of the problem is Elsewhere.
 func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	p := &Problem{Kind: Unknown, Name: name}
-	known := map[string]string{} // maps each name that may be similar to a text for Find
+	known := map[string]string{} // names that may be similar, each with a text for Find
 	for _, e := range pool {
 		if Usable(e) {
 			known[strings.ToLower(string(e.Agent))] = string(e.Agent)

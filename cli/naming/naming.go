@@ -1,8 +1,8 @@
 // Package naming finds the model that a user means by a name. The name can be an alias from the configuration, an
 // agent, the ID or the name of a model, or a unique part of the ID or name.
 //
-// The package does not query agents and sends no messages. If it finds no model, it returns a Problem. From this, the
-// caller composes a message to the user.
+// The package does not query agents and sends no messages. If it finds no model, it returns a Problem. The caller
+// composes a message to the user from the Problem.
 package naming
 
 import (
@@ -68,7 +68,7 @@ type Problem struct {
 	Near   string // a similar name, or ""
 	Agent  cli.Agent
 	Entry  cli.MenuEntry
-	Model  cli.Model // without an ID, the default model of its agent
+	Model  cli.Model // the default model of its agent if it has no ID
 	Models []cli.Model
 	Meant  []Choice // choices that the user probably meant
 }
@@ -166,9 +166,9 @@ func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	return cli.MenuEntry{}, nil, false
 }
 
-// model parses the model, and returns the remaining words. The parameter full reports whether the user wrote
-// AGENT/MODEL. If the user named an agent, pool contains only that agent, and the words may contain no model.
-func (n Names) model(words []string, pool []cli.MenuEntry, full bool) (cli.Model, []string, *Problem) {
+// model parses the model, and returns the remaining words. withAgent is true if the user wrote AGENT/MODEL. If the user
+// named an agent, pool contains only that agent, and the words may contain no model.
+func (n Names) model(words []string, pool []cli.MenuEntry, withAgent bool) (cli.Model, []string, *Problem) {
 	if len(pool) != 1 {
 		m, problem := n.findModel(words[0], pool, false)
 		return m, words[1:], problem
@@ -180,7 +180,7 @@ func (n Names) model(words []string, pool []cli.MenuEntry, full bool) (cli.Model
 	case strings.EqualFold(words[0], "default"):
 		return byDefault, words[1:], nil
 	}
-	m, problem := n.findModel(words[0], pool, full)
+	m, problem := n.findModel(words[0], pool, withAgent)
 	if problem != nil && problem.Kind == Unknown && n.isEffort(words[0]) {
 		return byDefault, words, nil
 	}

@@ -17,7 +17,7 @@ var errTooManyCalls = errors.New("too many calls wait for an answer")
 
 // calls contains ductor's requests that the program has not answered yet. Safe for concurrent use.
 type calls struct {
-	prefix string // differs from the prefix of any other connection to the program
+	prefix string // prefix of the IDs of requests; differs for each connection to the program
 
 	mu      sync.Mutex
 	next    int

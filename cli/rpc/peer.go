@@ -21,8 +21,8 @@ const (
 // ErrEnded means that the program's output has ended, so that no answer will come.
 var ErrEnded = errors.New("the agent's output has ended")
 
-// Handler receives the program's messages in order. The goroutine that reads the output calls it, so it must not wait
-// for another message. It may keep the messages.
+// Handler receives the program's messages in order. The goroutine that reads the output calls the Handler, so the
+// Handler must not wait for another message. The Handler may keep the messages.
 type Handler interface {
 	// Notified receives a notification.
 	Notified(m Message)

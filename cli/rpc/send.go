@@ -11,12 +11,12 @@ import (
 
 // Prompt is a request that starts a turn.
 type Prompt struct {
-	ID     string // the ID of the request; after a restart, ductor finds the answer by it
+	ID     string // ID of the request, by which ductor finds the answer after a restart
 	Method string
 	Params any
-	// Mark returns the start of the turn, which ductor needs to resume the turn after a restart. The parameter size is
-	// the size of the request in bytes. Before the Peer writes the request, it stores this mark; if that fails, it does
-	// not write the request. If the field Turn of the mark is empty, the Peer does not store the mark.
+	// Mark returns the start of the turn, which ductor needs to resume the turn after a restart. size is the size of
+	// the request in bytes. Before the Peer writes the request, it stores the mark. If that fails, the Peer does not
+	// write the request. If the field Turn of the mark is empty, the Peer does not store the mark.
 	Mark     func(size int) cli.Mark
 	Marked   func(cli.Mark) // receives the mark after it was stored; may be nil
 	Answered func(Message)  // receives the answer; called on the goroutine that reads the output
@@ -67,8 +67,8 @@ func (p *Peer) Notify(method string, params any) error {
 	return p.enqueue(Outgoing{Method: method, Params: params}, nil, nil)
 }
 
-// Reply queues the answer to a request. sent receives the result of writing, unless Reply itself returns an error. sent
-// may be nil.
+// Reply queues the answer to a request. Unless Reply itself returns an error, the Peer later calls sent with the result
+// of writing. sent may be nil.
 func (p *Peer) Reply(id json.RawMessage, result any, sent func(error)) error {
 	if result == nil {
 		result = json.RawMessage("null")

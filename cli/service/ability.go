@@ -70,8 +70,8 @@ func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fi
 	return cli.ReadProject(dir, s.home, reader.ProjectFiles())
 }
 
-// ShowSkill adds the contents of a skill to a request for approval to use it; see cli.SkillReader. It returns other
-// requests unchanged.
+// ShowSkill adds the contents of a skill to a request for approval to use the skill; see cli.SkillReader. It returns
+// other requests unchanged.
 func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request,
 	asked cli.ApprovalAsked) cli.ApprovalAsked {
 	entry, failure := s.at(req.Sandbox, agent, req.Accounts[agent])
@@ -131,7 +131,7 @@ func ChooseMode(supported []cli.Mode, configured cli.Mode) cli.Mode {
 func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	var warned sync.Once
 	return func(context.Context) (can []cli.Mode) {
-		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // after a panic, can is empty
+		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // after a panic, the list is empty
 		want := s.opts.Modes[p.Agent()]
 		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" {
 			warned.Do(func() {
@@ -173,7 +173,7 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 // session has its own home, because such a home contains only one session.
 //
 // If a user copied the home of one account to another account, both contain the same sessions. StoredSessions lists
-// each of these only once. It prefers the copy of the account that the parameter accounts contains for the agent.
+// each of these only once. It prefers the copy of the agent's account in accounts.
 func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, accounts cli.Accounts,
 	dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)

@@ -26,15 +26,15 @@ func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp
 // it. If there is no idle session, acquire returns an entry without a session, and the caller opens the session.
 //
 // If the limit of processes is reached, acquire ends the least recently used idle process. If no process is idle,
-// acquire waits in a queue until ctx is done. It calls wait whenever the reason for waiting changes, but not for the
+// acquire waits in a queue until ctx is done. It calls onWait whenever the reason for waiting changes, but not for the
 // short time in which an idle process ends.
 //
-// If the parameter ahead is not nil, the session is for a later turn. In this case, acquire neither waits for a process
-// nor ends one. It returns nil if no session should be opened now.
+// If ahead is not nil, the session is for a later turn. In this case, acquire neither waits for a process nor ends one.
+// It returns nil if no session should be opened now.
 func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp,
-	wait func(shortage)) (*pooled, error) {
+	onWait func(shortage)) (*pooled, error) {
 	for {
-		e, err := p.request(ctx, newRequest(entry, mode, req, ahead), wait)
+		e, err := p.request(ctx, newRequest(entry, mode, req, ahead), onWait)
 		switch {
 		case e == nil || e.session == nil || e.suits(entry, mode, req):
 			return e, err
@@ -47,7 +47,7 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 	}
 }
 
-func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*pooled, error) {
+func (p *pool) request(ctx context.Context, r *request, onWait func(shortage)) (*pooled, error) {
 	p.do(func() { p.queue = append(p.queue, r) })
 	look := time.NewTicker(lookAgain)
 	defer look.Stop()
@@ -56,7 +56,7 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 		case e := <-r.granted:
 			return e, nil
 		case now := <-r.short:
-			wait(now)
+			onWait(now)
 		case <-look.C: // no event reports that memory is available again
 			p.requestMeasurement()
 			p.do(func() {})

@@ -10,7 +10,7 @@ import (
 )
 
 // resultGuard passes events from a provider to the turn's listener, and records what the listener has received. It
-// holds back the Result, which the function judge checks first. After close, it passes on nothing.
+// holds back the Result until judge has checked the Result. After close, it passes on nothing.
 type resultGuard struct {
 	agent cli.Agent
 	waits func(asked cli.ApprovalID, waiting bool) // called when a request starts or stops waiting for a user

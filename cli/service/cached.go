@@ -23,7 +23,7 @@ type cached[T any] struct {
 
 	mu     sync.Mutex
 	value  T
-	at     time.Time     // zero before the first result
+	at     time.Time     // when value was fetched; zero before the first result
 	flight chan struct{} // closed when the running query ends; nil if none runs
 }
 

@@ -40,10 +40,10 @@ type state int
 
 const (
 	opening  state = iota
-	warming        // is being opened before its turn, or checked whether it fits; turns of its conversation wait
+	warming        // is being opened before its turn, or is being checked; turns of its conversation wait
 	idle           // runs no turn
 	busy           // runs a turn
-	expiring       // runs a turn, and will be closed after that
+	expiring       // runs a turn, and will be closed after the turn
 	closing        // is being closed; no other session with its closeKey may be opened meanwhile
 	stuck          // could not be closed or opened in time, and may still have a process
 )
@@ -56,7 +56,7 @@ type pooled struct {
 	session   cli.Session // nil until the session is open
 	slot      *slot
 	state     state
-	ahead     *warmUp // only while the state is warming
+	ahead     *warmUp // set only while the state is warming
 	used      time.Time
 	expiry    *time.Timer             // timer of the last idle period; nil before the first
 	approvals map[cli.ApprovalID]bool // requests of its turn that wait for the user
@@ -127,7 +127,7 @@ const (
 
 type shortage struct {
 	of       lack
-	position int // in the queue, from 1
+	position int // position in the queue, starting at 1
 }
 
 // sentence describes the shortage for the user.
@@ -231,8 +231,8 @@ func (e *pooled) info() (info cli.SessionInfo) {
 	return info
 }
 
-// wanted reports whether the pool should keep the session. It should not if the warmUp was cancelled, or if the
-// session's agent was replaced.
+// wanted reports whether the pool should keep the session. The pool should not keep it if the warmUp was cancelled, or
+// if the session's agent was replaced.
 func (e *pooled) wanted() bool {
 	return (e.ahead == nil || e.ahead.ctx.Err() == nil) && (e.entry == nil || !e.entry.replaced)
 }

@@ -51,8 +51,8 @@ func (s *Service) endUseless(r leftTurn) {
 	s.discardLeft(r)
 }
 
-// countAttaching adds n to the number of callers that want to attach to a run of the previous process. The function
-// sighted does not end the run while that number is not 0. A caller passes 1 before it attaches, and -1 afterwards.
+// countAttaching adds n to the number of callers that want to attach to a run of the previous process. While that
+// number is not 0, Service.sighted does not end the run. A caller passes 1 before it attaches, and -1 afterwards.
 func (s *Service) countAttaching(run cli.RunID, n int) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -174,7 +174,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 
 // Settled tells all launchers that ductor has stored the outcome of a turn; see cli.Launcher. It first waits, in the
 // background, until the outcome is on the disk: if the disk loses the outcome, the next start needs the agent's output.
-// Without it, the next start would replace the answer in the chat by an older text.
+// Without this output, the next start would replace the answer in the chat by an older text.
 func (s *Service) Settled(turn cli.TurnID) {
 	s.work.spawn(func() {
 		if err := s.opts.Flush(s.base); err != nil {

@@ -52,8 +52,8 @@ func (p *pool) living() []*slot {
 func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
 
 // lacks returns the limit that would be exceeded if each request got a new process, in addition to the processes in
-// remaining. The parameter freed is the memory, in bytes, of other processes that are about to end.
-func (p *pool) lacks(remaining []*slot, freed int64, requests ...*request) lack {
+// remaining. freedBytes is the memory of other processes that are about to end.
+func (p *pool) lacks(remaining []*slot, freedBytes int64, requests ...*request) lack {
 	counted := len(requests)
 	for _, at := range remaining {
 		if at.counts() {
@@ -66,7 +66,7 @@ func (p *pool) lacks(remaining []*slot, freed int64, requests ...*request) lack 
 	if p.opts.Available == nil || len(requests) == 0 || len(remaining) == 0 { // the first process may always start
 		return enough
 	}
-	left := p.opts.Available() + freed
+	left := p.opts.Available() + freedBytes
 	for _, r := range requests {
 		left -= p.expected(r.agent)
 	}
@@ -162,8 +162,8 @@ func (s *Service) watchMemory() {
 	}
 }
 
-// unchangedSizes returns the last measured sizes of those processes that have run no turn since the given time. If
-// since is zero, it returns none.
+// unchangedSizes returns the last measured sizes of those processes that have run no turn since the given time. If the
+// given time is zero, it returns none.
 func (p *pool) unchangedSizes(sessions []cli.SessionStatus, since time.Time) map[processID]int64 {
 	held := map[processID]int64{}
 	if since.IsZero() {
@@ -212,7 +212,7 @@ func (p *pool) relieve(held map[processID]int64) {
 	}
 }
 
-// requestMeasurement makes watchMemory measure the memory soon, and does not wait for that.
+// requestMeasurement makes watchMemory measure the memory soon, but does not wait for the measurement.
 func (p *pool) requestMeasurement() {
 	select {
 	case p.look <- struct{}{}:

@@ -66,8 +66,8 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 }
 
 // Outliving returns a function that lists the processes of a running turn. Callers use it after an abort to find the
-// processes that are still running. The function lists none while other sessions share the turn's process, because the
-// processes may belong to those sessions.
+// processes that are still running. The returned function lists none while other sessions share the turn's process,
+// because the processes may belong to those sessions.
 func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName {
 	session := s.present.session(turn)
 	if session == nil { // no session is open yet

@@ -67,15 +67,15 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider, home cli.AccountH
 	return a
 }
 
-// Menu lists the agents of an environment, in the order of the providers, with their log-in states and models. The
-// parameter accounts contains the account of each agent. Menu creates the sandbox if needed. If the environment is
-// unknown, it returns no agents.
+// Menu lists the agents of an environment, in the order of the providers, with their log-in states and models. For each
+// agent, it uses the account in accounts. Menu creates the sandbox if needed. If the environment is unknown, it returns
+// no agents.
 //
 // Menu queries all agents at the same time, each for at most MenuWait, and caches answers for MenuTTL. If a query
 // fails, the agent's entry has Err and no models.
 //
-// If waitFor is not empty, Menu waits only for these agents. If ctx comes from cli.AtOnce, Menu waits for no agent. The
-// entries of agents that have not answered then have the Err ErrLoading.
+// If waitFor is not empty, Menu waits only for these agents. If ctx comes from cli.AtOnce, Menu waits for no agent. In
+// both cases, the entries of agents that have not answered have the Err ErrLoading.
 func (s *Service) Menu(
 	ctx context.Context, in cli.Sandbox, accounts cli.Accounts, waitFor ...cli.Agent,
 ) []cli.MenuEntry {
@@ -162,16 +162,16 @@ func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 }
 
 // sandboxWait limits how long a caller waits for a sandbox to report which agents are usable. Building an image takes
-// minutes. So if a caller has waited in vain, later callers do not wait at all, until the time silentFor has passed.
+// minutes. So if a caller has waited in vain, later callers do not wait at all, until silentFor has passed.
 const (
 	sandboxWait = 2 * time.Second
 	silentFor   = time.Minute
 )
 
 // Default returns the agent for conversations in which the user has chosen none. This is the configured agent if it is
-// usable. Otherwise Default returns the first usable fallback, and the Failure of the configured agent as instead. If
-// no fallback is usable either, Default returns that Failure as err. Agents that are not configured as a fallback are
-// only used if a user chooses them.
+// usable. Otherwise Default returns the first usable fallback, together with the Failure of the configured agent. If no
+// fallback is usable either, Default returns this Failure as the error. Agents that are not configured as a fallback
+// are only used if a user chooses them.
 //
 // Default also returns the configured agent in these cases:
 //   - A sandbox is unavailable or does not answer soon. The turn then waits for the sandbox and reports the problem.
@@ -226,11 +226,11 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox,
 	return "", nil, first
 }
 
-// Substitute returns the first usable agent of an environment, except the agents in others. It returns "" if there is
-// none. The parameter accounts contains the account of each agent. The result configured is true if the agent is the
-// default or a configured fallback. Substitute does not wait long for a sandbox.
+// Substitute returns the first usable agent of an environment, but none of those in excluded. It returns "" if there is
+// none. For each agent, it uses the account in accounts. configured is true if the returned agent is the default or a
+// configured fallback. Substitute does not wait long for a sandbox.
 func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, accounts cli.Accounts,
-	others []cli.Agent) (substitute cli.Agent, configured bool) {
+	excluded []cli.Agent) (substitute cli.Agent, configured bool) {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return "", false
@@ -239,7 +239,7 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, accounts cli.A
 	defer cancel()
 	for _, e := range s.order(at) {
 		entry, failure := s.at(in, e.agent(), accounts[e.agent()])
-		if failure != nil || slices.Contains(others, e.agent()) {
+		if failure != nil || slices.Contains(excluded, e.agent()) {
 			continue
 		}
 		if answer, err := entry.auth.get(asked); err == nil && answer.err == nil &&
@@ -266,14 +266,14 @@ func (s *Service) isSilent(at *runEnv) bool {
 	return since != 0 && s.opts.Now().Sub(time.Unix(0, since)) < silentFor
 }
 
-// recordSilence records that a caller has waited for a sandbox in vain. It also starts queries of the sandbox's agents,
-// and does not wait for them, because the context ended is already done.
-func (s *Service) recordSilence(ended context.Context, at *runEnv) {
+// recordSilence records that a caller has waited for a sandbox in vain. It also starts queries of the sandbox's agents.
+// It does not wait for them, because ctx is already done.
+func (s *Service) recordSilence(ctx context.Context, at *runEnv) {
 	if !s.isSilent(at) {
 		at.silent.Store(s.opts.Now().UnixNano())
 	}
 	for _, entry := range at.entries() {
-		_, _ = entry.auth.get(ended) // starts a query for later callers
+		_, _ = entry.auth.get(ctx) // starts a query for later callers
 	}
 }
 
@@ -317,7 +317,7 @@ func (s *Service) Logins(in cli.Sandbox, agent cli.Agent, account cli.Account) [
 	})
 }
 
-// LogIn logs an agent in. way is one of the results of Logins. Afterwards, the service checks all agents again. LogIn
+// LogIn logs an agent in. way is a Login that Logins returned. Afterwards, the service checks all agents again. LogIn
 // returns ErrUnsupported if the provider offers no way to log in.
 func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, way cli.Login,
 	show func(cli.DeviceCode)) error {

@@ -24,14 +24,14 @@ type Settings struct {
 	Default cli.Agent `toml:"default" default:"claude"`
 	// Fallback lists the agents that replace Default if it is unusable, in this order.
 	Fallback    []cli.Agent   `toml:"fallback" default:"['codex', 'gemini', 'copilot']"`
-	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // for turns without Request.Timeout
-	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // until an idle session is closed
+	TurnTimeout time.Duration `toml:"turn_timeout" default:"2h" check:"1s..168h"` // limit if Request.Timeout is 0
+	IdleLimit   time.Duration `toml:"idle_limit" default:"30m" check:"1s..720h"`  // how long a session may be idle
 	// MaxLive limits the number of agent processes, including those that are starting or ending. 0 means no limit. If
 	// the limit is reached, ductor ends the least recently used idle process. If no process is idle, the turn waits. A
 	// process that several sessions share counts once. A process does not count while all its turns wait for users.
 	MaxLive int `toml:"max_live" check:"0..256"`
-	// MaxMemoryMB limits the memory of all agents and their descendants together. 0 means no limit. If they exceed it,
-	// ductor ends idle processes, the least recently used first. It never ends busy processes.
+	// MaxMemoryMB limits the memory of all agents and their descendants together. 0 means no limit. If they exceed the
+	// limit, ductor ends idle processes, the least recently used first. It never ends busy processes.
 	MaxMemoryMB int `toml:"max_memory_mb" check:"0..1048576"`
 }
 
@@ -59,7 +59,7 @@ type Options struct {
 	Accounts []AccountProvider
 
 	Launchers []cli.Launcher // launchers of this host
-	Homes     Homes          // gives each session its own home on this host; nil: all use the user's home
+	Homes     Homes          // gives each session its own home on this host; nil means the user's home
 	RunEnvs   []RunEnv       // other environments; a request for one of them never runs elsewhere
 	// OpenRunEnv creates the environment that belongs to one conversation, when a turn first uses it. It returns
 	// false if there should be no such environment. It does not block. If OpenRunEnv is nil, only the environments in
@@ -70,7 +70,8 @@ type Options struct {
 	Background func(ctx context.Context, start cli.Start) error
 	// Began stores the ID of each session that an agent creates for ductor. nil stores nothing.
 	Began func(ctx context.Context, id cli.AgentSessionID) error
-	// Flush returns once the data that ductor has stored will survive a power failure. nil means that it always does.
+	// Flush returns once the data that ductor has stored will survive a power failure. nil means that stored data
+	// always survives.
 	Flush func(ctx context.Context) error
 
 	Registry *Registry // shared with the code that ends stale turns; nil creates a Registry

@@ -33,7 +33,7 @@ func (p *pool) run() {
 }
 
 // left adds an entry for a run of the previous process. A session will attach to the run. The limits do not apply to
-// it.
+// the run.
 func (p *pool) left(left leftTurn) *pooled {
 	run := left.run
 	e := &pooled{closeKey: left.closeKey(), entry: left.entry(), mode: run.Mode, state: opening}
@@ -48,7 +48,7 @@ func (p *pool) left(left leftTurn) *pooled {
 	return e
 }
 
-// lend marks an entry as busy with a turn of the conversation. The parameter session is the entry's new session.
+// lend marks an entry as busy with a turn of the conversation, and sets the entry's session.
 func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Session) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -160,7 +160,7 @@ func (e *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) (fits 
 	if e.entry != entry || e.conversation != req.Conversation || e.mode != mode || !e.info().Alive {
 		return false
 	}
-	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // a panic means that it does not fit
+	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // after a panic, fits is false
 	return fits
 }
 
@@ -186,7 +186,7 @@ func (p *pool) status() (living []cli.SessionStatus) {
 	return living
 }
 
-// waitsForUser records whether a turn is waiting for its user to answer the request id.
+// waitsForUser records whether a turn is waiting for its user to answer a request.
 func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
 	p.do(func() {
 		if waiting && (e.state == busy || e.state == expiring) {

@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// turn runs req. If a live process fails before it had any effect, turn runs req once more in one-shot mode. It emits
-// the Result and returns it.
+// turn runs req. If a live process fails before the turn had any effect, turn runs req once more in one-shot mode. It
+// emits the Result and returns it.
 func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) cli.Result {
 	agent := entry.provider.Agent()
 	req, err := s.ready(ctx, entry, req, emit)
@@ -72,11 +72,12 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult
 		emitResult()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		emitResult()
-	// If the cause is ErrDetached, the turn ended just before ductor could detach from it. It is not cut short then.
+	// If the cause is ErrDetached, the turn ended just before ductor could detach from it. In this case, the turn was
+	// not cut short.
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
 			emitResult()
-			_ = s.pool.discard(a.lent) // if this fails, the pool closes it later
+			_ = s.pool.discard(a.lent) // if this fails, the pool closes the session later
 			return
 		}
 		a.result = at.unended(a.lent.agent, a.result, s.pool.discard(a.lent))
@@ -89,8 +90,8 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult
 	}
 }
 
-// awaitLate waits until a provider's Open has returned, although its turn has ended. It waits at most Grace, and
-// returns false if Open takes longer.
+// awaitLate waits until a provider's Open has returned, even if its turn has ended. It waits at most Grace, and returns
+// false if Open takes longer.
 func (s *Service) awaitLate(late chan struct{}) bool {
 	wait := time.NewTimer(s.opts.Grace)
 	defer wait.Stop()
@@ -135,7 +136,7 @@ func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, er
 }
 
 // recut corrects the Result of a turn whose context has ended. It replaces the Result's error by the cause of ctx. If
-// the agent itself reported a failure, recut replaces that only if the turn was aborted.
+// the agent itself reported a failure, recut replaces this failure only if the turn was aborted.
 func recut(ctx context.Context, agent cli.Agent, r cli.Result) cli.Result {
 	cut := cli.Cut(ctx, agent)
 	own := r.Err != nil && !broke(r.Err) && r.Err.Kind != cli.TimedOut && r.Err.Kind != cli.UnknownFailure

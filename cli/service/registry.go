@@ -21,7 +21,7 @@ type Registry struct {
 	now func() time.Time
 
 	mu   sync.Mutex
-	runs []*Run // in order of Register
+	runs []*Run // running turns in the order of their registration
 }
 
 // NewRegistry returns an empty Registry. now returns wall-clock time.

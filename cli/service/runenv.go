@@ -17,14 +17,14 @@ type runEnv struct {
 	sandbox   cli.Sandbox
 	launchers []cli.Launcher
 	homes     Homes
-	agents    atomic.Pointer[[]*agentEntry] // in the order of the menu; see Service.SetProviders
+	agents    atomic.Pointer[[]*agentEntry] // agents in the order of the menu; see Service.SetProviders
 
 	// silent is the time, in Unix nanoseconds, at which a caller last stopped waiting for the environment to report its
 	// usable agents. It is 0 if the environment has answered since then.
 	silent atomic.Int64
 
 	look   chan struct{} // mutex; held while the runs of the previous process of ductor are listed
-	unseen bool          // these runs still have to be listed and ended; guarded by look
+	unseen bool          // the runs of the previous process still have to be listed and ended; guarded by look
 }
 
 func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes,
@@ -57,7 +57,7 @@ func (at *runEnv) entry(agent cli.Agent) *agentEntry {
 	return nil
 }
 
-// account returns an agent with the given account, or nil if the environment does not have both.
+// account returns an agent with the given account, or nil if the environment has no such agent or account.
 func (at *runEnv) account(agent cli.Agent, account cli.Account) *agentEntry {
 	first := at.entry(agent)
 	if first == nil || account == "" {
@@ -78,8 +78,8 @@ func (at *runEnv) accounts() (all []*agentEntry) {
 	return all
 }
 
-// at returns an agent with the given account in an environment. It returns a Failure if there is none; it never returns
-// an agent of another environment or with another account.
+// at returns an agent with the given account in an environment. It returns a Failure if the environment has no such
+// agent or account. It never returns an agent of another environment or with another account.
 func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent, account cli.Account) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
@@ -130,17 +130,17 @@ func (e *agentEntry) named(f *cli.Failure) *cli.Failure {
 	return e.home.Named(e.runEnv.named(f), e.provider)
 }
 
-// unended corrects the Result of a turn that was cut short. The parameter err is the error of closing its session. If
-// err shows that ductor could not reach the sandbox, the turn may still be running there. In this case, unended
-// replaces Result.Aborted by a Failure that says so.
-func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
+// unended corrects the Result of a turn that was cut short. closeErr is the error of closing the turn's session. If
+// closeErr shows that ductor could not reach the sandbox, the turn may still be running there. In this case, unended
+// replaces Result.Aborted by a Failure that explains this.
+func (at *runEnv) unended(agent cli.Agent, r cli.Result, closeErr error) cli.Result {
 	var lost *cli.Failure
-	if !errors.As(err, &lost) || lost.Kind != cli.NoSandbox {
+	if !errors.As(closeErr, &lost) || lost.Kind != cli.NoSandbox {
 		return r
 	}
 	r.Aborted = false
 	r.Err = &cli.Failure{
-		Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Detail: lost.Detail, Cause: err,
+		Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Detail: lost.Detail, Cause: closeErr,
 		Reason: "what was stopped goes on there until it can be reached: " + lost.Reason,
 	}
 	return r
@@ -240,9 +240,9 @@ func (at *runEnv) preparing(p lang.Printer) string {
 	return p.Text("wait.sandbox", at.sandbox.Name())
 }
 
-// awaitPlace receives a value from the channel came. It emits a status if the sandbox takes long. It returns false if
-// ctx is done first.
-func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), came <-chan T) (v T,
+// awaitPlace receives a value from ready. It emits a status if the sandbox takes long. It returns false if ctx is done
+// first.
+func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), ready <-chan T) (v T,
 	ok bool) {
 	var slow <-chan time.Time
 	if at.sandbox != "" && emit != nil {
@@ -253,7 +253,7 @@ func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit fun
 	told := ""
 	for {
 		select {
-		case v := <-came:
+		case v := <-ready:
 			at.silent.Store(0)
 			if told != "" {
 				emit(cli.Status{Kind: cli.StatusIdle})

@@ -23,8 +23,8 @@ type agentEntry struct {
 
 func (e *agentEntry) agent() cli.Agent { return e.provider.Agent() }
 
-// runEnvs contains the environments in which agents run, this host first. It opens an environment that belongs to one
-// conversation when it is first needed. Safe for concurrent use.
+// runEnvs contains the environments in which agents run, this host first. It opens an environment of a single
+// conversation when the environment is first needed. Safe for concurrent use.
 type runEnvs struct {
 	open func(cli.Sandbox) *runEnv // returns nil if there should be no such environment
 

@@ -105,8 +105,8 @@ func (s *Service) AbortTurn(turn cli.TurnID) bool { return s.registry.AbortTurn(
 // Release implements orchestrator.Gateway. A session that runs a turn is closed after the turn.
 func (s *Service) Release(conversation cli.Conversation) { s.pool.release(conversation) }
 
-// Close ends every turn and every session, and waits for that until ctx is done. The turns' Results say that ductor
-// stops. Later calls of Run fail. Idempotent.
+// Close ends every turn and every session, and waits until they have ended, or until ctx is done. The turns' Results
+// say that ductor stops. Later calls of Run fail. Idempotent.
 func (s *Service) Close(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrClosing, s.pool.closeAll); err != nil {
 		return fmt.Errorf("close the agents: %w", err)
@@ -136,7 +136,7 @@ func (s *Service) finish(ctx context.Context, cause error, sessions func()) erro
 }
 
 // Run runs one turn with agent in the environment that req names. It emits the Result as the last event, and also
-// returns it. It calls emit serially; emit must not block for long.
+// returns the Result. It calls emit serially; emit must not block for long.
 //
 // Run ends the turn and everything that the turn started if ctx is cancelled, if Abort is called, or if the time limit
 // is reached. The Result contains the text so far. Run emits the Result as soon as the agent is silent, and returns
@@ -148,7 +148,7 @@ func (s *Service) Run(ctx context.Context, agent cli.Agent, req cli.Request, emi
 	return s.serve(ctx, agent, req, emit, s.turn)
 }
 
-// serve calls run to run a turn, and keeps the turn registered meanwhile.
+// serve runs a turn by calling run, and keeps the turn registered meanwhile.
 func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event),
 	run func(context.Context, *agentEntry, cli.Request, func(cli.Event)) cli.Result,
 ) cli.Result {
@@ -186,7 +186,7 @@ func (s *Service) refusal(agent cli.Agent) cli.Result {
 }
 
 // leastLimit is the least time that a turn gets. A resumed turn may have exceeded its limit while ductor was not
-// running. It needs this time to read the agent's output.
+// running. Such a turn needs this time to read the agent's output.
 const leastLimit = 10 * time.Second
 
 // limit returns how much longer the turn may run.

@@ -86,9 +86,9 @@ func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.St
 	})
 }
 
-// present contains the running turns with their sessions. Methods such as Decide and Steer use it to find a turn. A turn is
-// removed only after all calls that use it have returned. Otherwise such a call could act on the session's next turn, in
-// which the agent may use the same request IDs.
+// present contains the running turns with their sessions. Methods such as Decide and Steer use it to find a turn. A
+// turn is removed only after all calls that use the turn have returned. Otherwise such a call could act on the
+// session's next turn, in which the agent may use the same request IDs.
 type present struct {
 	mu    sync.Mutex
 	turns map[cli.TurnID]*presence
@@ -125,8 +125,8 @@ func (p *present) enter(req cli.Request, session *pooled) (leave func(patience t
 	}
 }
 
-// with passes a running turn to the function f. It returns the error notRunning if the turn is not running. The context
-// of f ends with the turn.
+// with calls f with a running turn, and with a context that ends with the turn. It returns notRunning if the turn is
+// not running.
 func (p *present) with(ctx context.Context, turn cli.TurnID, notRunning error,
 	f func(context.Context, *presence) error) error {
 	p.mu.Lock()
@@ -145,9 +145,9 @@ func (p *present) with(ctx context.Context, turn cli.TurnID, notRunning error,
 // askLimit limits how long an agent may take to answer a question about itself, including the start of its process.
 const askLimit = 30 * time.Second
 
-// Fill asks an agent how full the context of a session is, and what fills it. The parameter req describes the session,
-// like the Request of a turn. The parameter turn is the session's running turn, or "". The error matches
-// errors.ErrUnsupported if the agent does not report how full the context is.
+// Fill asks an agent how full the context of a session is, and what fills it. Like the Request of a turn, req describes
+// the session. turn is the ID of the session's running turn, or "". The error matches errors.ErrUnsupported if the
+// agent does not report how full the context is.
 func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (fill cli.Fill,
 	err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {

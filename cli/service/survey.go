@@ -16,7 +16,7 @@ import (
 // attaching to these runs is the same.
 const surveyWait = 10 * time.Second
 
-// surveyAgain is the pause before ductor asks a sandbox again that did not list its runs.
+// surveyAgain is how long ductor waits before it again asks a sandbox that did not list its runs.
 const surveyAgain = 30 * time.Second
 
 // sighting is the answer of one launcher: the runs of the previous process of ductor, or an error.
@@ -31,10 +31,10 @@ type sighting struct {
 // continue it. Call it once, before the first Run.
 //
 // Survey adds sessions with background work to the pool. It ends all runs without background work and without an open
-// turn. It does not wait for their end, but their conversations start no turn before that.
+// turn. It does not wait for the end of these runs, but their conversations start no turn until then.
 //
-// Survey queries all environments at the same time. If a sandbox does not answer within surveyWait, ductor ends its
-// runs later, and no turn starts in the sandbox before that. The returned error concerns only this host.
+// Survey queries all environments at the same time. If a sandbox does not answer within surveyWait, ductor ends the
+// sandbox's runs later, and starts no turn in the sandbox until then. The returned error concerns only this host.
 func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	remains := map[cli.TurnID]cli.Remains{}
 	began := time.Now()
@@ -157,13 +157,13 @@ func (s *Service) claim(left *leftTurn, openTurns []cli.OpenTurn, remains map[cl
 }
 
 // takeUp adds an environment's sessions with background work to the pool, and ends the other runs. For a sandbox, it
-// attaches to runs only before the time until. The parameter inUse contains the sessions that already have a run.
+// attaches to runs only before the deadline. inUse contains the sessions that already have a run.
 func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, inUse map[closeKey]bool,
-	until time.Time) (adopted []cli.RunID) {
+	deadline time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
 		what := left.closeKey()
 		left.at = s.pool.left(left)
-		late := at.sandbox != "" && time.Now().After(until)
+		late := at.sandbox != "" && time.Now().After(deadline)
 		if inUse[what] || late || !s.adoptIdle(ctx, left) {
 			s.endUseless(left)
 			continue

@@ -12,8 +12,8 @@ import (
 const warmLimit = time.Minute
 
 // Warm opens a session for req before the user sends the message, so that the turn starts faster. It returns at once.
-// It closes the conversation's idle session if that does not fit req. It does nothing if the conversation has a turn,
-// or if a process of another conversation would have to end.
+// It closes the conversation's idle session if the session does not fit req. It does nothing if the conversation has a
+// turn, or if a process of another conversation would have to end.
 //
 // The next Run uses the session if it fits. Otherwise the session is closed after the idle limit. Warm ignores
 // failures, because the turn reports them. If Warm is called again for the conversation, the first call is cancelled.

@@ -32,7 +32,7 @@ func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	return p.Stop(ctx, p.pool.opts.Grace)
 }
 
-// leave removes a session from the count. It reports whether that was the last session, and returns the state of the
+// leave removes a session from the count. It reports whether this was the last session, and returns the state of the
 // process.
 func (p *Process) leave(how Leaving) (last bool, state State) {
 	p.pool.mu.Lock()

@@ -15,8 +15,8 @@ type Options struct {
 	Framing frames.Framing
 	Codec   rpc.Codec // nil means rpc.JSON{}
 	Cancels string    // see rpc.Options
-	// Goodbye is how long a process may take to exit after ductor closed its input. ductor does that when the last
-	// session leaves normally. 0 means that ductor stops the process at once.
+	// Goodbye is how long a process may take to exit after ductor closed its input. ductor closes the input when the
+	// last session leaves normally. 0 means that ductor stops the process at once.
 	Goodbye time.Duration
 }
 

@@ -22,7 +22,7 @@ func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
 		server: server}
 }
 
-// make creates a Process that already counts the given number of sessions. It does not start it.
+// make creates a Process that already counts the given number of sessions. It does not start the Process.
 func (p *Pool[S]) make(key string, sessions int) *Process {
 	proc := &Process{pool: &p.base, key: key, ready: make(chan struct{}),
 		use: occupancy{state: Starting, sessions: sessions}}

@@ -17,13 +17,13 @@ const stopSlack = 10 * time.Second
 
 // Server is the provider's part of a process. An implementation embeds the *Process.
 type Server interface {
-	// Turns learn of the end of the output from Process.Gone, so the Handler's Changed is not called for it.
+	// The Handler's Changed is not called for the end of the output, because turns learn of this end from Process.Gone.
 	rpc.Handler
 	// Greet prepares a new process for sessions. If it returns an error, the process is not used.
 	Greet(ctx context.Context) error
 	// Await prepares the Server for a turn that a request may resume. The previous process of ductor started this turn.
-	// From now on, the Server stores the agent's messages for the turn. Pool.Resume returns kept. If kept is nil, the
-	// mark is invalid. The pool calls drop if no request resumes the turn in time.
+	// From now on, the Server stores the agent's messages for the turn. Await returns the value for Pool.Resume, or nil
+	// if the mark is invalid. The pool calls the returned function if no request resumes the turn in time.
 	Await(m cli.Mark, left cli.LeftRun) (kept any, drop func())
 }
 
@@ -93,7 +93,7 @@ func (p *Process) Failure() *cli.Failure {
 	return &f
 }
 
-// Go runs f on a goroutine. Stop waits for it.
+// Go runs f on a goroutine. Stop waits for the goroutine.
 func (p *Process) Go(f func()) { p.life.owned.Go(f) }
 
 // Alive reports whether sessions and turns may use the process.
@@ -177,7 +177,7 @@ func withCause(err, cleanupErr error) error {
 	return errors.Join(err, cleanupErr)
 }
 
-// connect creates the connection to the agent. The caller then starts its reader.
+// connect creates the connection to the agent. The caller then starts to read from the connection.
 func (p *Process) connect(prog cli.Process, o rpc.Options) {
 	o.Agent, o.Framing, o.Codec = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Codec
 	o.Handler, o.Cancels = handler{p.server, p}, p.pool.opts.Cancels

@@ -8,7 +8,7 @@ import (
 	"ductor/cli/rpc"
 )
 
-// resumeWait is the time in which requests can resume the turns of an old process. ductor drops the others.
+// resumeWait is the time in which requests can resume the turns of an old process. ductor drops the other turns.
 const resumeWait = time.Minute
 
 // Resume attaches to a run of the previous process of ductor, and returns what Server.Await returned for a turn in it.

@@ -22,7 +22,7 @@ const (
 	PhaseAdopted Phase = "adopted" // messages of a turn of the previous process of ductor wait for the call of Turn
 	PhaseRunning Phase = "running" // a turn handles the messages
 	PhaseSpent   Phase = "spent"   // no turn may start in this process, because child processes of a turn may still run
-	PhaseLeft    Phase = "left"    // ductor has detached; its next process will handle the messages
+	PhaseLeft    Phase = "left"    // ductor has detached; the next process of ductor will handle the messages
 	PhaseClosed  Phase = "closed"
 )
 
@@ -46,22 +46,22 @@ type AgentSession[M any] interface {
 	// Stop stops the process because the agent does not end a turn. If other turns run in the process, Stop may leave
 	// it running.
 	Stop(ctx context.Context, grace time.Duration) error
-	// Goodbye ends the session in the agent. The parameter was is the phase of the session until now. Session passes
-	// the result to Process.Leave.
-	Goodbye(ctx context.Context, was Phase) (Leaving, error)
+	// Goodbye ends the session in the agent. phase is the phase of the session until now. Session passes the returned
+	// Leaving to Process.Leave.
+	Goodbye(ctx context.Context, phase Phase) (Leaving, error)
 	// Failure converts an error of another method of AgentSession or AgentTurn.
 	Failure(err error) *cli.Failure
 }
 
 // Dialect contains what a provider defines for all of its sessions.
 type Dialect[M any] struct {
-	// Join joins a process that fits req. It returns the provider's part of a new session in that process; the caller
-	// opens it. From now on, the provider delivers the session's messages to s.
+	// Join joins a process that fits req. It returns the provider's part of a new session in that process. The caller
+	// opens the session. From now on, the provider delivers the session's messages to s.
 	Join func(ctx context.Context, s *Session[M], req cli.Request) (AgentSession[M], error)
 	// Prompt is the prefix of the IDs of requests that start turns. It identifies these requests after a restart of
 	// ductor.
 	Prompt           string
-	Start, Interrupt time.Duration // see turn.Limits
+	Start, Interrupt time.Duration // limits of a turn; see turn.Limits
 }
 
 // Session implements cli.Session in a process that other sessions may use, too. If the process accepts no more turns,
@@ -297,8 +297,7 @@ func (s *Session[M]) Detach() {
 	}
 }
 
-// shut closes the session for new turns, and returns the current turn. The result first is false if shut was called
-// before.
+// shut closes the session for new turns, and returns the current turn. It returns false if shut was called before.
 func (s *Session[M]) shut() (t *Turn[M], first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -105,7 +105,7 @@ func (s *Session[M]) Turn(ctx context.Context, req cli.Request, emit func(cli.Ev
 	t.finish(t.Loop.Run(t.ctx))
 }
 
-// setTurn makes t the session's current turn. The caller must call unset at the end of the turn.
+// setTurn makes t the session's current turn. The caller must call the returned function at the end of the turn.
 func (s *Session[M]) setTurn(t *Turn[M]) (unset func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -311,7 +311,7 @@ func (t *Turn[M]) result(end turn.End) cli.Result {
 	}
 }
 
-// Outcome returns the Result of a turn if the agent itself sent no result. The parameter end is what Loop.Run returned.
+// Outcome returns the Result of a turn if the agent itself sent no result. end is the End that Loop.Run returned.
 func (t *Turn[M]) Outcome(end turn.End) cli.Result {
 	return t.Loop.Outcome(end, t.session.opts.Agent, t.agent.Host().Failure)
 }

@@ -26,8 +26,8 @@ func (p *Process) TurnStarted() bool {
 	return p.use.state == Ready
 }
 
-// TurnEnded stops counting a turn. If the process should end with its last turn, and this is the last one, TurnEnded
-// stops the process and waits for that.
+// TurnEnded stops counting a turn. If the process should end with its last turn, and this was the last turn, TurnEnded
+// stops the process and waits until it has ended.
 func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	p.prog.Ended(p.peer.Handled())
 	if !p.count(end) {

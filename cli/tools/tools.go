@@ -22,7 +22,7 @@ type row struct {
 
 // table lists the tools of each kind for each agent. The names are from the versions in test/agents, and from older
 // versions. The names for Copilot include the kinds of its permission rules (shell, write, url). Codex has no tools to
-// read and search files, because it uses its shell for that.
+// read and search files, because it uses its shell instead.
 func table() []row {
 	return []row{
 		{"shell", map[cli.Agent][]string{
@@ -195,7 +195,7 @@ func Reading(names []string) []string {
 }
 
 // deniedTools returns the agent's own names for a name in the list of denied tools. If the name is that of another
-// agent's tool, these are all tools of the same kind.
+// agent's tool, deniedTools returns the names of all tools of the same kind.
 func deniedTools(agent cli.Agent, name string) ([]string, error) {
 	r, known := rowOf(name)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// Added contains the messages that the user sent while a turn was running, and that ductor added to it. Providers
+// Added contains the messages that the user sent while a turn was running, and that ductor added to the turn. Providers
 // report what they learn about a message, and Added decides what becomes of it:
 //
 //   - If the agent has the message, Steer returns nil. If the model then never reads it, Settle lists it.
@@ -19,35 +19,35 @@ import (
 // The zero value is empty. Safe for concurrent use.
 type Added struct {
 	mu     sync.Mutex
-	all    []*Message // in the order of Add
+	all    []*Message // all messages, in the order of the calls of Add
 	closed bool       // the turn accepts no more messages
-	early  []string   // names that the model read before a message had them
+	early  []string   // names that the model read before any message had the name
 }
 
-// Message is a message in an Added. After Add, the caller sends the message to the agent. Then it calls Accepted,
-// Rejected or Lost, and returns their error from Steer.
+// Message is a message in an Added. After Add, the caller sends the message to the agent. Then the caller calls
+// Accepted, Rejected or Lost, and returns their error from Steer.
 type Message struct {
 	in      *Added
 	name    string     // the agent's name of the message; empty if it is not known
-	turn    cli.TurnID // for Result.Unread; empty if it is not known
+	turn    cli.TurnID // turn ID of the message, for Result.Unread; empty if it is not known
 	state   messageState
 	settled chan struct{} // closed when the message is no longer in flight
 }
 
-// messageState is the state of a Message. The comments describe what Steer returns.
+// messageState is the state of a Message.
 type messageState string
 
 const (
 	inFlight messageState = "in flight" // it is not known yet whether the agent has the message; Steer has not returned
-	accepted messageState = "accepted"  // the agent has the message, but its model has not read it; nil
-	read     messageState = "read"      // the model has read the message; nil, or another error if it came from unknown
-	unread   messageState = "unread"    // the model will never read the message, and Settle lists it; nil
-	dropped  messageState = "dropped"   // the model will never read the message; ErrNoTurn
-	unknown  messageState = "unknown"   // it is unknown whether the agent has the message; another error
+	accepted messageState = "accepted"  // the agent has the message, but its model has not read it; Steer returns nil
+	read     messageState = "read"      // the model has read the message; Steer returns nil, or an error after unknown
+	unread   messageState = "unread"    // the model will never read the message, and Settle lists it; Steer returns nil
+	dropped  messageState = "dropped"   // the model will never read the message; Steer returns ErrNoTurn
+	unknown  messageState = "unknown"   // it is unknown whether the agent has the message; Steer returns another error
 )
 
 // Add adds a message that the caller is about to send. name is the agent's name of the message, or empty if the agent
-// chooses the name. It returns nil if the turn accepts no more messages. If the turn already contains a message with
+// chooses the name. Add returns nil if the turn accepts no more messages. If the turn already contains a message with
 // this name, Add returns that message, and isNew is false.
 func (a *Added) Add(name string, turn cli.TurnID) (m *Message, isNew bool) {
 	a.mu.Lock()

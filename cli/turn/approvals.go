@@ -142,7 +142,8 @@ func (a *Approvals[A]) Answered() []cli.ApprovalID {
 	return slices.Clone(a.answered)
 }
 
-// Withdraw removes and returns the requests for which the agent no longer waits. The function obsolete selects them.
+// Withdraw removes and returns the requests for which obsolete returns true, because the agent no longer waits for
+// them.
 func (a *Approvals[A]) Withdraw(obsolete func(A) bool) []A {
 	removed, told := a.remove(obsolete)
 	for _, id := range told {
@@ -168,7 +169,8 @@ func (a *Approvals[A]) Close(detached bool) {
 	a.Withdraw(all)
 }
 
-// remove removes the requests that the function obsolete selects. The result seen lists those that the user has seen.
+// remove removes the requests for which obsolete returns true. It returns these requests, and the IDs of those that the
+// user has seen.
 func (a *Approvals[A]) remove(obsolete func(A) bool) (removed []A, seen []cli.ApprovalID) {
 	if a == nil {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 // one field is set.
 type Change struct {
 	Lost     *cli.LostOutput // a part of the output is lost
-	CaughtUp bool            // once, after everything that the agent printed before ductor attached
+	CaughtUp bool            // set once, after all output that the agent printed before ductor attached
 	Ended    bool            // the output has ended
 }
 

@@ -11,13 +11,13 @@
 //     output. If Limits.Start is set, it calls Turn.Accepted once the agent has accepted the turn.
 //   - Interrupt asks the agent to end the turn. The loop stops the process with Source.Stop if the agent does not
 //     react within Limits.Interrupt, or does not end the turn within half of Limits.Grace.
-//   - Waiting reports whether an approval or a question is open. The code that answers it calls Queue.Wake.
+//   - Waiting reports whether an approval or a question is open. The code that passes on the answer calls Queue.Wake.
 //   - Run returns an End. If the turn was cut short, the End is the reason, even if the agent then ended the turn by
-//     itself. The provider knows the latter from the agent's messages. If the agent sent no result, Turn.Outcome
-//     returns one. Turn.Rest returns the items that came after the end.
+//     itself. The provider learns from the agent's messages whether the agent ended the turn. If the agent sent no
+//     result, Turn.Outcome returns one. Turn.Rest returns the items that came after the end.
 //
-// The goroutine of Run owns the turn's phase. It is starting, running, waiting or done. From each phase before done, an
-// interrupt leads through interrupting and killing to done.
+// The goroutine of Run owns the turn's phase. The phase is starting, running, waiting or done. From each phase before
+// done, an interrupt leads through interrupting and killing to done.
 //
 // Emitter makes sure that a provider's events keep the contract of cli.Event. Queue and Writer connect a turn with its
 // process. Added contains the messages that users send during a turn. OneShot runs turns in sessions that start a

@@ -30,7 +30,7 @@ type Emitter struct {
 type textBlock struct {
 	key   string // identifies a message, or a part of one; chosen by the provider
 	start int    // offset in the answer at which the block's separator starts
-	sep   int    // length of that separator
+	sep   int    // length of the separator before the block
 }
 
 // NewEmitter creates an Emitter that passes events to emit. It measures durations with now.
@@ -38,8 +38,8 @@ func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Em
 	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1, tools: newTools()}
 }
 
-// replay starts the replay of old output. Until CaughtUp, the function timestamp determines the time of each event. If
-// it returns zero, the current time is used. The turn started at the first of these times.
+// replay starts the replay of old output. Until CaughtUp, it calls timestamp for the time of each event. If timestamp
+// returns zero, the event has the current time. The turn started at the first of these times.
 func (e *Emitter) replay(timestamp func() time.Time) {
 	clock := e.now
 	e.now = func() time.Time {
@@ -64,7 +64,7 @@ func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 }
 
 // Started is like Session, with more details. It emits nothing before the session has an ID, and an empty ID does not
-// replace one.
+// replace another ID.
 func (e *Emitter) Started(next cli.SessionStarted) {
 	next.Model = named(next.Model)
 	if e.session != nil {
@@ -133,8 +133,8 @@ func (e *Emitter) Text(key, delta string) (news bool) {
 	return e.add(delta)
 }
 
-// FullText replaces the text of the last block, if that block has this key, by the complete text. It emits only the
-// difference. If another block has the key, FullText does nothing.
+// FullText replaces the text of the last block by the complete text, but only if the block has this key. It emits only
+// the difference. If another block has the key, FullText does nothing.
 func (e *Emitter) FullText(key, text string) {
 	if e.done {
 		return
@@ -162,8 +162,8 @@ func (e *Emitter) FullText(key, text string) {
 	e.add(text[same:])
 }
 
-// GiveUp declares the last block invalid, if that block has this key, because the agent will send it again. The block's
-// text remains visible until the new text differs from it, so that the chat does not flicker if a stream breaks
+// GiveUp declares the last block invalid, but only if the block has this key. The agent will send the block again. The
+// block's text remains visible until the new text differs from it, so that the chat does not flicker if a stream breaks
 // repeatedly. If the turn fails, the text remains in the answer.
 func (e *Emitter) GiveUp(key string) {
 	last := len(e.blocks) - 1
@@ -189,8 +189,8 @@ func (e *Emitter) Thinking(text string) {
 	}
 }
 
-// ToolStart emits t and returns true, unless the agent repeats an announcement. After a tool has ended, its ID with
-// another name or input is another tool. ToolStart ignores a tool without an ID.
+// ToolStart emits t and returns true, unless the agent repeats an announcement. After a tool has ended, a call with the
+// same ID but another name or input is another tool. ToolStart ignores a tool without an ID.
 func (e *Emitter) ToolStart(t cli.ToolStarted) (news bool) {
 	if e.done || t.ID == "" {
 		return false
@@ -267,7 +267,7 @@ func (e *Emitter) Pass(ev cli.Event) {
 // OpenTools returns the number of tools that have not ended.
 func (e *Emitter) OpenTools() int { return len(e.tools.open) }
 
-// Answer returns the answer so far, without text that GiveUp gave up.
+// Answer returns the answer so far, without text that GiveUp declared invalid.
 func (e *Emitter) Answer() string { return e.text.String()[:e.length()] }
 
 // length returns the length of Answer.
@@ -359,7 +359,7 @@ func (e *Emitter) add(s string) bool {
 	return true
 }
 
-// retract removes the last n bytes of the answer, and any text that was given up.
+// retract removes the last n bytes of the answer, and any text that GiveUp declared invalid.
 func (e *Emitter) retract(n int) {
 	n += e.text.Len() - e.length()
 	e.again = -1

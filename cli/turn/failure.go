@@ -13,8 +13,7 @@ import (
 	"ductor/cli"
 )
 
-// Outcome returns the Result of the last turn if the agent itself sent no result. The parameter end is what Turn
-// returned.
+// Outcome returns the Result of the last turn if the agent itself sent no result. end is the End that Turn returned.
 func (s *Stream) Outcome(end End) cli.Result {
 	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && s.lines.offset() == 0 {
 		why := cmp.Or(lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail()))), "it said nothing of why")
@@ -40,7 +39,7 @@ func Unnamed(agent cli.Agent) *cli.Failure {
 	return cli.Failf(cli.BadOutput, agent, "it did not name its session, so your next message starts a new one")
 }
 
-// Garbage counts the lines or messages of a program that could not be parsed, and stores the first.
+// Garbage counts those lines or messages of a program that ductor could not parse, and stores the first one.
 type Garbage struct {
 	count int
 	first []byte
@@ -68,8 +67,8 @@ func (g Garbage) many() string {
 }
 
 // EndFailure returns the failure of a turn whose process ended. The reason may be a crash, a kill, or output that could
-// not be parsed. The parameter readErr is the error at the end of the output. EndFailure waits at most the given time
-// for the process to exit.
+// not be parsed. readErr is the error at the end of the output. EndFailure waits at most the given time for the process
+// to exit.
 func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr error, garbage Garbage) *cli.Failure {
 	if lost := environmentFailure(readErr); lost != nil {
 		f := *lost

@@ -23,8 +23,8 @@ var (
 )
 
 // DeviceLogin runs the agent's log-in program. It calls show with the web page and the code that the program prints. It
-// returns when the program has ended. If the program fails, the error contains its last line. When ctx ends,
-// DeviceLogin kills the program.
+// returns when the program has ended. If the program fails, the error contains the last line of its output. When ctx
+// ends, DeviceLogin kills the program.
 func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.Command,
 	show func(cli.DeviceCode)) error {
 	p, err := l.Start(ctx, cmd)

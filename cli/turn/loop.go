@@ -58,9 +58,9 @@ type Loop[T any] struct {
 	// Handle processes one item and reports whether the item ended the turn. Items come in order. Handle may store
 	// them.
 	Handle func(T) (end bool)
-	// Interrupt asks the agent to end the turn. It does not wait. If it returns an error, the loop stops the process at
-	// once. The loop calls it only once. If Limits.Start is set, the loop does not call it before Turn.Accepted.
-	// Interrupt is nil if the protocol has no interrupt.
+	// Interrupt asks the agent to end the turn. It does not wait. If Interrupt returns an error, the loop stops the
+	// process at once. The loop calls Interrupt only once. If Limits.Start is set, the loop does not call Interrupt
+	// before Turn.Accepted. Interrupt is nil if the protocol has no interrupt.
 	Interrupt func() error
 	// Waiting reports whether the agent waits for the user, who may take any time. The code that passes the user's
 	// answer to the agent must call Queue.Wake.
@@ -130,7 +130,7 @@ type Turn[T any] struct {
 type cancellation struct {
 	why      End // empty while the turn is not cut short
 	at, due  time.Time
-	silence  time.Duration // only for EndStalled
+	silence  time.Duration // how long the agent was silent; set for EndStalled
 	deferred bool          // the loop will interrupt the agent when it has accepted the turn
 }
 
@@ -360,11 +360,11 @@ func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	return grace / 2
 }
 
-// ReactWait returns how long an agent may take for its first reaction to an interrupt. The parameter usual is the limit
-// for most interrupts; see CutWait for the exception.
-func ReactWait(ctx context.Context, usual, grace time.Duration) time.Duration {
+// ReactWait returns how long an agent may take for its first reaction to an interrupt. usualWait is the limit for most
+// interrupts; see CutWait for the exception.
+func ReactWait(ctx context.Context, usualWait, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return CutWait(ctx, grace)
 	}
-	return min(usual, CutWait(ctx, grace))
+	return min(usualWait, CutWait(ctx, grace))
 }

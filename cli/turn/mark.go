@@ -24,7 +24,7 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 // MarkIdle stores m as the start of a turn that follows the line that Idle is handling. Only the callback Idle may call
 // it; see Mark.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
-	m.Output = s.lines.handled // offset would block, because the router holds its lock while Idle runs
+	m.Output = s.lines.handled // the method offset would block, because the router holds its lock while Idle runs
 	return s.process.Begin(ctx, m)
 }
 

@@ -11,8 +11,8 @@ import (
 type OneShot struct {
 	Agent   cli.Agent
 	Options cli.ProviderOptions
-	// Input returns the complete input of the program for a request. left describes the run of a resumed turn; it is
-	// nil for a new turn. If Input returns an error for a new turn, the turn fails.
+	// Input returns the complete input of the program for a request. If the turn is resumed, left describes its run;
+	// otherwise left is nil. If Input returns an error for a new turn, the turn fails.
 	Input func(req cli.Request, left *cli.LeftRun) ([]byte, error)
 	// Start starts the process of a turn. It returns the process and its Purpose.Setting. Errors are *cli.Failure.
 	Start func(ctx context.Context, req cli.Request) (p cli.Process, setting string, err error)

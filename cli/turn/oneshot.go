@@ -16,8 +16,8 @@ type OneShotSession struct {
 
 	mu     sync.Mutex
 	id     cli.AgentSessionID
-	stream *Stream       // of the running or adopted turn; nil between turns
-	over   chan struct{} // closed when that turn is over
+	stream *Stream       // stream of the running or adopted turn; nil between turns
+	over   chan struct{} // closed when the turn of stream is over
 	left   *cli.LeftRun  // nil unless a turn was adopted and GoOn was not called yet
 	closed bool
 }

@@ -5,7 +5,7 @@ import "time"
 // Resumed contains the position and the start time of a turn that the previous process of ductor started.
 type Resumed struct {
 	From  int64     // offset in the output at which the turn starts
-	Began time.Time // zero if unknown; the time of the output before From then replaces it
+	Began time.Time // start time; if it is zero, the time of the output before From replaces it
 	When  func(offset int64) time.Time
 }
 
@@ -16,8 +16,8 @@ type replay struct {
 	at     int64 // offset after the current item
 }
 
-// reach makes an item the current one. The parameter end is the offset after the item, or 0 if the item is not output.
-// reach returns false if the item belongs to an earlier turn.
+// reach makes an item the current one. end is the offset after the item, or 0 if the item is not output. reach returns
+// false if the item belongs to an earlier turn.
 func (r *replay) reach(end int64) bool {
 	if !r.active || end == 0 {
 		return true

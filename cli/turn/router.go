@@ -29,7 +29,7 @@ const (
 // queued is a line in the queue of a turn, or a Change of the output.
 type queued struct {
 	line  []byte
-	waste bool  // the line was too long, and is only its beginning
+	waste bool  // the line was too long, so that only its beginning is stored
 	end   int64 // offset after the line
 	Change
 }
@@ -92,11 +92,11 @@ func (r *router) begin() (past bool) {
 }
 
 // finish ends the turn. From now on, idle gets all lines: first those in rest, then those in the queue. Before that,
-// finish calls ended with the offset after the last line that the turn has handled.
-func (r *router) finish(rest []queued, ended func(offset int64)) {
+// finish calls recordEnd with the offset after the last line that the turn has handled.
+func (r *router) finish(rest []queued, recordEnd func(offset int64)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended(r.handled)
+	recordEnd(r.handled)
 	r.to = noTurn
 	waiting, _ := r.queue.Take()
 	for _, q := range append(rest, waiting...) {
@@ -112,7 +112,7 @@ func (r *router) offset() int64 {
 
 // awaitPast waits until idle has handled the output that was printed before ductor attached. Without this wait, a new
 // turn would treat that output as its own. awaitPast does not wait if the turn is resumed, because a resumed turn
-// handles that output itself. It returns early if the channel ended is closed, because there is no more output then.
+// handles that output itself. It returns early if the output has ended.
 func (r *router) awaitPast(ctx context.Context, ended <-chan struct{}) {
 	r.mu.Lock()
 	idle := r.to == noTurn

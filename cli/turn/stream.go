@@ -24,8 +24,8 @@ const (
 type StreamOptions struct {
 	Agent cli.Agent
 	// Idle receives the lines between turns, one at a time and in order. It never runs at the same time as Handle. It
-	// is nil if the program serves a single turn: then lines before the turn wait for it, and lines after it are
-	// dropped.
+	// is nil if the program serves a single turn: then lines before the turn wait for the turn, and lines after the
+	// turn are dropped.
 	Idle func(line []byte)
 
 	Limits
@@ -51,8 +51,8 @@ func StreamOptionsOf(o cli.ProviderOptions, agent cli.Agent) StreamOptions {
 type Stream struct {
 	process cli.Process
 	opts    StreamOptions
-	lines   *router // from the program to the turn
-	in      *Writer // from ductor to the program
+	lines   *router // passes lines from the program to the turn
+	in      *Writer // passes input from ductor to the program
 	end     programEnd
 
 	garbage Garbage
@@ -117,7 +117,8 @@ func (s *Stream) Alive() bool {
 }
 
 // Send queues data for the program's standard input. It returns at once. It returns an error if too much data is
-// queued, or after CloseInput. It returns no error if the program has ended, because the end of the output shows that.
+// queued, or after CloseInput. It returns no error if the program has ended, because callers notice this at the end of
+// the output.
 func (s *Stream) Send(data []byte) error { return s.SendTold(data, nil) }
 
 // SendTold is like Send, and reports the result of the write: if SendTold returns nil, it later calls sent.
@@ -128,9 +129,9 @@ func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	return nil
 }
 
-// SendOnly sends the complete input to a program with a single turn, and closes the input. left describes a program
-// that the previous process of ductor started; SendOnly then sends only the missing part. left is nil for a new
-// program.
+// SendOnly sends the complete input to a program with a single turn, and closes the input. left is nil for a new
+// program. Otherwise it describes a program that the previous process of ductor started, and SendOnly sends only the
+// missing part.
 func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	defer s.CloseInput()
 	if left != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // tools are the tool calls of a turn. Some models number the calls of each message from zero, so an agent can use the
-// ID of an ended call for another one. The events of the later call have an ID of their own.
+// ID of an ended call for another call. The events of the later call have an ID of their own.
 type tools struct {
 	open  []*toolCall
 	last  map[cli.ToolID]*toolCall // the latest call with each of the agent's IDs
@@ -17,9 +17,9 @@ type tools struct {
 }
 
 type toolCall struct {
-	id      cli.ToolID // as in the events
+	id      cli.ToolID // ID of the call in events
 	uses    int        // number of calls so far with the agent's ID, including this one
-	digest  string     // of the call's name and input
+	digest  string     // digest of the call's name and input
 	started time.Time
 	ended   bool
 }
@@ -45,7 +45,7 @@ func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool)
 	return call, true
 }
 
-// next returns the ID in the events of the next call with this ID of the agent.
+// next returns the ID in events for the next call to which the agent gives this ID.
 func (t *tools) next(id cli.ToolID) cli.ToolID {
 	uses := 1
 	if before := t.last[id]; before != nil {
@@ -63,7 +63,7 @@ func (t *tools) next(id cli.ToolID) cli.ToolID {
 
 func numbered(id cli.ToolID, n int) cli.ToolID { return cli.ToolID(fmt.Sprintf("%s#%d", id, n)) }
 
-// running returns the running call with this ID of the agent, or nil.
+// running returns the running call to which the agent gave this ID, or nil.
 func (t *tools) running(id cli.ToolID) *toolCall {
 	if call := t.last[id]; call != nil && !call.ended {
 		return call
@@ -76,7 +76,7 @@ func (t *tools) end(call *toolCall) {
 	t.open = slices.DeleteFunc(t.open, func(one *toolCall) bool { return one == call })
 }
 
-// shown returns the ID in the events of the latest call with this ID of the agent.
+// shown returns the ID in events of the latest call to which the agent gave this ID.
 func (t *tools) shown(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil {
 		return call.id

@@ -47,8 +47,8 @@ func (t *Turn[T]) Rest() []T { return t.rest }
 // StopErr returns the error of stopping the process. Call it only after Run.
 func (t *Turn[T]) StopErr() error { return t.stopErr }
 
-// Outcome returns the Result of a turn if the agent itself sent no result. The parameter end is what Run returned. If
-// the process ended, Outcome gets the failure from exited.
+// Outcome returns the Result of a turn if the agent itself sent no result. end is the End that Run returned. If the
+// process ended, Outcome calls exited for the failure.
 func (t *Turn[T]) Outcome(end End, agent cli.Agent, exited func() *cli.Failure) cli.Result {
 	switch end {
 	case EndCancelled:

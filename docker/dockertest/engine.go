@@ -73,7 +73,8 @@ func (e *Engine) mustRun(name string, args ...string) {
 	}
 }
 
-// makeBridge creates a network bridge for the engine. Otherwise it would take over the bridge of the machine's engine.
+// makeBridge creates a network bridge for the engine. Otherwise the engine would take over the bridge of the machine's
+// engine.
 func (e *Engine) makeBridge() {
 	e.t.Helper()
 	addr := fmt.Sprintf("172.31.%d.1/24", crc32.ChecksumIEEE([]byte(e.dir))%200)

@@ -1,6 +1,6 @@
 // Package homes creates, lists and removes the homes of sessions inside a container. Package docker uses it through
-// ductor-runner, because an image need not contain a shell. It runs as the agents' user. It must not be used on the
-// host.
+// ductor-runner, because an image need not contain a shell. Package homes runs as the agents' user. It must not be used
+// on the host.
 package homes
 
 import (

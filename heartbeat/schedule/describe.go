@@ -105,18 +105,18 @@ func daysWords(p lang.Printer, dates, weekdays string) string {
 var weekdayTexts = [...]lang.Key{"schedule.sunday", "schedule.monday", "schedule.tuesday", "schedule.wednesday",
 	"schedule.thursday", "schedule.friday", "schedule.saturday"}
 
-// listWords describes a list of numbers. The parameter say describes a single number. listWords returns "" if the list
-// is invalid, or if a number is lower than lowest or higher than highest.
-func listWords(p lang.Printer, list string, lowest, highest int, say func(int) string) (words string) {
+// listWords describes a list of numbers. It calls describe for each number. It returns "" if the list is invalid, or if
+// a number is lower than lowest or higher than highest.
+func listWords(p lang.Printer, list string, lowest, highest int, describe func(int) string) (words string) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
 		switch {
 		case err != nil || n < lowest || n > highest:
 			return ""
 		case words == "":
-			words = say(n)
+			words = describe(n)
 		default:
-			words = p.Text("schedule.and", words, say(n))
+			words = p.Text("schedule.and", words, describe(n))
 		}
 	}
 	return words

@@ -36,13 +36,12 @@ func pattern(text string) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + text + ")(?P<rest>(?: .*)?)$")
 }
 
-// form is a kind of sentence that ParseSentence understands. The function line converts a sentence of this form to a
-// line for Parse.
+// form is a kind of sentence that ParseSentence understands.
 type form struct {
 	pattern  *regexp.Regexp
-	timed    bool   // the sentence ends with times of day
-	weekdays string // weekdays in cron's notation, if the form alone determines them
-	line     func(sentence) (string, error)
+	timed    bool                           // the sentence ends with times of day
+	weekdays string                         // weekdays in cron's notation, if the form alone determines them
+	convert  func(sentence) (string, error) // converts a sentence of this form to a line for Parse
 }
 
 // Days of the week in cron's notation.
@@ -67,8 +66,8 @@ var forms = sync.OnceValue(func() []form {
 	}
 })
 
-func timed(text, weekdays string, line func(sentence) (string, error)) form {
-	return form{pattern(`(?:` + text + `)(?: TIMES)?`), true, weekdays, line}
+func timed(text, weekdays string, convert func(sentence) (string, error)) form {
+	return form{pattern(`(?:` + text + `)(?: TIMES)?`), true, weekdays, convert}
 }
 
 // hints returns patterns for sentences that start like a schedule but are incomplete. The text of a hint names the
@@ -108,7 +107,7 @@ func readSentence(text string, now time.Time) (string, error) {
 		}
 		rest := strings.TrimSpace(found["rest"])
 		if rest == "" && (found["times"] != "" || !f.timed) {
-			return f.line(sentence{f, now, found})
+			return f.convert(sentence{f, now, found})
 		}
 		if len(rest) < least {
 			why, least = restError(f, found, rest), len(rest)
@@ -140,8 +139,8 @@ func match(p *regexp.Regexp, text string) map[string]string {
 
 var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
-// restError returns the error for a sentence if a form matches only its beginning. The parameter rest is the remaining
-// part of the sentence.
+// restError returns the error for a sentence of which a form matches only the beginning. rest is the remainder of the
+// sentence.
 func restError(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {
@@ -238,7 +237,7 @@ type timeOfDay struct{ hour, minute int }
 // timesOf parses a list of times of day. It drops duplicates.
 func timesOf(text string) (times []timeOfDay, err error) {
 	for _, m := range clock().FindAllStringSubmatch(text, -1) {
-		hour, _ := strconv.Atoi(m[1]) // 0 if the time is a word
+		hour, _ := strconv.Atoi(m[1]) // 0 for a word such as noon
 		minute, _ := strconv.Atoi("0" + m[2])
 		if minute > 59 || hour > 23 || m[3] != "" && (hour < 1 || hour > 12) {
 			return nil, unclearError("%q is no time of day", strings.TrimSpace(m[0]))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// CheckQuiet returns an error unless from and to are valid and different times of day, such as "22:00" and "07:00".
+// CheckQuiet returns an error unless its arguments are valid and different times of day, such as "22:00" and "07:00".
 func CheckQuiet(from, to string) error {
 	start, errFrom := time.Parse("15:04", from)
 	end, errTo := time.Parse("15:04", to)
@@ -18,8 +18,8 @@ func CheckQuiet(from, to string) error {
 	return nil
 }
 
-// QuietUntil returns when the current quiet hours end. It returns false if now is outside of quiet hours. If from is
-// later in the day than to, the quiet hours include midnight. Two empty times mean no quiet hours.
+// QuietUntil returns when the current quiet hours end. It returns false if now is outside of quiet hours. If the quiet
+// hours start later in the day than they end, they include midnight. Two empty times mean no quiet hours.
 func QuietUntil(from, to string, now time.Time, loc *time.Location) (time.Time, bool) {
 	start, errFrom := daily(from, loc)
 	stop, errTo := daily(to, loc)

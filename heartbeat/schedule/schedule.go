@@ -30,7 +30,7 @@ type Schedule interface {
 // Parse parses a schedule in these forms:
 //
 //   - A cron line with five fields, or with six if the first field contains seconds, or a word such as @daily. If
-//     CRON_TZ=Zone precedes the line, it replaces loc.
+//     CRON_TZ=Zone precedes the line, Zone replaces loc.
 //   - "every 90m": an interval in elapsed time, counted from anchor.
 //   - "at 2026-11-22 08:00": a single time. Seconds are optional.
 //
@@ -65,8 +65,8 @@ func parseEvery(text string, anchor time.Time) (Schedule, error) {
 	return every{step, anchor.Truncate(time.Second)}, nil
 }
 
-// Next counts intervals from the anchor. So if the clock is set back, Next returns the same times again. The parameter
-// t may be before the anchor, because the clock may have been wrong when the anchor was set.
+// Next counts intervals from the anchor. So if the clock is set back, Next returns the same times again. It also
+// accepts a time before the anchor, because the clock may have been wrong when the anchor was set.
 func (e every) Next(t time.Time) time.Time {
 	passed := t.Sub(e.anchor)
 	steps := passed / e.step
@@ -98,14 +98,13 @@ func (a at) Next(t time.Time) time.Time {
 // which counts elapsed hours.
 type (
 	byWall struct {
-		spec cron.Schedule // in wall times; see wallTime
+		spec cron.Schedule // computes wall times; see wallTime
 		loc  *time.Location
 	}
 	byHour struct{ spec *cron.SpecSchedule }
 )
 
-// cutZone splits a cron line into the time zone that precedes it and the rest. It returns false if the line has no time
-// zone.
+// cutZone cuts the time zone from the beginning of a cron line. It returns false if the line has no time zone.
 func cutZone(line string) (rest, zone string, ok bool) {
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
 		if text, ok := strings.CutPrefix(line, prefix); ok {

@@ -141,11 +141,11 @@ func namesZone(word string) bool {
 	return word == "UTC" || strings.Contains(word, "/") && (word[0] >= 'A' && word[0] <= 'Z')
 }
 
-// wordEnds returns the offsets at which words end, for at most the given number of words at the start of a text.
-func wordEnds(text string, most int) (ends []int) {
+// wordEnds returns the offsets at which the words of a text end, for at most the first limit words.
+func wordEnds(text string, limit int) (ends []int) {
 	end := 0
 	for word := range strings.FieldsSeq(text) {
-		if len(ends) == most {
+		if len(ends) == limit {
 			break
 		}
 		end += strings.Index(text[end:], word) + len(word)

@@ -41,7 +41,8 @@ func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
 	return claim{key: key}, nil
 }
 
-// sameSecret compares two texts in constant time, so that its duration reveals neither a common prefix nor the length.
+// sameSecret compares two texts in constant time, so that the duration of the comparison reveals neither a common
+// prefix nor the length.
 func sameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -48,8 +48,8 @@ type hookState struct {
 	unsigned rejections
 }
 
-// signatures contains the signatures of the last stored deliveries, the newest at the end. With it, the handler
-// recognizes most repeated deliveries without asking the store.
+// signatures contains the signatures of the last stored deliveries, the newest at the end. With these signatures, the
+// handler recognizes most repeated deliveries without asking the store.
 type signatures struct {
 	mu     sync.Mutex
 	recent []string
@@ -84,8 +84,9 @@ type rejections struct {
 	warned time.Time
 }
 
-// add counts a rejection. At most once a minute, it returns true: the caller should then log a warning with count, the
-// number of rejections since the last warning. A flood of calls therefore does not fill the log.
+// add counts a rejection, and returns the number of rejections since the last warning. If warn is true, the caller
+// should log a warning with this number. This happens at most once a minute, so that a flood of calls does not fill the
+// log.
 func (r *rejections) add(now time.Time) (count int, warn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

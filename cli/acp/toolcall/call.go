@@ -92,7 +92,7 @@ func (c *Call) Overwrite(request map[string]any) {
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // Command returns the command line that the tool runs. It returns "" if the agent does not send the command line as one
-// text. The title then contains it.
+// text. The title then contains the command line.
 func (c *Call) Command() string {
 	var in commandInput
 	if c.ToolKind != KindRun || json.Unmarshal(c.Input, &in) != nil {

@@ -22,8 +22,8 @@ type Edit struct {
 	texts bool   // whether hunks is known to be the change from Before to After
 }
 
-// withInput adds the diffs in a tool's input to the edits that the tool reports in other ways. A diff of a file that
-// list already contains refines that edit, if it makes the same change.
+// withInput adds the diffs in a tool's input to the edits that the tool reports in other ways. If list already contains
+// an edit of the same file, and a diff makes the same change, withInput completes this edit with the diff.
 func withInput(list []Edit, input json.RawMessage) []Edit {
 	for _, given := range fromInput(input) {
 		i := slices.IndexFunc(list, func(e Edit) bool { return e.Path == given.Path })
@@ -37,7 +37,7 @@ func withInput(list []Edit, input json.RawMessage) []Edit {
 	return list
 }
 
-// Change returns the change in the form in which users see it. Its path is relative to dir if it is below dir.
+// Change returns the change in the form in which users see it. The path is relative to dir if the file is below dir.
 func (e Edit) Change(dir string) cli.FileChanged {
 	return cli.FileChanged{Path: cli.Relative(dir, e.Path), Kind: e.Kind(), Diff: e.Diff()}
 }
@@ -53,7 +53,7 @@ func (e Edit) Kind() cli.ChangeKind {
 	return cli.FileUpdated
 }
 
-// Diff returns the change in unified format, without the file header. It returns "" if the texts are the same.
+// Diff returns the change in unified format, without the file header. It returns "" if the edit changes nothing.
 func (e Edit) Diff() string {
 	if e.hunks != "" {
 		return e.hunks

@@ -18,8 +18,8 @@ func bareKey(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name[strings.LastIndex(name, ".")+1:], "_", ""))
 }
 
-// group is a JSON object within an input: its name, and the values of its fields. The keys of the map are the results
-// of bareKey.
+// group is a JSON object within an input: its name, and the values of its fields. The keys of values are results of
+// bareKey.
 type group struct {
 	name   string
 	values map[string]string
@@ -28,7 +28,7 @@ type group struct {
 // parentOf returns the name of the object that contains the field with the given name.
 func parentOf(leaf string) string { return leaf[:max(strings.LastIndex(leaf, "."), 0)] }
 
-// groupsOf returns all objects of an input, in order. The map contains the index of each object by its name.
+// groupsOf returns all objects of an input, in order. It also returns the index of each object by its name.
 func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	at = map[string]int{}
 	for _, l := range leaves {
@@ -105,8 +105,8 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// ShownInput returns the fields of the input that users need not see, because they see the diffs of the edits. Such
-// fields contain the path, the diff, the old text or the new text. The result maps field names to values.
+// ShownInput returns those fields of the input that users need not see, because they see the diffs of the edits. Such
+// fields contain the path, the diff, the old text or the new text. ShownInput returns the values by field name.
 func (c *Call) ShownInput(dir string) map[string]string {
 	leaves, shown := cli.Leaves(c.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
@@ -172,7 +172,7 @@ func (e Edit) makes(hunks string) bool {
 	return hunks == e.hunks || e.hunks == "" && hunks != "" && cli.DiffMakes(hunks, e.Before, e.After)
 }
 
-// replaces reports whether replacing the object's old text by its new text turns before into after.
+// replaces reports whether the change from before to after only replaces the object's old text by its new text.
 func (g group) replaces(before, after string) bool {
 	old, n := g.values["oldstring"], 1
 	switch all := g.values["replaceall"]; {

@@ -123,12 +123,12 @@ type command struct {
 
 	mu        sync.Mutex
 	limit     int
-	tail      []byte // the end of the output, up to limit bytes
+	tail      []byte // the end of the output, at most limit bytes
 	truncated bool
 }
 
-// pump reads the command's output until the command ends, and then calls ended.
-func (c *command) pump(ended func(cli.ToolEnded)) {
+// pump reads the command's output until the command ends, and then calls onEnd.
+func (c *command) pump(onEnd func(cli.ToolEnded)) {
 	defer close(c.read)
 	buf := make([]byte, 16<<10)
 	for {
@@ -146,7 +146,7 @@ func (c *command) pump(ended func(cli.ToolEnded)) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ended(cli.ToolEnded{Output: strings.ToValidUTF8(string(c.tail), "\uFFFD"), ExitCode: &code})
+	onEnd(cli.ToolEnded{Output: strings.ToValidUTF8(string(c.tail), "\uFFFD"), ExitCode: &code})
 }
 
 // keep appends data to the stored output. It drops the beginning of the output beyond the limit, at a character

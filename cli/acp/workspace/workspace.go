@@ -16,7 +16,7 @@ import (
 	"ductor/cli/rpc"
 )
 
-// Methods whose results users see. The function services lists all methods.
+// Methods whose results users see. See services for all methods.
 const (
 	MethodRead  = "fs/read_text_file"
 	MethodWrite = "fs/write_text_file"
@@ -30,7 +30,7 @@ type Options struct {
 	Env       []string  // environment of commands
 	Dirs      []string  // absolute directories that the agent may use, the working directory first
 	Protected []string  // files of ductor that the agent must not read or write
-	// MissingIsEmpty makes a file that does not exist read as an empty one.
+	// MissingIsEmpty is set if the agent must read a missing file as an empty one, instead of receiving an error.
 	MissingIsEmpty bool
 	Mode           cli.PermissionMode
 	// Ended receives the end of each command. It is called from a goroutine of the command.

@@ -16,7 +16,7 @@ import (
 	"sync"
 )
 
-// Verb is the first argument with which ductor-runner runs Main. The next ones are the working directory and the
+// Verb is the first argument with which ductor-runner runs Main. The next arguments are the working directory and the
 // skill's name.
 const Verb = "skill-files"
 
@@ -77,10 +77,10 @@ func Find(getenv func(string) string, dir, name string) ([]File, error) {
 	s.last = s.name[strings.LastIndexByte(s.name, ':')+1:]
 	for _, home := range homes {
 		for _, in := range []string{"skills", "commands"} {
-			s.into(filepath.Join(home, in), mostDepth)
+			s.searchBelow(filepath.Join(home, in), mostDepth)
 		}
 	}
-	s.into(filepath.Join(config, "plugins"), mostDepth)
+	s.searchBelow(filepath.Join(config, "plugins"), mostDepth)
 	return s.found, s.err
 }
 
@@ -91,8 +91,8 @@ type search struct {
 	err        error // the first error
 }
 
-// into searches for the skill in the Markdown files below a directory.
-func (s *search) into(dir string, depth int) {
+// searchBelow searches for the skill in the Markdown files below a directory.
+func (s *search) searchBelow(dir string, depth int) {
 	entries, _ := os.ReadDir(dir) // an unreadable directory is unreadable for Claude, too
 	if s.left -= len(entries); s.left < 0 || depth == 0 {
 		s.err = cmp.Or(s.err, errors.New("too many files"))
@@ -104,7 +104,7 @@ func (s *search) into(dir string, depth int) {
 		switch {
 		case err != nil || e.Name() == ".git" || e.Name() == "node_modules":
 		case info.IsDir():
-			s.into(path, depth-1)
+			s.searchBelow(path, depth-1)
 		case strings.EqualFold(filepath.Ext(path), ".md"):
 			s.consider(path, info)
 		}

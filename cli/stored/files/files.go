@@ -93,7 +93,7 @@ func Find(ctx context.Context, env []string, q Query) ([]File, error) {
 	defer root.Close()
 	w := walk{root: root, left: entriesMost}
 	for _, glob := range q.Globs {
-		w.into(".", strings.Split(glob, "/"))
+		w.searchBelow(".", strings.Split(glob, "/"))
 	}
 	slices.SortFunc(w.found, func(a, b found) int {
 		return cmp.Or(b.used.Compare(a.used), cmp.Compare(b.name, a.name))
@@ -135,11 +135,11 @@ type walk struct {
 	found []found
 }
 
-// into finds the files below dir whose paths match a pattern. The parameter parts contains the pattern's names, which
-// slashes separate. into skips files that it cannot read.
-func (w *walk) into(dir string, parts []string) {
+// searchBelow finds the files below dir whose paths match a pattern. parts contains the pattern's names, which slashes
+// separate. searchBelow skips files that it cannot read.
+func (w *walk) searchBelow(dir string, parts []string) {
 	if !strings.Contains(parts[0], "*") && len(parts) > 1 {
-		w.into(path.Join(dir, parts[0]), parts[1:])
+		w.searchBelow(path.Join(dir, parts[0]), parts[1:])
 		return
 	}
 	d, err := w.root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -155,7 +155,7 @@ func (w *walk) into(dir string, parts []string) {
 			switch {
 			case !fits:
 			case len(parts) > 1 && e.IsDir():
-				w.into(path.Join(dir, e.Name()), parts[1:])
+				w.searchBelow(path.Join(dir, e.Name()), parts[1:])
 			case len(parts) == 1 && e.Type().IsRegular():
 				if info, err := e.Info(); err == nil {
 					w.found = append(w.found, found{path.Join(dir, e.Name()), info.ModTime()})
@@ -168,9 +168,9 @@ func (w *walk) into(dir string, parts []string) {
 	}
 }
 
-// read reads a file. It returns false if the file is no longer regular, or if its beginning does not contain
-// the text in the parameter has.
-func read(root *os.Root, f found, has string) (File, bool) {
+// read reads a file. It returns false if the file is no longer regular, or if its beginning does not contain the
+// required text.
+func read(root *os.Root, f found, required string) (File, bool) {
 	file, err := root.OpenFile(f.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return File{}, false
@@ -181,7 +181,7 @@ func read(root *os.Root, f found, has string) (File, bool) {
 		return File{}, false
 	}
 	head := part(file, 0, firstBytes)
-	if !bytes.Contains(head, []byte(has)) {
+	if !bytes.Contains(head, []byte(required)) {
 		return File{}, false
 	}
 	head = append(head, part(file, int64(len(head)), headBytes-len(head))...)

@@ -1,5 +1,5 @@
-// Command program is what tests put into a container: the scripted agents under their names, and under the name
-// model the simulated model's API, which listens where it is told.
+// Command program is the program that tests put into containers. If it is called like an agent, it is a scripted agent.
+// If it is called "model", it serves the API of the simulated model at the address in its argument.
 package main
 
 import (
