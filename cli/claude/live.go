@@ -203,6 +203,13 @@ func (s *live) shut() (run *liveRun, was sessionPhase) {
 	return s.run, was
 }
 
+// isCutShort reports whether ductor ended the last turn before Claude had ended it.
+func (s *live) isCutShort() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase == cutShort
+}
+
 func (r *liveRun) leave(ctx context.Context) {
 	r.stream.CloseInput()
 	ctx, cancel := context.WithTimeout(ctx, leaveWait)
@@ -312,8 +319,12 @@ func (i *idler) finish() {
 	r := p.outcome
 	r.Text = p.flow.em.Answer()
 	p.flow.em.Finish(p.outcome)
+	result := cli.BackgroundResult{Result: r, Task: p.task}
+	if i.session.isCutShort() { // the rest of a turn that has failed for the chat; only its cost counts
+		result.Text, result.Task = "", ""
+	}
 	if hand := i.session.background(); hand != nil {
-		hand(cli.BackgroundResult{Result: r, Task: p.task})
+		hand(result)
 	}
 	i.record()
 }

@@ -173,11 +173,12 @@ func (t *liveTurn) send(line []byte) { t.session.send(t.run, line) }
 func (t *liveTurn) finish(end turn.End) {
 	s := t.session
 	detached := end == turn.EndDetached
+	mustStop := t.p.steers.Close() || t.p.phase == abandoned // Claude may continue to work
 	s.mu.Lock()
 	s.turn = nil
 	if s.phase == running {
 		s.phase = ready
-		if end != turn.EndTurn {
+		if end != turn.EndTurn || mustStop {
 			s.phase = cutShort
 		}
 	}
@@ -185,7 +186,6 @@ func (t *liveTurn) finish(end turn.End) {
 		s.turnSettings.Permission, t.run.mem.mode = mode, ""
 	}
 	s.mu.Unlock()
-	mustStop := t.p.steers.Close() || t.p.phase == abandoned // Claude may continue to work
 	close(t.gone)
 	result := t.result(end)
 	exited := end == turn.EndExit

@@ -181,7 +181,7 @@ func (f *facts) saidWords(token scenario.Token) int {
 // ended the turn because of a failure of the model.
 func (f *facts) owed(token scenario.Token) (numbers []int) {
 	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
-	said, next, behindTool, stubborn := f.saidWords(token), 0, 0, false
+	said, next, behindTool, stubborn := f.saidWords(token), 0, 0, f.ranStubborn(token)
 	for _, act := range f.prompts[token].Acts {
 		switch act := act.(type) {
 		case scenario.Text:
@@ -208,6 +208,18 @@ func (f *facts) owed(token scenario.Token) (numbers []int) {
 		}
 	}
 	return numbers
+}
+
+// ranStubborn reports whether a prompt before this one made its agent ignore SIGTERM. The same process may then run this
+// prompt.
+func (f *facts) ranStubborn(token scenario.Token) bool {
+	before := f.tokens[:max(0, slices.Index(f.tokens, token))]
+	return slices.ContainsFunc(before, func(t scenario.Token) bool {
+		return slices.ContainsFunc(f.prompts[t].Acts, func(act scenario.Act) bool {
+			b, ok := act.(scenario.Break)
+			return ok && b.How == scenario.Stubborn
+		})
+	})
 }
 
 func (f *facts) ranIn(token scenario.Token, agent string) bool {

@@ -147,6 +147,14 @@ func verdictsOfWithdrawnText() []verdict {
 			s.shows(ownerChat, begin(s), "p1w0")
 			s.agent(Done, "p1", "")
 		}},
+		{"what a process that a prompt before made go on says after a failure is missing",
+			"owner says p1: break stubborn\nowner says p2: text 1; fail 401 times 1; text 1\n", "", func(s *stage) {
+				s.says("owner", ownerChat, "p1")
+				s.agent(Got, "p1", "")
+				s.shows(ownerChat, s.says("owner", ownerChat, "p2"), "p2w0")
+				s.agent(Got, "p2", "")
+				s.agent(Done, "p2", "")
+			}},
 		{"what an agent says before its turn failed is missing", stubbornPrompt, "shown", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w1")
 			s.agent(Done, "p1", "")

@@ -95,7 +95,8 @@ func (l *life) deliver(prompt scenario.Prompt) (code int, err error) {
 	}
 	r.Header.Set("Authorization", "Bearer "+hookSecret)
 	r.Header.Set("Idempotency-Key", string(prompt.Token))
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return l.launcher.hooks.dial(ctx) }
+	// The context of a dial outlives the request, so the dial uses the request's context.
+	dial := func(context.Context, string, string) (net.Conn, error) { return l.launcher.hooks.dial(ctx) }
 	wire := &http.Transport{DisableKeepAlives: true, DialContext: dial}
 	answer, err := wire.RoundTrip(r)
 	if err != nil {
