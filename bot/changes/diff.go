@@ -35,8 +35,8 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, messageID in
 // look defines the appearance and the buttons of a diff.
 type look struct {
 	theme picture.Theme
-	other []tgapi.Button // show the picture in the other theme
-	since []tgapi.Button // compare with other earlier states
+	other []tgapi.Button // buttons that show the picture in the other theme
+	since []tgapi.Button // buttons that compare with other earlier states
 }
 
 func themeOf(dark bool) picture.Theme {
@@ -133,7 +133,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	return a, err
 }
 
-// sinceOf returns the DiffSince that begins with the letter in a button's data.
+// sinceOf returns the DiffSince whose first letter is the given one, from the data of a button.
 func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	for _, one := range []orchestrator.DiffSince{
 		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,
@@ -185,7 +185,7 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int
 		row = append(row, button(text, opSince, string(one[0])+theme+path))
 	}
 	as := look{themeOf(dark), []tgapi.Button{button(label, opSince, string(since[0])+other+path)}, row}
-	if len(row[0].Data) > tgapi.DataLimit { // the path is too long for the data of a button
+	if len(row[0].Data) > tgapi.DataLimit { // with this path, the button's data is longer than Telegram allows
 		as.other, as.since = nil, nil
 	}
 	if strings.TrimSpace(diff) == "" {
