@@ -189,8 +189,8 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, id orchestrato
 	return tgapi.Page{}, orchestrator.ErrNoUser
 }
 
-// Greeting returns a message to an owner: a user has joined with the owner's link. It returns no message if ductor
-// knows the user already. The caller must store the message and then call done.
+// Greeting returns a message that tells an owner that a user has joined with the owner's link. It returns no message if
+// ductor knows the user already. The caller must store the message and then call done.
 func (s *Screen) Greeting(ctx context.Context,
 	user orchestrator.PersonID) (notices []orchestrator.Message, done func(context.Context) error, err error) {
 	if s.Directory == nil {
@@ -209,6 +209,6 @@ func (s *Screen) Greeting(ctx context.Context,
 	return notices, func(ctx context.Context) error { return s.Directory.Greeted(ctx, user) }, nil
 }
 
-// Connected returns the text that greets the first user after the set-up of the bot. The user gets the usual greeting
-// later, after /start, because ductor is not running yet.
+// Connected returns the text that greets the first user after the set-up of the bot. ductor is not running yet, so the
+// user gets the usual greeting only later, after /start.
 func Connected(language string) string { return lang.Match(language).Printer().Text("bot.paired") }
