@@ -39,12 +39,12 @@ type Options struct {
 	Scrub     *tgapi.Scrubber   // removes secrets from texts and logs; default: only the bot token
 
 	Journal    orchestrator.Journal
-	UploadsDir string // for files that users send; created with mode 0700
-	SpoolDir   string // for files that wait to be sent; created with mode 0700
+	UploadsDir string // directory for files that users send; created with mode 0700
+	SpoolDir   string // directory for files that wait to be sent; created with mode 0700
 	MaxUpload  int64  // maximum size of a file that a user sends, in bytes; default: the limit of the Bot API
 
 	Allow updates.Allow
-	Users users.Directory       // for /pair and /users; nil: the configuration defines all users
+	Users users.Directory       // manages users for /pair and /users; nil: the configuration defines all users
 	Owner orchestrator.PersonID // user to notify of problems with polling; 0: none
 
 	Lost        time.Time                           // earlier messages may already be handled; zero: never

@@ -75,7 +75,7 @@ type callbacks struct {
 	log      *slog.Logger
 	queue    *queueCards
 	menus    *menu.Menus
-	buttons  map[string]button // by action
+	buttons  map[string]button // buttons by their action
 }
 
 // button contains the handler for all buttons with the same action, and the right that users need to press them. If the

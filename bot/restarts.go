@@ -26,8 +26,8 @@ type restarts struct {
 // editedPrompt is the stored new text of an edited prompt.
 type editedPrompt struct {
 	Text    string `json:"text"`
-	Offered bool   `json:"offered"` // an offer is open
-	Taken   bool   `json:"taken"`   // the user has accepted the offer
+	Offered bool   `json:"offered"` // true if an offer is open
+	Taken   bool   `json:"taken"`   // true if the user has accepted the offer
 }
 
 // editKey returns the database key for the new text of a turn's prompt.

@@ -46,7 +46,7 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 		c.log.Error("abort", "update", in.Update, "err", err)
 	}
 	reply.recordStored(err == nil)
-	if in.Role.May(orchestrator.EndAny) { // for a member, this happens when the turn ends
+	if in.Role.May(orchestrator.EndAny) { // for a member, the end of the turn drops messages
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Go(reply.follow)

@@ -31,7 +31,7 @@ type Message struct {
 type Outcome struct {
 	Handling Handling
 	Text     string
-	Secret   bool // the message contains a secret: delete it from the chat, and do not store it
+	Secret   bool // the message contains a secret: the caller must delete it from the chat and not store it
 	// Guessed means that the message was used as the answer although it is not a reply, because only one question is
 	// open.
 	Guessed bool

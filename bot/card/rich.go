@@ -138,7 +138,7 @@ func (p *planList) blocks() []render.Block {
 }
 
 // keepEnd returns the end of a tool's output for rich messages, or "" if the card shows no outputs. It removes secrets
-// before it cuts the output, because it would not recognize a secret that was cut in half.
+// before it cuts the output, because half a secret would not be recognized.
 func (d *document) keepEnd(output string) string {
 	if !d.shows.outputs {
 		return ""

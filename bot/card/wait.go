@@ -17,7 +17,7 @@ const (
 	waitQuiet    waitState = iota // no last line: the agent is writing text or using a tool
 	waitOpening                   // no last line yet: the agent's process is starting
 	waitThinking                  // the agent sends nothing
-	waitMute                      // the agent has sent nothing for long; perhaps it repeats a request to its model
+	waitMute                      // the agent has sent nothing for long, and may be repeating a request to its model
 	waitStarting                  // the start takes long; waitLine.detail is the reason, if known
 	waitFor                       // the turn waits; waitLine.detail is the reason
 	waitCompacting

@@ -185,7 +185,7 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int
 		row = append(row, button(text, opSince, string(one[0])+theme+path))
 	}
 	as := look{themeOf(dark), []tgapi.Button{button(label, opSince, string(since[0])+other+path)}, row}
-	if len(row[0].Data) > tgapi.DataLimit { // with this path, the button's data is longer than Telegram allows
+	if len(row[0].Data) > tgapi.DataLimit { // the path is too long for the data of a button
 		as.other, as.since = nil, nil
 	}
 	if strings.TrimSpace(diff) == "" {

@@ -45,8 +45,7 @@ type Journal interface {
 
 // Models finds models for a conversation.
 type Models interface {
-	// Find returns the model with the given name. If no model has this name, or several have it, Find returns a
-	// problem.
+	// Find returns the model with the given name. If no model or several models have this name, Find returns a problem.
 	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem,
 		err error)
 	// WhyNot explains a problem of Find to users.
@@ -85,9 +84,9 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Screen sends users' questions to models. ductor does not repeat a question automatically after a restart interrupted
-// it: the progress message then has a button that asks it again. Methods may be called concurrently only for different
-// conversations.
+// Screen sends users' questions to models. After a restart that interrupted a question, ductor does not repeat the
+// question automatically: its progress message then has a button that asks it again. Methods may be called concurrently
+// only for different conversations.
 type Screen struct{ o Options }
 
 // New returns a Screen.

@@ -38,7 +38,7 @@ const (
 // pressed is the parsed data of a button.
 type pressed struct {
 	op  op
-	key string // see jobKey and draftKey; empty for opList
+	key string // key of the job or draft, see jobKey and draftKey; empty for opList
 	arg string
 }
 

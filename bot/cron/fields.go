@@ -98,25 +98,25 @@ func fields(p lang.Printer) []field {
 	return all
 }
 
-// one returns a choice that sets the field of a job to which at points.
-func one[T comparable](label string, at func(j *orchestrator.Job) *T, value T) choice {
-	return choice{label, func(j *orchestrator.Job) { *at(j) = value }, func(j orchestrator.Job) bool {
-		return *at(&j) == value
+// one returns a choice that sets a field of a job to a value. pointerTo returns a pointer to this field.
+func one[T comparable](label string, pointerTo func(j *orchestrator.Job) *T, value T) choice {
+	return choice{label, func(j *orchestrator.Job) { *pointerTo(j) = value }, func(j orchestrator.Job) bool {
+		return *pointerTo(&j) == value
 	}}
 }
 
 // words returns a field with a fixed list of values. Each pair contains a value and its name for users. The first value
 // is the default.
-func words(code, label string, at func(j *orchestrator.Job) *string, pairs ...[2]string) field {
-	f := field{code: code, label: label, plain: func(j orchestrator.Job) bool { return *at(&j) == pairs[0][0] }}
+func words(code, label string, pointerTo func(j *orchestrator.Job) *string, pairs ...[2]string) field {
+	f := field{code: code, label: label, plain: func(j orchestrator.Job) bool { return *pointerTo(&j) == pairs[0][0] }}
 	for _, word := range pairs {
-		f.choices = append(f.choices, one(word[1], at, word[0]))
+		f.choices = append(f.choices, one(word[1], pointerTo, word[0]))
 	}
 	f.value = func(j orchestrator.Job) string {
 		if i := slices.IndexFunc(f.choices, func(c choice) bool { return c.is(j) }); i >= 0 {
 			return f.choices[i].label
 		}
-		return *at(&j)
+		return *pointerTo(&j)
 	}
 	return f
 }

@@ -29,7 +29,7 @@ type ModelMenu interface {
 
 // Options configures a Screen. All fields except Jobs are required.
 type Options struct {
-	Jobs    orchestrator.Jobs      // if nil, /cron only says that there are no jobs
+	Jobs    orchestrator.Jobs      // if nil, /cron only answers that there are no jobs
 	Journal orchestrator.CardStore // stores drafts and expected replies
 	Models  ModelMenu
 	Now     func() time.Time

@@ -59,7 +59,7 @@ func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuE
 	}
 }
 
-// fill adds the models of agents that have listed them by now.
+// fill adds the models of agents that have meanwhile listed their models.
 func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.current = current
 	for i, e := range entries {
@@ -311,7 +311,7 @@ func (k *Menus) PressOffer(ctx context.Context, by orchestrator.Press, data stri
 	switch err := k.offers.Add(ctx, data); {
 	case errors.Is(err, ErrNotLoaded):
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-not-loaded", data)}}, nil
-	case err != nil: // keep the buttons
+	case err != nil: // keep the buttons, so that the user can try again
 		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
 	}
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-added", data)}}, nil

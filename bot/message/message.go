@@ -68,7 +68,7 @@ type fallbacks uint8
 const (
 	inMainTopic fallbacks = 1 << iota // send it to the main topic, with a note that its topic was deleted
 	withoutFormatting
-	sentTwice   // it was sent a second time, because a user deleted it; it is not sent a third time
+	sentTwice   // it was sent a second time after a user deleted it; do not send it a third time
 	undeletable // show its text, because Telegram does not allow the bot to delete it
 	asDocuments // send pictures as documents
 	asText      // send a text instead of the files

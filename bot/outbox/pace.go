@@ -123,8 +123,8 @@ func (p *pace) betweenEdits(now time.Time) time.Duration {
 	return p.bucket.rate.Every
 }
 
-// accepted counts a successful request, and increases the rate after enough successful requests. It reports whether the
-// rate increased.
+// accepted counts a successful request, and increases the rate after enough of them. It reports whether the rate
+// increased.
 func (p *pace) accepted(now time.Time) bool {
 	if p.bucket.rate == p.normal {
 		return false

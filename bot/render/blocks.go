@@ -26,8 +26,8 @@ func (s *Stream) Blocks(clean func(source string) string, placeholder Block) (bl
 	return slices.Concat(blocksOf(head, s.FileMarks), []Block{placeholder}, blocksOf(tail, s.FileMarks)), true
 }
 
-// richPart is the number of bytes at the start, and at the end, of a very long source that are rendered. A rich message
-// cannot show as much.
+// richPart is the number of bytes that are rendered at the start, and at the end, of a very long source. A rich message
+// cannot show more.
 const richPart = 2 * RichLimit
 
 // blocksOf renders Markdown as blocks. If withFileMarks is false, file marks are ordinary text.

@@ -12,7 +12,7 @@ import (
 
 // Maximum lengths of a message, in UTF-16 units.
 const (
-	MessageLimit = 4096 // set by Telegram
+	MessageLimit = 4096 // Telegram's limit
 	CaptionLimit = 1024 // Telegram's limit for the text below a file
 	FullMessage  = 4000 // ductor's limit for a message that another message continues
 )

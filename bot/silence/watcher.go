@@ -102,10 +102,10 @@ func (w *Watcher) Forget(turn cli.TurnID, in orchestrator.ConversationID) {
 type state int
 
 const (
-	active state = iota // no notice: the agent was active recently
-	paused              // no notice: the turn is paused, or waits for a user
-	silent              // the notice is shown
-	waited              // no notice again: a user pressed "Wait", or the turn has ended
+	active state = iota // the chat shows no notice: the agent was active recently
+	paused              // the chat shows no notice: the turn is paused, or waits for a user
+	silent              // the chat shows the notice
+	waited              // the chat shows no further notice: a user pressed "Wait", or the turn has ended
 )
 
 // Turn watches one turn. Methods of a nil *Turn do nothing. Observe must not be called concurrently. All other methods

@@ -13,7 +13,7 @@ import (
 // Message is a message to send.
 type Message struct {
 	To       orchestrator.ConversationID
-	Text     render.Text    // at most 4096 UTF-16 units
+	Text     render.Text    // content of a plain message; at most 4096 UTF-16 units
 	Rich     []render.Block // content of a rich message, instead of Text; nil for a plain message
 	Keyboard Keyboard
 	ReplyTo  int  // ID of the message to which this message replies, unless it was deleted; 0: no reply

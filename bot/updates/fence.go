@@ -60,7 +60,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	switch {
 	case m.Quote != nil:
 		quoted = markdownOf(m.Quote.Text, m.Quote.Entities)
-	case r != nil && !me.wrote(r): // if r is from the bot, receiver.addSubject quotes it
+	case r != nil && !me.wrote(r): // receiver.addSubject quotes messages of the bot
 		quoted = markdownOf(r.textAndEntities())
 	}
 	if quoted == "" {

@@ -48,7 +48,7 @@ type unfinished struct {
 type undone struct {
 	updates []int64
 	prompt  *Message // nil if the task is not a prompt
-	taken   bool     // the poller is dispatching the updates
+	taken   bool     // true while the poller is dispatching the updates
 }
 
 func (u *unfinished) add(updates []int64, prompt *Message) {

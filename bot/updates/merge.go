@@ -85,7 +85,7 @@ func continues(last, in *Message) bool {
 }
 
 // belongs reports whether a message (in) certainly belongs to the same prompt as the message before it (last). Its
-// rules are stricter than those of continues, because it is used for messages that arrive after the prompt was
+// rules are stricter than the rules of continues, because belongs is used for messages that arrive after the prompt was
 // submitted. A file or a forwarded message belongs to the message before it, but two texts that were sent at the same
 // time may be separate prompts.
 func belongs(last, in *Message) bool {

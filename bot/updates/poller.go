@@ -229,7 +229,7 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	return 0, nil
 }
 
-// storeAndDispatch stores updates and dispatches those that are new. Then it advances the offset, so that the next poll
+// storeAndDispatch stores updates and dispatches the new ones. Then it advances the offset, so that the next poll
 // acknowledges the updates. After a crash or a lost response, Telegram sends the same updates again. The flush to disk
 // comes after the dispatch, so that handlers can start meanwhile. Anything that the handlers write reaches the disk
 // after the updates.

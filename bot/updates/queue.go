@@ -31,7 +31,7 @@ const (
 // queueBounds is the maximum number of waiting tasks of each class in one conversation.
 var queueBounds = [classes]int{8, 32, 128}
 
-// task is the work for one update, or for several that were merged.
+// task is the work for one update, or for several merged updates.
 type task struct {
 	seq     int64 // position in the queue: the ID of the first update, which a restart does not change
 	class   class

@@ -43,7 +43,7 @@ func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits 
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	for {
-		if next, known := q.nextPart(t, fits); known || !q.await(ctx) {
+		if next, final := q.nextPart(t, fits); final || !q.await(ctx) {
 			return next
 		}
 	}
@@ -57,7 +57,7 @@ func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, final b
 		return nil, true
 	}
 	if q.arrived(classUrgent, t.seq, newest) {
-		return nil, false // an abort is waiting or running, and may drop t
+		return nil, false // wait, because an abort is waiting or running, and may drop t
 	}
 	waiting := q.waiting[classContent]
 	if len(waiting) == 0 {

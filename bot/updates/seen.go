@@ -3,8 +3,8 @@ package updates
 import "time"
 
 // seen remembers recent messages that were meant for the bot, so that the router can handle edits. An edit can correct
-// a command. It can also add the bot's name to a message that was not meant for the bot before. Only the router uses
-// seen.
+// a command. An edit can also add the bot's name to a message that was not meant for the bot before. Only the router
+// uses seen.
 type seen struct {
 	now   func() time.Time
 	since time.Time // texts contains all messages after this time

@@ -164,7 +164,7 @@ func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	return u.api.Fetch(ctx, file.Path)
 }
 
-// ErrNoFile is returned by FileFunc if neither the message nor the message that it replies to has a file.
+// ErrNoFile is returned by FileFunc if neither the command's message nor the message to which it replies has a file.
 var ErrNoFile = errors.New("there is no file")
 
 const readPatience = time.Minute
@@ -246,7 +246,7 @@ func (u *Uploads) write(folder *os.Root, fileName string, body io.Reader) (head 
 		}
 	}()
 	in := bufio.NewReader(io.LimitReader(body, u.most+1))
-	head, _ = in.Peek(headBytes) // a read error occurs again in Copy
+	head, _ = in.Peek(headBytes) // ignore the error, because it occurs again in Copy
 	head = bytes.Clone(head)
 	n, err := io.Copy(f, in)
 	if err == nil && n <= u.most { // sync the file, because a turn in the database will refer to it

@@ -34,8 +34,8 @@ type Store interface {
 type Screen struct {
 	Store Store
 	Now   func() time.Time
-	Spool *message.Spool   // if nil, no pictures are sent
-	Names *tgapi.ChatNames // can be nil
+	Spool *message.Spool   // stores pictures of plots; if nil, no pictures are sent
+	Names *tgapi.ChatNames // names of chats and users; may be nil
 	Lang  *lang.Choices
 }
 

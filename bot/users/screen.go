@@ -51,7 +51,7 @@ func button(text, op, what string) tgapi.Button {
 }
 
 // Pair handles "/pair". It lets an owner choose the role of the new user. Only private chats show the link, because
-// everybody who sees it can use it.
+// everybody who sees the link can use it.
 func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if by.Conversation.Group() {
@@ -151,7 +151,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 }
 
 func parseID(text string) orchestrator.PersonID {
-	id, _ := strconv.ParseInt(text, 10, 64) // no user has the ID 0
+	id, _ := strconv.ParseInt(text, 10, 64) // 0 if the text is not a number; no user has the ID 0
 	return orchestrator.PersonID(id)
 }
 

@@ -47,7 +47,7 @@ type Conversation struct {
 	Queued  int       `json:"queued"`
 	Turns   int       `json:"turns"`
 	Tokens  int64     `json:"tokens"`
-	Cost    float64   `json:"cost"` // in US dollars
+	Cost    float64   `json:"cost"` // cost in US dollars
 }
 
 // Agent is an agent, and whether it is logged in.
