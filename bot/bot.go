@@ -34,23 +34,23 @@ import (
 type Options struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
-	APIFiles  string            // where a local Bot API server stores received files; empty: none
+	APIFiles  string            // directory with the received files of a local Bot API server; empty: no such server
 	Transport http.RoundTripper // default: tgapi.NewTransport("")
 	Scrub     *tgapi.Scrubber   // removes secrets from texts and logs; default: only the bot token
 
 	Journal    orchestrator.Journal
-	UploadsDir string // for files that users send; created with mode 0700
-	SpoolDir   string // for files that wait to be sent; created with mode 0700
+	UploadsDir string // directory for files that users send; created with mode 0700
+	SpoolDir   string // directory for files that wait to be sent; created with mode 0700
 	MaxUpload  int64  // maximum size of a file that a user sends, in bytes; default: the limit of the Bot API
 
 	Allow updates.Allow
-	Users users.Directory       // for /pair and /users; nil: only the configuration defines users
+	Users users.Directory       // manages users for /pair and /users; nil: the configuration defines all users
 	Owner orchestrator.PersonID // user to notify of problems with polling; 0: none
 
-	Lost        time.Time                           // ductor may have handled earlier messages; zero: none
+	Lost        time.Time                           // earlier messages may already be handled; zero: never
 	Polled      func(err error, wait time.Duration) // called after each poll; see updates.PollerOptions
-	AlbumWindow time.Duration                       // wait for the next file of an album; default: 1.5 s; < 0: none
-	PasteWindow time.Duration                       // wait for the next part of a long text; default: 300 ms; < 0: none
+	AlbumWindow time.Duration                       // wait for further files of an album; default: 1.5 s; < 0: no wait
+	PasteWindow time.Duration                       // wait for further parts of a text; default: 300 ms; < 0: no wait
 
 	Aliases func() map[string]naming.Alias // returns short names of models for /model; nil: none
 	Reload  Reload                         // for /reload; nil: not available
@@ -61,7 +61,7 @@ type Options struct {
 	Projects orchestrator.Projects    // for /project
 	Steps    orchestrator.Steps       // for the buttons that list the steps of a turn
 	Consults orchestrator.Consults    // for /consult and /group; nil: not available; may be set later by Attach
-	Group    func() []string          // returns the models that /group asks; nil or empty: choose automatically
+	Group    func() []string          // returns the models that /group asks; nil or empty: ductor chooses models
 	Files    orchestrator.Files       // reads and writes files of projects; nil: not available
 	Changes  orchestrator.FileChanges // for the buttons of changed files, /diff and /checkpoint; nil: not available
 	Usage    usage.Store              // for /usage and /audit
@@ -75,7 +75,7 @@ type Options struct {
 	FileMarks bool // agents can send a file by naming it in an answer; see render.FileMark
 
 	Listener updates.Listener // converts speech to text; nil: the bot explains how to install a converter
-	Confirm  bool             // users must confirm the text of their speech before it runs
+	Confirm  bool             // users must confirm the text of a voice message before the agent gets it
 
 	// Noticed is called with the text of every message before it is sent, except cards and approvals. If sending fails,
 	// Noticed may be called again with the same key. It must not block. It may be nil.
@@ -87,7 +87,7 @@ type Options struct {
 	Outbox outbox.Options
 	Cards  card.Options // settings from the configuration; New sets all other fields
 
-	Silence func() time.Duration // how long an agent may be silent until users get a notice; nil or 0: forever
+	Silence func() time.Duration // how long an agent may be silent before users get a notice; nil or 0: no notices
 
 	Log *slog.Logger // nil: do not log
 }
@@ -112,11 +112,11 @@ type Bot struct {
 // PollTimeout is how long Telegram may hold a getUpdates request. It must be whole seconds.
 const PollTimeout = 50 * time.Second
 
-// stopPatience is how long Run waits for running handlers after ctx is done.
+// stopPatience is how long Run waits for running handlers after its context is done.
 const stopPatience = 10 * time.Second
 
-// New returns a Bot. It makes no requests to Telegram. The orchestrator may use Chat from now on, but the Bot sends
-// notices only when Run has started. The caller must call Close.
+// New returns a Bot. It makes no requests to Telegram. The orchestrator may use Chat at once, but the Bot sends notices
+// only after Run has started. The caller must call Close.
 func New(ctx context.Context, o Options) (*Bot, error) {
 	if o.Journal == nil || o.UploadsDir == "" {
 		return nil, errors.New("a bot needs a journal and an uploads directory")
@@ -234,7 +234,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Attach sets Options.Consults. It exists because the implementation of Consults needs a Bot. Call Attach before Run.
+// Attach sets Options.Consults. It exists because the implementation of Consults itself needs a Bot. Call Attach before
+// Run.
 func (b *Bot) Attach(consults orchestrator.Consults) { b.opts.Consults = consults }
 
 // PruneUploads deletes files that users sent before the given time, and returns their number.
@@ -250,8 +251,8 @@ func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
 func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Backlog() }
 
 // Run handles messages and buttons until ctx is done. It starts with stored updates that the previous process did not
-// handle. Before it returns, it waits for running handlers. Updates that were not handled stay in the database. Between
-// the end of Run and Close, the Bot still sends the orchestrator's messages. Run may be called only once.
+// handle. Before Run returns, it waits for running handlers. Updates without a finished handler stay in the database.
+// Between the end of Run and Close, the Bot still sends the orchestrator's messages. Run may be called only once.
 //
 // Run returns nil if ctx is done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the disk with
 // the database fails, or another error of the database.
@@ -313,8 +314,8 @@ func (b *Bot) startMessages() {
 }
 
 // Close sends the messages that wait in the outbox, until ctx is done. It drops requests that may get lost, such as
-// reactions. Messages that were not sent stay in the database for the next process. Call Close after Run has returned
-// and the orchestrator is closed.
+// reactions. Unsent messages stay in the database for the next process. Call Close after Run has returned and the
+// orchestrator is closed.
 func (b *Bot) Close(ctx context.Context) error {
 	if b.endMessages != nil {
 		b.endMessages()
@@ -333,8 +334,8 @@ func (b *Bot) Close(ctx context.Context) error {
 // preparePatience is the timeout of prepare.
 const preparePatience = 30 * time.Second
 
-// prepare removes a webhook and publishes the menu of commands. Run does not wait for prepare. Commands work without a
-// menu, and if a webhook is still set, the poller notices and removes it.
+// prepare removes a webhook and publishes the menu of commands. Run does not wait for prepare, because commands work
+// without a menu, and the poller removes a webhook that is still set.
 func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuItem) {
 	call, cancel := context.WithTimeout(ctx, preparePatience)
 	defer cancel()

@@ -22,8 +22,8 @@ import (
 )
 
 // Actions of buttons. The data of a button starts with its action. Most buttons also contain the ID of a turn, an
-// approval or a job, so that they work after a restart. Menus store a random number in their buttons instead, so these
-// buttons expire.
+// approval or a job, so that they work after a restart. The buttons of menus contain a random number instead, so they
+// expire.
 const (
 	actShow      = "v"
 	actCancel    = "c"
@@ -31,7 +31,7 @@ const (
 	actSteer     = "t"
 	actInterrupt = "i"
 	actRestart   = "e"
-	actBoth      = "B" // restart with the prompts of the running and the waiting turn
+	actBoth      = "B" // restart the running turn with its own prompt and the waiting one
 	actKeep      = "k" // decline the restart
 )
 
@@ -66,7 +66,7 @@ func (b turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("common.cancel"), actCancel, turn)
 }
 
-// callbacks handles button presses. Presses that come too late or from another chat change nothing.
+// callbacks handles button presses. A press that comes too late or from another chat changes nothing.
 type callbacks struct {
 	desk     Desk
 	finisher *updates.Finisher
@@ -75,7 +75,7 @@ type callbacks struct {
 	log      *slog.Logger
 	queue    *queueCards
 	menus    *menu.Menus
-	buttons  map[string]button // by action
+	buttons  map[string]button // buttons by their action
 }
 
 // button contains the handler for all buttons with the same action, and the right that users need to press them. If the
@@ -87,8 +87,8 @@ type button struct {
 
 type pressFunc func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
 
-// onTurn returns a pressFunc for buttons that contain the ID of a turn. The text that act returns appears as a short
-// notice.
+// onTurn returns a pressFunc for buttons that contain the ID of a turn. The user sees the text that act returns as a
+// short notice.
 func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		text, err := act(ctx, p, cli.TurnID(what))
@@ -239,7 +239,7 @@ func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data stri
 	return a.Answer, err
 }
 
-// display handles the answer to the question whether the chat shows rich messages.
+// display handles a button below the question whether the users can see rich messages.
 func (c *callbacks) display(ctx context.Context, s *display.Screen, p updates.Press,
 	what string) (tgapi.Answer, error) {
 	text, err := s.Press(ctx, p.By.Conversation, what)

@@ -25,7 +25,7 @@ type Chat struct {
 	cards     *card.Cards
 	queue     *queueCards
 	messages  *message.Messages
-	files     *files.Sender // nil: do not send files of projects
+	files     *files.Sender // nil if no files of projects are sent
 	silence   *silence.Watcher
 	icons     *project.Icons
 	approvals *approval.Screen
@@ -67,7 +67,7 @@ func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
 	c.queue.queued(t, ahead, func() string { return c.approvals.WaitingHint(t.Prompt.Conversation) })
 }
 
-// Unqueued implements orchestrator.Chat. It also works for a message that a previous process sent.
+// Unqueued implements orchestrator.Chat. It also changes a message that a previous process sent.
 func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 
 // Redeliver implements orchestrator.Chat.
@@ -151,8 +151,8 @@ func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text 
 	return c.messages.Post(ctx, id, text)
 }
 
-// turnCard shows a turn in the chat. Besides the card, it updates the icon of the topic, sends a notice if the agent is
-// silent for long, and sends the files that the answer names. Show must not be called concurrently.
+// turnCard shows a turn in the chat. Besides the card, it updates the icon of the topic. It sends a notice if the agent
+// is silent for long, and sends the files that the answer names. Show must not be called concurrently.
 type turnCard struct {
 	orchestrator.Card
 	chat    *Chat

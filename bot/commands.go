@@ -20,8 +20,8 @@ import (
 )
 
 // commands implements the bot's commands. Each handler marks the update of its command as handled, and stores the
-// answer in the same transaction, so that no answer is lost. If ductor crashes before that, the next process runs the
-// command again. Therefore, every command must be safe to repeat.
+// answer in the same transaction, so that no answer is lost. If ductor crashes before this transaction, the next
+// process runs the command again. Therefore, every command must be safe to repeat.
 type commands struct {
 	desk     Desk
 	finisher *updates.Finisher
@@ -73,7 +73,8 @@ func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	return c.announced(updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown}), false
 }
 
-// announced makes a command pass its text to messages.Noticed before it runs. Attached terminals then show that text.
+// announced makes a command pass its text to messages.Noticed before it runs. Attached terminals then show the text of
+// the command.
 func (c *commands) announced(s updates.CommandSpec) updates.CommandSpec {
 	do := s.Do
 	if do == nil || c.messages.Noticed == nil {
@@ -94,8 +95,8 @@ func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
 	c.finisher.Answer(ctx, r.In, text, nil)
 }
 
-// fail tells the user that a command failed. It does nothing if ductor is stopping: the next process then runs the
-// command again.
+// fail tells the user that a command failed. It does nothing if ductor is stopping, because the next process then runs
+// the command again.
 func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, err error) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -161,8 +162,8 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
-// foreignCommands maps commands of other programs to the command of ductor that does the same. A command for which
-// ductor has none is mapped to "": a command with a similar name would be a wrong suggestion.
+// foreignCommands maps commands of other programs to the command of ductor that does the same. If ductor has no command
+// that does the same, the value is "", so that ductor does not suggest a command only because its name is similar.
 func foreignCommands() map[string]string {
 	return map[string]string{
 		"cancel": "abort", "kill": "abort", "quit": "abort", "exit": "abort",
@@ -188,8 +189,8 @@ func meantCommand(unknown string, names []string) string {
 	return near
 }
 
-// removedCommand returns the handler of a command that no longer exists. The handler sends the text replacement, which
-// names another command.
+// removedCommand returns the handler of a command that no longer exists. The handler sends a text that names the
+// command to use instead.
 func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))
@@ -215,7 +216,7 @@ func (c *commands) page(
 	}
 }
 
-// reply sends the answer to a command and marks its update as handled. If the answer is empty, the handler of the
+// reply sends the answer to a command and marks its update as handled. An empty answer means that the handler of the
 // command has already marked the update.
 func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer, err error) {
 	switch {
@@ -271,7 +272,7 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
 		text := p.Text("bot.cwd-set", dir)
-		// Ignore an error of Status, because the directory has been set anyway.
+		// Ignore an error of Status, because the directory is already set.
 		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, unknown) == nil {
 			text += project.Moved(p, before, now)
 		}
@@ -279,8 +280,8 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	}
 }
 
-// newTopic answers /newtopic. It is not safe to repeat: if ductor crashes before the end, the next process creates a
-// second topic.
+// newTopic answers /newtopic. It is not safe to repeat: if ductor crashes before newTopic returns, the next process
+// creates a second topic.
 func (c *commands) newTopic(ctx context.Context, r updates.Request) {
 	o, err := c.screens.projects.NewTopic(ctx, r.In.By(), r.Args)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// commandTable returns all commands in the order of the menu. It is the only place that lists them.
+// commandTable returns all commands in the order of the menu. No other code lists the commands.
 func commandTable(c *commands) []updates.CommandSpec {
 	const (
 		read     = orchestrator.Read

@@ -22,8 +22,8 @@ func (a consultDesk) Runs(in orchestrator.ConversationID) bool {
 	return a.Desk.Runs(in) || a.consults.Asking(in) > 0
 }
 
-// Stop implements Desk. It cancels consultations only if the user may stop the work of others: members cannot start
-// consultations themselves.
+// Stop implements Desk. It cancels consultations only if the user may stop the work of other users, because members
+// cannot start consultations.
 func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	questions := 0
@@ -36,7 +36,7 @@ func (a consultDesk) Stop(ctx context.Context, by orchestrator.Press, told func(
 	})
 }
 
-// groupCommand asks the models that the configuration names. With /consult, the user chooses the models.
+// groupCommand is the command that asks the models in the configuration. With /consult, the user chooses the models.
 const groupCommand = "group"
 
 // consult answers /consult and /group.
@@ -51,7 +51,7 @@ func askedBy(in *updates.Message, text string) consult.Asked {
 	return consult.Asked{By: in.By(), Args: text, Message: in.ID, Context: in.Context}
 }
 
-// handleConsultReply asks the same model again if the user replied to its answer. It returns false for any other
+// handleConsultReply asks a model again if the user replied to an answer of this model. It returns false for any other
 // message.
 func (h *handlers) handleConsultReply(ctx context.Context, in *updates.Message) bool {
 	asks, err := h.commands.screens.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)

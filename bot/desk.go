@@ -20,11 +20,12 @@ type Desk interface {
 	display.Service
 	agent.LoginService
 
-	// Steer adds a waiting prompt to the running turn, so that the agent reads it while it works. The prompt then gets
-	// no turn of its own. Steer returns:
+	// Steer adds a waiting prompt to the running turn, so that the agent reads the prompt during this turn. The prompt
+	// then gets no turn of its own. Steer returns:
 	//   - ErrNotWaiting if the prompt is not in the queue, or no turn is running
 	//   - ErrCannotSteer if the agent accepts no prompt now; the prompt then moves to the front of the queue
-	//   - ErrSteerUnknown if it is unknown whether the agent got the prompt; the chat then shows it as interrupted
+	// - ErrSteerUnknown if it is unknown whether the agent got the prompt; the chat then shows the prompt as
+	// interrupted
 	Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
 	// Interrupt stops the running turn and then runs the given waiting turn. Other turns stay in the queue. It returns
 	// ErrNotWaiting if the turn is not in the queue.
@@ -34,14 +35,15 @@ type Desk interface {
 	// running turn, or if the waiting turn has left the queue.
 	StartOver(ctx context.Context, message int, waiting cli.TurnID, by orchestrator.Press) error
 	// Restart stops a running turn and then runs it again with a new text. It returns ErrNoTurn if the turn is not
-	// running, ErrElsewhere if it belongs to another conversation, and ErrRepeated if it was already restarted.
+	// running, ErrElsewhere if the turn belongs to another conversation, and ErrRepeated if the turn was already
+	// restarted.
 	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)
 
-	// Subject returns information about a turn: a user has replied to one of its messages. It returns the zero Subject
-	// if nothing is known about the turn.
+	// Subject returns information about a turn, because a user has replied to one of its messages. It returns the zero
+	// Subject if ductor does not know the turn.
 	Subject(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Subject, error)
-	// Submit stores a prompt as a turn and marks its updates as handled, in one transaction. The settings w take
-	// precedence over those of the conversation.
+	// Submit stores a prompt as a turn and marks its updates as handled, in one transaction. The settings in w take
+	// precedence over the settings of the conversation.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	// Stop stops the running turn of a conversation and removes all turns from its queue. For a user with the role
 	// member, Stop affects only the user's own turns. Turns that started after the user's message or button press
@@ -51,11 +53,12 @@ type Desk interface {
 	// Finally, it calls answer, and stores the end of the turns and the result of answer in one transaction.
 	//
 	// If the transaction fails, Stop returns an error. ductor then stores the end of the turns later, but without the
-	// messages that answer returned. If ductor crashes first, the next process handles the user's updates again.
+	// messages that answer returned. If ductor crashes before it has stored them, the next process handles the user's
+	// updates again.
 	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
-	// StopTurn stops only the given running turn. It returns ErrNoTurn if it is not running, ErrElsewhere if it belongs
-	// to another conversation, and ErrNotAllowed if a member tries to stop the turn of another user.
+	// StopTurn stops only the given running turn. It returns ErrNoTurn if the turn is not running, ErrElsewhere if the
+	// turn belongs to another conversation, and ErrNotAllowed if a member tries to stop the turn of another user.
 	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
 	// Stopping returns the turn that the previous process was stopping in this conversation when it ended, or nil.
 	Stopping(id orchestrator.ConversationID) *orchestrator.Stopping
@@ -72,14 +75,13 @@ type Desk interface {
 	MoveChat(ctx context.Context, from, to int64) error
 
 	// New ends the current session, so that the next prompt starts a new one. A running turn continues in the old
-	// session, but parts of older answers that were not sent yet are dropped.
+	// session. New drops the unsent parts of older answers.
 	New(ctx context.Context, id orchestrator.ConversationID) error
 
-	// Choose performs an action that a user chose after a turn failed or was interrupted. Several actions run the
-	// prompt again; only the first of them has an effect, and a further one returns ErrRepeated. Choose returns
-	// ErrBadChoice if the action was not offered, ErrElsewhere if the turn belongs to another conversation, and
-	// ErrStillOpen if the turn has not ended. ActionDrop cancels the next retry of a running turn, or deletes the job
-	// that ActionLater created.
+	// Choose performs an action that a user chose after a turn failed or was interrupted. After an action that runs the
+	// prompt again, further actions of this kind return ErrRepeated. Choose returns ErrBadChoice if the action was not
+	// offered, ErrElsewhere if the turn belongs to another conversation, and ErrStillOpen if the turn has not ended.
+	// ActionDrop cancels the next retry of a running turn, or deletes the job that ActionLater created.
 	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action,
 		by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the result of a turn again, as new messages.

@@ -3,8 +3,8 @@
 // Package bot/updates receives messages and button presses, and passes them to the handlers in this package. The
 // handlers call the orchestrator through the interface Desk.
 //
-// In the other direction, the orchestrator calls Chat. Running turns are shown as cards: messages that grow by edits.
-// Notices are stored in the database until they are sent. All requests to Telegram pass through one outbox, which
+// In the other direction, the orchestrator calls Chat. Chat shows running turns as cards: messages that grow by edits.
+// It stores notices in the database until they are sent. All requests to Telegram pass through one outbox, which
 // observes Telegram's rate limits.
 //
 // Queues, turns, sessions and models belong to package orchestrator. Package bot/render converts Markdown to Telegram's

@@ -14,8 +14,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// feedback makes requests that users can do without: edits, reactions and similar hints. Requests are not stored and
-// may get lost. All methods except Answer return before the request is made.
+// feedback makes requests that users can do without: edits, reactions and similar hints. The requests are not stored,
+// so they may get lost. All methods except Answer return before the request is made.
 type feedback interface {
 	// React adds an emoji reaction to a user's message after a delay. It adds none if the bot sends something else to
 	// the chat during the delay.
@@ -23,7 +23,7 @@ type feedback interface {
 	// Answer ends the loading animation of the button that the user pressed, and shows a short text, unless it is
 	// empty. query is the ID of the press. Answer waits until the request is made.
 	Answer(ctx context.Context, query, text string)
-	// Edit changes a message of the bot. Of several waiting edits, it makes only the newest.
+	// Edit changes a message of the bot. If several edits of the message are waiting, only the newest is made.
 	Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
 	// EditRich is like Edit, but for text with formatting.
 	EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard)
@@ -53,7 +53,7 @@ type feedbackClient interface {
 }
 
 // outboxFeedback implements feedback with an outbox. The requests do not use the caller's context: a reaction may be
-// sent after the update was handled and the context has ended.
+// sent after the update has been handled, when the context of the update has ended.
 type outboxFeedback struct {
 	out    *outbox.Outbox
 	client feedbackClient
@@ -159,7 +159,8 @@ func (v *outboxFeedback) Say(id orchestrator.ConversationID, text string) {
 
 func (v *outboxFeedback) Slowed(chat int64) outbox.Slowdown { return v.out.Slowed(chat) }
 
-// missed returns a function that logs a failed request, at a low level because users can do without these requests.
+// missed returns a function that logs a failed request. It uses a low log level, because users can do without these
+// requests.
 func (v *outboxFeedback) missed(what string, id orchestrator.ConversationID) func(error) {
 	return func(err error) {
 		if err != nil && !errors.Is(err, outbox.ErrDropped) && !errors.Is(err, outbox.ErrReplaced) {

@@ -40,7 +40,7 @@ type parts struct {
 	chat     *Chat
 	tables   *tables.Screen
 	topics   *topicOpener
-	spool    *message.Spool // for pictures; nil: send no pictures
+	spool    *message.Spool // stores pictures; nil: no pictures are sent
 }
 
 // handlers implements updates.Handler.
@@ -55,7 +55,7 @@ type handlers struct {
 	logins      *agent.Logins
 	transcripts *transcript.Screen
 	journal     orchestrator.MessageStore
-	confirms    bool                            // users must confirm the text of their speech before it runs
+	confirms    bool                            // users must confirm transcripts before the agent gets them
 	spawn       func(func(ctx context.Context)) // updates.Router.Go
 }
 
@@ -227,8 +227,8 @@ func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestr
 // sentWithin is the timeout of awaitSent.
 const sentWithin = 2 * time.Second
 
-// awaitSent waits until ductor has stored the message to which the user replied. A fast user can reply before Telegram
-// has confirmed that message to ductor.
+// awaitSent waits until ductor has stored the message to which the user replied. A user can reply to a message before
+// Telegram has confirmed it to ductor.
 func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	ctx, cancel := context.WithTimeout(ctx, sentWithin)
 	defer cancel()
@@ -281,8 +281,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// offerPrompt tells the user that their message was used as the answer to a question. A button of this notice sends the
-// message to the agent as a prompt instead.
+// offerPrompt sends a notice that the user's message was used as the answer to a question. A button of this notice also
+// sends the message to the agent as a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID,
@@ -315,8 +315,8 @@ func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, na
 	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}, ok
 }
 
-// Edited implements updates.Handler. If the message was speech, it corrects the transcript. If the message was the
-// prompt of the running turn, it offers to restart the turn.
+// Edited implements updates.Handler. If the edited message was speech, Edited corrects the transcript. If it was the
+// prompt of the running turn, Edited offers to restart the turn.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
 	shown, page, ok, err := h.transcripts.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
 	if err != nil {

@@ -17,11 +17,12 @@ const actLanguage = "la"
 // language implements /language. Its buttons contain a language code, so they never expire.
 type language struct{ lang *lang.Choices }
 
-// asTelegram is the argument of /language for the language of the user's Telegram app. It is not translated.
+// asTelegram is the argument with which /language selects the language of the user's Telegram app. It is not
+// translated.
 const asTelegram = "telegram"
 
 // choices returns the available languages and their names. The last element is lang.AsTelegram, with a name in the
-// language of p.
+// printer's language.
 func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes []lang.Language, names []string) {
 	for _, code := range lang.Languages() {
 		codes, names = append(codes, code), append(names, code.Name())
@@ -33,8 +34,8 @@ func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes
 	return append(codes, lang.AsTelegram), append(names, p.Text(none))
 }
 
-// command answers /language. If args names a language, it sets this language. If args is empty, it returns a page with
-// all languages.
+// command answers /language. If args names a language, command sets this language. If args is empty, it returns a page
+// with all languages.
 func (l language) command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := l.lang.Of(by.Conversation.Chat)
 	if args == "" {

@@ -27,7 +27,7 @@ type lostAnswers struct {
 	owner    orchestrator.PersonID
 	lang     *lang.Choices
 	log      *slog.Logger
-	back     chan int64 // IDs of chats that accept messages again; if it is full, a chat waits for the next start
+	back     chan int64 // IDs of chats that accept messages again; if full, chats wait for the next start
 
 	mu sync.Mutex // held while a stored list changes
 }
@@ -38,7 +38,7 @@ type lostAnswer struct {
 	In   orchestrator.ConversationID `json:"in"`
 }
 
-// maxLost is the maximum number of lost answers that are stored for one chat. Newer ones replace older ones.
+// maxLost is the maximum number of lost answers that are stored for one chat. Newer answers replace older ones.
 const maxLost = 5
 
 func lostKey(chat int64) string { return fmt.Sprint("lost/", chat) }
@@ -104,7 +104,8 @@ func (l *lostAnswers) run(ctx context.Context) {
 	}
 }
 
-// offer sends a message with a "show" button for each lost answer. It returns the answers for which sending failed.
+// offer sends a message with a "show" button for each lost answer. It returns the answers whose message could not be
+// sent.
 func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostAnswer) {
 	for _, a := range all {
 		p := l.lang.Of(a.In.Chat)

@@ -18,7 +18,7 @@ type modelCommand struct {
 	menus    *menu.Menus
 	messages *message.Messages
 	finisher *updates.Finisher
-	reply    func(ctx context.Context, r updates.Request, a tgapi.Answer, err error) // answers the command
+	reply    func(ctx context.Context, r updates.Request, a tgapi.Answer, err error) // sends the answer to the command
 }
 
 func (c modelCommand) do(ctx context.Context, r updates.Request) {
@@ -45,8 +45,8 @@ func (c modelCommand) offer(r updates.Request) {
 }
 
 // byName selects the model with the name that the user wrote. If agents are still listing their models, byName sends a
-// message at once, and edits it when the result is known. Only then does byName mark the update as handled: the user's
-// next messages wait, and if ductor stops, the next process runs the command again.
+// message at once, and later edits it to show the result. It marks the update as handled only after that edit. Until
+// then, the user's next messages wait, and if ductor stops, the next process runs the command again.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
 	if err != nil || later == nil {

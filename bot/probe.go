@@ -10,7 +10,7 @@ import (
 	"ductor/bot/updates"
 )
 
-// Probe asks Telegram for the username of the bot that o.Token belongs to. It returns ErrToken if Telegram rejects the
+// Probe asks Telegram for the username of the bot to which o.Token belongs. It returns ErrToken if Telegram rejects the
 // token.
 func Probe(ctx context.Context, o Options) (username string, err error) {
 	o = o.withDefaults()

@@ -17,9 +17,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// queueCards sends a small message for each prompt in the queue, with buttons, for example to cancel the prompt. The
-// message disappears when the turn starts, even after a restart of ductor. No method waits for the network. queueCards
-// is safe for concurrent use.
+// queueCards sends a small message for each prompt in the queue. The message has buttons, for example to cancel the
+// prompt. It disappears when the turn starts, even after a restart of ductor. No method waits for the network.
+// queueCards is safe for concurrent use.
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
@@ -37,10 +37,10 @@ func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
 
 // queueCard is the message about one waiting turn. queueCards.mu guards it.
 type queueCard struct {
-	turn    orchestrator.Turn // state at the time of queued or unqueued
+	turn    orchestrator.Turn // the turn, as passed to queued or unqueued
 	ahead   int
-	hint    string // a further reason to wait, such as an open approval; may be empty
-	over    bool   // the turn has left the queue
+	hint    string // text about a further reason to wait, such as an open approval; may be empty
+	over    bool   // true if the turn has left the queue
 	message *message.Message
 }
 
@@ -68,8 +68,8 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content returns the content of a card. The lifecycle in the content tells message.Messages to delete the card when
-// the turn runs, and to keep the card of a cancelled turn.
+// content returns the content of a card. Its lifecycle makes message.Messages delete the card when the turn starts, but
+// keep the card of a cancelled turn.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
@@ -82,15 +82,15 @@ func (q *queueCards) content(c *queueCard) message.Content {
 	case orchestrator.TurnCancelled:
 		text := titled(c.turn, p.Text("bot.cancelled"))
 		return message.Content{Text: render.Unchanged(text), Lifecycle: message.EditOnly}
-	case orchestrator.TurnSteered: // keep the card, because this prompt appears in no other message
+	case orchestrator.TurnSteered: // keep the card, because no other message shows this prompt
 		text := titled(c.turn, p.Text("bot.steered-card"))
 		return message.Content{Text: render.Unchanged(text), Lifecycle: message.EditOnly}
 	}
 	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Lifecycle: message.DeleteWhenDone}
 }
 
-// queued sends a card for the turn t, with the number of turns ahead of it. It calls hint while it holds the lock: so a
-// concurrent removeHints either finds the new card, or takes effect before the call of hint.
+// queued sends a card for the turn t, with the number of turns ahead of it. It calls hint while it holds the lock, so
+// that a concurrent removeHints either finds the new card, or takes effect before the call of hint.
 func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) {
 	q.mu.Lock()
 	if q.past[t.ID] {
@@ -118,8 +118,8 @@ func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard
 	return k
 }
 
-// promote shows that a turn has moved to the front of the queue. It also updates the cards of the turns that it
-// overtook.
+// promote shows that a turn has moved to the front of the queue. It also updates the cards of the turns behind this
+// turn.
 func (q *queueCards) promote(id orchestrator.ConversationID, turn cli.TurnID) {
 	q.mu.Lock()
 	c := q.cards[turn]
@@ -166,7 +166,8 @@ func (q *queueCards) text(c *queueCard) string {
 	return text
 }
 
-// titled adds the turn's title as a first line. Only turns that no message started have one, such as those of jobs.
+// titled adds the turn's title as a first line. Only turns without a user's message have a title, such as the turns of
+// jobs.
 func titled(t orchestrator.Turn, text string) string {
 	if t.Wants.Title == "" {
 		return text
@@ -211,9 +212,9 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 // maxMoved is the maximum number of other cards that are edited when one card changes.
 const maxMoved = 4
 
-// moveUp updates the positions of all cards behind the given position, and returns those cards to edit. It returns only
-// the next card, or the first maxMoved cards after a user cancelled a turn: each edit uses a part of Telegram's rate
-// limit, which delays the answer.
+// moveUp updates the positions of all cards behind the given position, and returns the cards that must be edited. This
+// is only the next card, or the first maxMoved cards after a user cancelled a turn. The limit is necessary because each
+// edit uses a part of Telegram's rate limit, which delays the answer.
 func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int, cancelled bool) (next []*queueCard) {
 	for _, c := range q.cards {
 		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {

@@ -86,8 +86,8 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return say.Text("bot.queue-full"), nil
 	}
-	// Remove the buttons only if the action created another turn. If it repeats the same turn, the turn may have ended
-	// again by now, and the message may have new buttons.
+	// Remove the buttons only if the action created another turn. If the action repeats the same turn, this turn may
+	// already have ended again, and its message may have new buttons.
 	if receipt.Turn != turn {
 		c.feedback.Unbutton(p.By.Conversation, p.Message)
 	}

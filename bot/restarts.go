@@ -26,16 +26,16 @@ type restarts struct {
 // editedPrompt is the stored new text of an edited prompt.
 type editedPrompt struct {
 	Text    string `json:"text"`
-	Offered bool   `json:"offered"` // an offer is open
-	Taken   bool   `json:"taken"`   // the user has accepted the offer
+	Offered bool   `json:"offered"` // true if an offer is open
+	Taken   bool   `json:"taken"`   // true if the user has accepted the offer
 }
 
 // editKey returns the database key for the new text of a turn's prompt.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to restart the running turn with a new text. The parameter message is the ID of the edited prompt. The
-// function returns false if no turn with this prompt is running, or if the user's own words are the same as before. If
-// the user edits the prompt again, an open offer changes to the newest text.
+// offer offers to restart the running turn after its prompt, the message with the given ID, was edited to text. It
+// returns false if no turn with this prompt is running, or if the user's own words are the same as before. If the user
+// edits the prompt again, an open offer changes to the newest text.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
@@ -62,8 +62,8 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	return true
 }
 
-// sameWords reports whether the user's own words in a prompt are unchanged. The parameter text is the new prompt, and
-// words is the part of it that the user wrote. The rest may differ: it quotes the message to which the user replied.
+// sameWords reports whether the user's own words in a prompt are unchanged. It takes the old prompt, the new prompt,
+// and the user's own words in the new prompt. The rest may differ: it quotes the message to which the user replied.
 func sameWords(prompt, text, words string) bool {
 	before, ok := strings.CutSuffix(prompt, words)
 	for line := range strings.Lines(before) {
@@ -99,7 +99,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// The turn had ended without a restart.
+		// The turn ended before it was restarted.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}

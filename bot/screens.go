@@ -58,5 +58,5 @@ func (s screens) buttons(l *lang.Choices) map[string]button {
 	}
 }
 
-// Reload reads the configuration again. It returns a text about the result for the user.
+// Reload reads the configuration again. It returns a text that tells the user whether this succeeded.
 type Reload func(ctx context.Context, in orchestrator.ConversationID) string

@@ -20,8 +20,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// stop handles /abort. It stops the running turn, empties the queue, and replies. It sends the reply first. Then one
-// transaction stores the stopped turns and the final text of the reply, and marks the updates as handled.
+// stop handles /abort. It stops the running turn, empties the queue, and replies. First, it sends the reply. Then one
+// transaction stores the end of the turns and the final text of the reply, and marks the updates as handled.
 func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
@@ -42,11 +42,11 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	if err != nil { // the turn was stopped anyway, and the orchestrator stores that later
+	if err != nil { // the turn was stopped anyway, and the orchestrator stores its end later
 		c.log.Error("abort", "update", in.Update, "err", err)
 	}
 	reply.recordStored(err == nil)
-	if in.Role.May(orchestrator.EndAny) { // for a member, this happens when the turn ends
+	if in.Role.May(orchestrator.EndAny) { // for a member, the end of the turn drops messages
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Go(reply.follow)
@@ -59,12 +59,13 @@ func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID)
 	}
 }
 
-// stillAlive is the time after which the reply names processes that are still running. Agents have DefaultGrace to end.
+// stillAlive is the time after which the reply names processes that are still running. It is longer than DefaultGrace,
+// the time in which agents must end.
 const stillAlive = cli.DefaultGrace + 5*time.Second
 
-// stopReply is the reply to /abort. It shows "Stopping…" first. It shows "Stopped." when all processes of the turn have
-// ended and the turn's card shows the result. The database contains the final text from the start: after a crash, the
-// next process shows it.
+// stopReply is the reply to /abort. It first shows "Stopping…", and then "Stopped." when all processes of the turn have
+// ended and the turn's card is final. The database contains the final text from the start, so that the next process can
+// show this text after a crash.
 type stopReply struct {
 	messages *message.Messages
 	lang     lang.Printer
@@ -78,7 +79,7 @@ type stopReply struct {
 	alive    []cli.ProcessName
 }
 
-// stopPrefix is the prefix of the database keys of these replies.
+// stopPrefix is the prefix of the database keys of replies to /abort.
 const stopPrefix = "stop/"
 
 // sendStopping sends the reply if a turn is running, which means that s is not nil.
@@ -98,12 +99,12 @@ func (r *stopReply) send() {
 	})
 }
 
-// recordReport sets the final text of the reply, and sends the reply if sendStopping did not. It returns the row to
-// store, or none if the chat already shows the final text.
+// recordReport sets the final text of the reply, and sends the reply if sendStopping has not sent it. It returns the
+// row to store, or no row if the chat already shows the final text.
 func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator.Message {
 	r.mu.Lock()
 	r.report = &report
-	if report.Stopping != nil { // a turn may have started after the call of sendStopping
+	if report.Stopping != nil { // this may be a turn that started after the call of sendStopping
 		r.stopping = report.Stopping
 	}
 	last := r.contentLocked(true)
@@ -119,9 +120,9 @@ func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator
 	return []orchestrator.Message{row}
 }
 
-// recordStored finishes recordReport. The parameter stored reports whether the database contains the row that
-// recordReport returned.
-func (r *stopReply) recordStored(stored bool) { r.message.Kept(stored) }
+// recordStored must be called after the caller has tried to store the row that recordReport returned. inDatabase is
+// false if the caller could not store the row.
+func (r *stopReply) recordStored(inDatabase bool) { r.message.Kept(inDatabase) }
 
 // content returns the current content of the reply.
 func (r *stopReply) content() message.Content {
@@ -153,7 +154,7 @@ func (r *stopReply) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if time.Since(r.since) >= cli.DefaultGrace { // before that, processes may be ending normally
+		if time.Since(r.since) >= cli.DefaultGrace { // before this time, processes may be ending normally
 			alive := s.Alive(ctx)
 			r.mu.Lock()
 			r.alive = alive
@@ -206,15 +207,15 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// Pauses of resumeStops after the database rejected the end of an abort. Each pause is twice as long as the one before,
+// Pauses of resumeStops after the database could not store the end of an abort. The pause doubles with each failure,
 // from releaseAgain to releaseSlowest.
 const (
 	releaseAgain   = 5 * time.Second
 	releaseSlowest = 5 * time.Minute
 )
 
-// resumeStops completes the replies to /abort that the previous process left behind. Each reply changes when its turn
-// has ended. beside runs a function in the background.
+// resumeStops completes the replies to /abort that the previous process did not finish. Each reply changes when its
+// turn has ended. beside runs a function in the background.
 func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices,
 	log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
@@ -252,7 +253,7 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 	return nil
 }
 
-// aliveSentence returns a sentence that names the processes that are still running, or "" if none are.
+// aliveSentence returns a sentence that names the processes that are still running, or "" if all have ended.
 func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	if len(alive) == 0 {
 		return ""

@@ -152,8 +152,8 @@ func (b *Bot) AbortTyped(ctx context.Context, by orchestrator.Press, id string) 
 }
 
 // abortNotice returns a notice about everything that an abort from a terminal stopped, except the running turn. It
-// returns nil if there was nothing else. If the abort interrupted the delivery of an answer, the notice has a button
-// that shows the answer.
+// returns nil if the abort stopped nothing else. If the abort interrupted the delivery of an answer, the notice has a
+// button that shows the answer.
 func abortNotice(p lang.Printer, in orchestrator.ConversationID, r orchestrator.AbortReport) []orchestrator.Message {
 	details := abortDetails(p, r)
 	if len(details) == 0 {

@@ -11,10 +11,10 @@ import (
 // Language is a language code from Telegram, for which texts exist: "en", "de" or "zh".
 type Language string
 
-// AsTelegram means that the user has not chosen a language, and that ductor uses the language of the Telegram app.
+// AsTelegram means that the user has not chosen a language. ductor then uses the language of the Telegram app.
 const AsTelegram Language = ""
 
-// Languages returns all languages. The first one is the default.
+// Languages returns all languages. The first language is the default.
 func Languages() []Language { return []Language{"en", "de", "zh"} }
 
 // Name returns the language's name in the language itself.
@@ -22,8 +22,8 @@ func (l Language) Name() string {
 	return map[Language]string{"en": "English", "de": "Deutsch", "zh": "中文"}[l]
 }
 
-// Match returns the language for a tag that Telegram sends, such as "de" or "zh-hans". It returns English for other
-// languages.
+// Match returns the language for a tag that Telegram sends, such as "de" or "zh-hans". For a language without texts, it
+// returns English.
 func Match(tag string) Language {
 	base, _ := language.Make(tag).Base()
 	for _, l := range Languages() {
@@ -34,11 +34,11 @@ func Match(tag string) Language {
 	return Languages()[0]
 }
 
-// Choice contains the languages of a user or a group.
+// Choice contains the chosen and the reported language of a user or a group.
 type Choice struct {
 	ID     int64
-	Chosen Language // chosen with /language, or AsTelegram
-	Heard  Language // reported by Telegram for the user, or for the last user who wrote in the group
+	Chosen Language // language that was chosen with /language, or AsTelegram
+	Heard  Language // language that Telegram reported for the user, or for the last user who wrote in the group
 }
 
 func (c Choice) of() Language {
@@ -58,14 +58,14 @@ type Store interface {
 // English. Safe for concurrent use.
 type Choices struct {
 	store    Store
-	fallback int64 // ID of a user; unknown chats have this user's language
+	fallback int64 // ID of the user whose language unknown chats have
 
 	mu     sync.Mutex
 	all    map[int64]Choice
-	tagged map[string]Language // cached results of Match
+	tagged map[string]Language // cached return values of Match
 }
 
-// OpenChoices reads the stored choices. Unknown chats have the language of the user owner, or English if owner is 0.
+// OpenChoices reads the stored choices. Unknown chats have the language of the given owner, or English if owner is 0.
 func OpenChoices(ctx context.Context, store Store, owner int64) (*Choices, error) {
 	all, err := store.Languages(ctx)
 	if err != nil {
@@ -104,13 +104,13 @@ func (c *Choices) Chosen(chat int64) Language {
 	return c.all[chat].Chosen
 }
 
-// Choose stores that a language was chosen in a chat.
+// Choose sets and stores the language of a chat.
 func (c *Choices) Choose(ctx context.Context, chat int64, l Language) error {
 	return c.change(ctx, chat, func(choice *Choice) { choice.Chosen = l })
 }
 
-// Hear records the language that Telegram reports for a user who writes in a chat. If storing fails, the language is
-// lost when the process ends.
+// Hear records the language that Telegram reports for a user who writes in a chat. If storing fails, Choices forgets
+// the language when the process ends.
 func (c *Choices) Hear(ctx context.Context, chat, user int64, tag string) error {
 	if c == nil {
 		return nil
@@ -139,7 +139,7 @@ func (c *Choices) match(tag string) Language {
 	return l
 }
 
-// change applies f to the choice of a user or group, and stores the result if it is different.
+// change applies f to the choice of a user or group, and stores the choice if f has changed it.
 func (c *Choices) change(ctx context.Context, id int64, f func(*Choice)) error {
 	c.mu.Lock()
 	was := c.all[id]

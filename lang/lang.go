@@ -27,8 +27,8 @@ type Printer struct {
 	of *texts
 }
 
-// texts contains the texts of one language. It reads a file when a text in it is first used, because most processes
-// need few of them.
+// texts contains the texts of one language. It reads a file when a text of the file is first used, because most
+// processes need only a few files.
 type texts struct {
 	lang    Language
 	mu      sync.RWMutex
@@ -43,12 +43,13 @@ var catalogue = func() map[Language]*texts {
 	return all
 }()
 
-// Printer returns the Printer of a language. For languages without texts, it returns the English one.
+// Printer returns the Printer of a language. For a language without texts, it returns the English Printer.
 func (l Language) Printer() Printer { return Printer{catalogue[l]} }
 
 // Text returns a text with args in its placeholders. If the text has placeholders, key must be a constant, because a
 // test compares the placeholders with the arguments. Text formats numbers for the language, for example 12,345 in
-// English. Pass process IDs and similar numbers as strings to avoid that. For an unknown key, Text returns the key.
+// English. Pass process IDs and similar numbers as strings, so that they are not formatted. For an unknown key, Text
+// returns the key.
 func (p Printer) Text(key Key, args ...any) string {
 	of := p.of
 	if of == nil {
@@ -75,8 +76,8 @@ func (t *texts) screen(name string) *message.Printer {
 	return p
 }
 
-// read reads the texts of a file. A text is a string or a table of plural forms. The first argument of the text selects
-// the plural form.
+// read reads the texts of a file. A text is a string, or a table of plural forms from which the first argument selects
+// one.
 func read(l Language, screen string) *message.Printer {
 	tag := language.Make(string(l))
 	c := catalog.NewBuilder(catalog.Fallback(tag))
@@ -86,7 +87,7 @@ func read(l Language, screen string) *message.Printer {
 	}
 	var texts map[string]any
 	if err := toml.Unmarshal(data, &texts); err != nil {
-		panic(fmt.Errorf("texts of %s in %s: %w", screen, l, err)) // the file is embedded, so this is a bug
+		panic(fmt.Errorf("texts of %s in %s: %w", screen, l, err)) // a bug of ductor, because the file is embedded
 	}
 	for name, text := range texts {
 		if err := c.Set(tag, screen+"."+name, messageOf(text)); err != nil {

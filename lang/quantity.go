@@ -76,8 +76,7 @@ func (p Printer) Date(t time.Time) string { return t.Format(p.Text("quantity.dat
 // Weekday formats a time within a week: "Mon 15:04".
 func (p Printer) Weekday(t time.Time) string { return t.Format(p.Text("quantity.weekday")) }
 
-// Clock formats a time within a week. If the time is at most 12 hours from now, the result is like "15:04"; otherwise
-// Clock returns the result of Weekday.
+// Clock formats a time within a week: "15:04" if it is at most 12 hours from now, and "Mon 15:04" otherwise.
 func (p Printer) Clock(t, now time.Time) string {
 	if t.Sub(now).Abs() > 12*time.Hour {
 		return p.Weekday(t)

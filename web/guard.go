@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// policy is the Content-Security-Policy. A page may load only files from this server. It contains no inline scripts and
-// styles.
+// policy is the Content-Security-Policy. A page may load files only from this server, and must not contain inline
+// scripts or styles.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Site contains the handlers of a Server. A nil handler serves nothing.
 type Site struct {
-	Files http.Handler // the page's files; served without a token, so they must not contain secrets
-	API   http.Handler // the page's data and actions; requires the token
-	Open  http.Handler // for monitoring; served without a token
+	Files http.Handler // files of the page; served without a token, so they must not contain secrets
+	API   http.Handler // data and actions of the page; requires the token
+	Open  http.Handler // data for monitoring; served without a token
 }
 
 // guard checks requests before they reach a Site. The Host header of a request must name this server, and the request
 // must not come from a page of another server. A request to the API must also contain the token in a header.
 //
 // The page gets the token in the fragment of its URL, which browsers do not send to servers. It stores the token in its
-// session storage. A cookie would not be safe, because browsers send it to all ports of this host, and so to programs
-// of other users.
+// session storage. A cookie would not be safe, because browsers send cookies to all ports of this host, and so to
+// programs of other users.
 type guard struct {
 	token string
 	port  string
@@ -67,14 +67,14 @@ func setPolicy(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// isOpen reports whether a request is for monitoring, so that it needs no token.
+// isOpen reports whether a request is for monitoring. Such a request needs no token.
 func isOpen(r *http.Request) bool {
 	return r.Method == http.MethodGet && (r.URL.Path == "/metrics" || r.URL.Path == "/healthz")
 }
 
 // isHost reports whether a Host header names this server. Any other name is rejected, even if it resolves to this
-// address. Otherwise an attacker could let the name of a web site resolve to 127.0.0.1 (DNS rebinding), and the page of
-// that site would have the same origin as this server.
+// server's address. Otherwise an attacker could make the name of a web site resolve to 127.0.0.1 (DNS rebinding). Pages
+// of this web site would then have the same origin as this server.
 func (g *guard) isHost(hostPort string) bool {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil || port != g.port {
@@ -94,7 +94,7 @@ func (g *guard) isOwnOrigin(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	// Allow a link on a page of another server, but no requests from scripts of that page.
+	// Allow a link on a page of another server, but no requests from scripts of this page.
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
@@ -103,8 +103,8 @@ func (g *guard) knowsToken(r *http.Request) bool {
 	return ok && g.matches(bearer)
 }
 
-// matches reports whether a token is correct. It compares hashes in constant time, so that the time reveals nothing
-// about the right token.
+// matches reports whether a token is correct. It compares hashes in constant time, so that the duration reveals nothing
+// about the correct token.
 func (g *guard) matches(token string) bool {
 	want, got := sha256.Sum256([]byte(g.token)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1

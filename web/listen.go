@@ -21,8 +21,8 @@ type Server struct {
 	guard    *guard
 }
 
-// Listen starts to listen on an address, and creates a random token. "127.0.0.1:0" means any free port. If other
-// machines could reach the address, Listen returns an error.
+// Listen starts to listen on an address, and creates a random token. "127.0.0.1:0" means any free port. Listen returns
+// an error for an address that other machines could reach.
 func Listen(addr string) (*Server, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) URL() string { return s.Origin() + "/#token=" + s.guard.token }
 // Origin returns the scheme, host and port of the server.
 func (s *Server) Origin() string { return "http://" + s.listener.Addr().String() }
 
-// Timeouts of the HTTP server. It has no write timeout, because streams of events do not end.
+// Timeouts of the HTTP server. There is no write timeout, because streams of events do not end.
 const (
 	headerTimeout   = 10 * time.Second
 	idleTimeout     = 2 * time.Minute
@@ -90,8 +90,8 @@ const redirectPage = `<!doctype html><html lang="en"><head><title>ductor</title>
 // addresses.
 //
 // The address contains a token. It must not be an argument of a program, because every user of the machine can read
-// arguments. OpenBrowser therefore writes it to a private file in dir, which redirects the browser. The caller must
-// delete the file.
+// arguments. OpenBrowser therefore writes the address to a private file in dir, which redirects the browser. The caller
+// must delete the file.
 func OpenBrowser(address, dir string) (bool, error) {
 	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return false, nil
@@ -108,7 +108,7 @@ func OpenBrowser(address, dir string) (bool, error) {
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("open a browser: %w", err)
 	}
-	// Do not wait for the program: it may run as long as the browser.
+	// Do not wait for the program, because it may run as long as the browser.
 	if err := cmd.Process.Release(); err != nil {
 		return false, fmt.Errorf("open a browser: %w", err)
 	}

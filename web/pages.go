@@ -10,7 +10,7 @@ import (
 //go:embed page
 var shared embed.FS
 
-// Pages serves the files of one page, and below /shared/ the files that all pages share.
+// Pages serves the files of one page. Below /shared/, it serves the files that all pages share.
 func Pages(own fs.FS) http.Handler {
 	common, err := fs.Sub(shared, "page")
 	if err != nil {

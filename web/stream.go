@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Stream sends events to a page, in the format for the browser's EventSource. Pages read it with fetch, because
+// Stream sends events to a page, in the format for the browser's EventSource. Pages read a stream with fetch, because
 // EventSource cannot send the token in a header.
 type Stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// sendTimeout limits how long a page may take to read an event.
+// sendTimeout is the maximum time that a page may take to read an event.
 const sendTimeout = 20 * time.Second
 
 // OpenStream starts a response that is a stream of events.
@@ -35,7 +35,7 @@ func (s *Stream) Send(name string, value any) error {
 	return s.SendJSON(name, data)
 }
 
-// SendJSON is like Send, but its value is already JSON.
+// SendJSON is like Send, for data that is already JSON.
 func (s *Stream) SendJSON(name string, data []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil &&
 		!errors.Is(err, http.ErrNotSupported) {

@@ -25,7 +25,7 @@ const (
 	mostHeld   = 64
 	minToken   = 20
 	// tokenPrefix is the prefix of the tokens that the command `claude setup-token` prints. ductor treats each message
-	// with this prefix as a token, even if it asked for none: a restart may have interrupted the log-in.
+	// with this prefix as a token, even if it is not waiting for a token: a restart may have interrupted the log-in.
 	tokenPrefix = "sk-ant-"
 )
 
@@ -37,19 +37,19 @@ type LoginService interface {
 		error)
 	// Logins returns the ways to log in an agent. The first one is the best.
 	Logins(of orchestrator.AgentEnv) []cli.Login
-	// LogIn starts a log-in and reports its result in the chat. It does nothing if a log-in of the agent is already in
-	// progress. It returns ErrBadChoice if the user would have to enter a code, but no chat may show it.
+	// LogIn starts a log-in and reports the result in the chat. It does nothing if a log-in of the agent is already in
+	// progress. It returns ErrBadChoice if the log-in needs a code that no chat may show.
 	LogIn(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login) error
 	// CancelLogIn cancels the log-in of an agent. It returns false if no log-in is in progress.
 	CancelLogIn(of orchestrator.AgentEnv) bool
-	// UseToken configures the token of an agent, checks in the background whether it works, and reports the result in
-	// the chat. It returns ErrStillOpen while it still checks another token for the agent.
+	// UseToken configures the token of an agent, checks in the background whether the token works, and reports the
+	// result in the chat. It returns ErrStillOpen if the check of an earlier token for the agent has not ended.
 	UseToken(ctx context.Context, by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login, token string) error
 }
 
-// Logins implements the buttons that log in an agent, and accepts the tokens that owners of the bot send. A log-in is
-// effective for all users of the bot. The data of a button contains a LogInID and the index of the login method. Logins
-// is safe for concurrent use.
+// Logins implements the buttons that log in an agent, and accepts the tokens that owners of the bot send. A log-in
+// applies to all users of the bot. The data of a button contains a LogInID and the index of the login method. Logins is
+// safe for concurrent use.
 type Logins struct {
 	service LoginService
 	lang    *lang.Choices
@@ -57,7 +57,7 @@ type Logins struct {
 
 	mu    sync.Mutex
 	waits map[sender]awaited
-	held  map[int64]heldToken // by update ID of the message
+	held  map[int64]heldToken // tokens by the update ID of their message
 }
 
 // sender is a user in a chat.
@@ -66,7 +66,7 @@ type sender struct {
 	user orchestrator.PersonID
 }
 
-// awaited describes a token that ductor expects from a user.
+// awaited describes a token for which ductor waits.
 type awaited struct {
 	of    orchestrator.AgentEnv
 	way   cli.Login
@@ -77,7 +77,7 @@ type awaited struct {
 type heldToken struct {
 	text  string
 	valid bool     // false if the text is incomplete or does not look like a token
-	wait  *awaited // nil if ductor did not expect a token
+	wait  *awaited // nil if ductor was not waiting for a token
 }
 
 // NewLogins returns Logins.
@@ -100,7 +100,8 @@ func (s *Logins) Press(ctx context.Context, by orchestrator.Press, data string) 
 	owner := by.Role.May(orchestrator.ManageDuctor)
 	var inChat []cli.Login
 	for _, l := range ways {
-		// Other users can also start a log-in with a code: LogIn sends the code only to the owner's private chat.
+		// Users other than the owner may start a log-in with a code too, because LogIn sends the code only to the
+		// owner's private chat.
 		if l.InChat() && (owner || l.Kind == cli.LoginByCode) {
 			inChat = append(inChat, l)
 		}
@@ -159,10 +160,10 @@ func notice(by orchestrator.Press, page tgapi.Page) tgapi.Answer {
 	})}}
 }
 
-// start starts a log-in, or asks the user for a token. The parameter more describes the login methods outside of the
+// start starts a log-in, or asks the user for a token. The text in others describes the login methods outside of the
 // chat.
 func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login,
-	more string) (tgapi.Answer, error) {
+	others string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
 	name := nameOf(p, of)
 	end := tgapi.NewButton(p.Text("common.cancel"), tgapi.LogInAction, string(of.LogInID())+":"+opEndLogin)
@@ -179,7 +180,7 @@ func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.
 	s.mu.Lock()
 	s.waits[sender{by.Conversation, by.Person}] = awaited{of, way, s.now().Add(waitLife)}
 	s.mu.Unlock()
-	text := p.Text("login.ask-token", way.Command, p.Span(waitLife), name) + more
+	text := p.Text("login.ask-token", way.Command, p.Span(waitLife), name) + others
 	return notice(by, tgapi.Page{Text: text, Keyboard: cancel}), nil
 }
 
@@ -198,9 +199,9 @@ func (s *Logins) cancel(by orchestrator.Press, of orchestrator.AgentEnv) tgapi.A
 	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}
 }
 
-// Take stores a token that it finds in a message, so that Paste can use it. It returns true if it found a token; the
-// caller must then not store the message. While ductor waits for a token from the user, Take returns true even if it is
-// unsure whether the text is a token. A complete token ends the wait.
+// Take stores a token that it finds in a message, so that Paste can use the token. It returns true if it found a token;
+// the caller must then not store the message. While ductor waits for a token from the user, Take also returns true for
+// a text that may be a token. A complete token ends the wait.
 func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,13 +234,13 @@ type tokenForm int
 
 const (
 	noToken      tokenForm = iota
-	perhapsToken           // one long word
+	perhapsToken           // one long word, which may be a token
 	partOfToken            // the beginning of a token
 	wholeToken
 )
 
-// readToken finds a token in a text and removes line breaks from it. A terminal wraps long tokens, and users copy them
-// with the line breaks.
+// readToken finds a token in a text and removes line breaks from the token. A terminal wraps long tokens, and users
+// copy them with the line breaks.
 func readToken(text string) (token string, form tokenForm) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		word := strings.TrimSpace(line)
@@ -260,8 +261,8 @@ func readToken(text string) (token string, form tokenForm) {
 	return "", noToken
 }
 
-// Paste uses the token that Take kept, and returns a text that answers the user. The caller must delete the message
-// with the token.
+// Paste uses the token that Take has stored, and returns an answer for the user. The caller must delete the user's
+// message with the token.
 func (s *Logins) Paste(ctx context.Context, by orchestrator.Press, update int64) string {
 	p := s.lang.Of(by.Conversation.Chat)
 	s.mu.Lock()

@@ -1,6 +1,6 @@
 // Package agent implements the commands /context, /compact and /cmd, and the buttons that log in agents. The commands
-// show how full the context of the conversation's agent is, compact the context, and run commands that the agent itself
-// provides.
+// show how full the context of the conversation's agent is, compact this context, and run commands that the agent
+// itself provides.
 package agent
 
 import (
@@ -26,7 +26,8 @@ const Action = "K"
 type Service interface {
 	// Context returns the size of the agent's context and how much of it is used, as far as the agent reports them.
 	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
-	// Compact shortens the context in a separate turn. The text hint describes the content to keep. It may be empty.
+	// Compact shortens the context in a separate turn. The hint describes the content that the agent should keep. It
+	// may be empty.
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	// AgentCommands returns the commands and skills of the conversation's agent. It returns errors.ErrUnsupported if
 	// the agent cannot list them.
@@ -51,7 +52,7 @@ func textAnswer(text string) Answer {
 	return Answer{Answer: tgapi.Answer{Edit: tgapi.Page{Text: text}, Text: text}}
 }
 
-// Context handles "/context". It describes how full the agent's context is, and the cost of the session.
+// Context handles "/context". It shows how full the agent's context is, and what the session has cost.
 func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	r, err := s.Service.Context(ctx, by.Conversation)
 	if err != nil {
@@ -109,14 +110,14 @@ func (s *Screen) fillLines(p lang.Printer, f cli.Fill) []string {
 	return lines
 }
 
-// Compact handles "/compact". The parameter hint is the text after the command. It describes the content to keep.
+// Compact handles "/compact". The text after the command is a hint for the agent: it describes the content to keep.
 func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
 	receipt, err := s.Service.Compact(ctx, hint, p)
 	return s.turnAnswer(s.Lang.Of(p.Conversation.Chat), receipt, err)
 }
 
-// turnAnswer returns the answer to a command that submitted a turn. It is empty if the turn starts at once, because the
-// messages of the turn then answer the command.
+// turnAnswer returns the answer to a command that submitted a turn. The answer is empty if the turn starts at once,
+// because the user then sees the messages of the turn.
 func (s *Screen) turnAnswer(p lang.Printer, r orchestrator.Receipt, err error) (Answer, error) {
 	switch {
 	case err != nil:
@@ -129,8 +130,8 @@ func (s *Screen) turnAnswer(p lang.Printer, r orchestrator.Receipt, err error) (
 	return Answer{Handled: true}, nil
 }
 
-// Commands handles "/cmd". If args begins with the name of a command, it runs the command with the rest of args. If
-// args is empty, it lists the commands.
+// Commands handles "/cmd". If args begins with the name of a command, Commands runs this command with the rest of args.
+// If args is empty, it lists the commands.
 func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Prompt) (Answer, error) {
 	say := s.Lang.Of(p.Conversation.Chat)
 	args = strings.TrimSpace(args)
@@ -203,7 +204,7 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 const (
 	opCompact = "c"
 	opPage    = "p"
-	opOpen    = "o" // runs the command; if it has arguments, explains them instead
+	opOpen    = "o" // runs a command, or explains its arguments if it has any
 	opRun     = "r" // runs a command without arguments
 )
 
@@ -246,11 +247,11 @@ func (s *Screen) press(ctx context.Context, by orchestrator.Press, data string) 
 	return s.turnAnswer(say, receipt, err)
 }
 
-// arguments returns the page that explains how to run a command with arguments. The parameter at is the command's index
-// in the list.
-func (s *Screen) arguments(p lang.Printer, c cli.AgentCommand, at int) tgapi.Page {
+// arguments returns the page that explains how to run a command with arguments. listIndex is the command's index in the
+// list of commands.
+func (s *Screen) arguments(p lang.Printer, c cli.AgentCommand, listIndex int) tgapi.Page {
 	run := s.button(p.Text("agent.run-without"), opRun, tgapi.Digest(c.Name))
-	back := s.button(p.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))
+	back := s.button(p.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(listIndex)))
 	name := strings.TrimLeft(c.Name, "/$")
 	text := p.Text("agent.arguments", c.Name, render.Cut(render.OneLine(c.Arguments), 200),
 		fmt.Sprintf("/cmd %s", name))

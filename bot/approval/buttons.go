@@ -71,8 +71,8 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	return a.keyboard(first, edits, wider, last)
 }
 
-// approvalWords are the texts of an approval's buttons. A plan has different texts, because to approve a plan means to
-// start the work.
+// approvalWords are the texts of an approval's buttons. A plan has different texts, because the approval of a plan
+// starts the work.
 type approvalWords struct{ allow, edits, deny, reason lang.Key }
 
 func buttonWords(tool string) approvalWords {
@@ -84,8 +84,8 @@ func buttonWords(tool string) approvalWords {
 	return approvalWords{"approval.allow-once", "approval.accept-edits", "approval.deny", "approval.deny-with-reason"}
 }
 
-// projectButtons returns the buttons for the question whether agents may use the settings in a project's directory. If
-// users agree, the permission lasts until the settings change.
+// projectButtons returns the buttons for the question whether agents may use the settings in a project's directory. A
+// permission lasts until the settings change.
 func (a view) projectButtons(s *subject) tgapi.Keyboard {
 	row := []button{a.button("approval.leave-settings", opDeny)}
 	if slices.Contains(a.offers(s), orchestrator.AllowPattern) {

@@ -11,21 +11,21 @@ import (
 // Action is the action in the data of all buttons of this package.
 const Action = "a"
 
-// operation is what a button does. A user needs two buttons to create a rule: the first shows the rule, and the second
-// creates it.
+// operation is the effect of a button. A user presses two buttons to create a rule: the first shows the rule, and the
+// second creates it.
 type operation string
 
-// Operations. The data of a button with opOption, opNext or opWords contains the index of a question. With opOption, it
-// also contains the index of an option.
+// Operations. The data of a button with opOption, opNext or opWords contains the index of a question. With opOption,
+// the data also contains the index of an option.
 const (
 	opOnce        operation = "1"
 	opShowSession operation = "s"
 	opSession     operation = "S"
 	opShowPattern operation = "p"
 	opPattern     operation = "P"
-	opEdits       operation = "e" // allow, and allow all further edits without asking
+	opEdits       operation = "e" // allow the request, and all further edits without asking
 	opDeny        operation = "d"
-	opReason      operation = "r" // deny; the user's next message is the reason
+	opReason      operation = "r" // deny the request; the user's next message is the reason
 	opFullText    operation = "f" // send the full text of the request
 	opBack        operation = "b"
 	opWords       operation = "w" // the user's next message is the answer
@@ -58,7 +58,7 @@ type buttonData struct {
 	question, option int // indexes for opOption; opNext and opWords use only question
 }
 
-// encode returns the data in the format for a button, or false if it is too long.
+// encode returns the data in the format for a button. It returns false if the data is too long.
 func (p buttonData) encode() (string, bool) {
 	what := string(p.id) + ":" + p.nonce + ":" + string(p.op)
 	switch p.op {
@@ -70,8 +70,8 @@ func (p buttonData) encode() (string, bool) {
 	return tgapi.ButtonData(Action, what)
 }
 
-// parseButtonData parses the result of encode without the action. The data may be forged, so the caller must compare
-// the nonce with that of the approval.
+// parseButtonData parses the data of a button without the action; see encode. The data may be forged, so the caller
+// must compare its nonce with the nonce of the approval.
 func parseButtonData(what string) (buttonData, bool) {
 	id, rest, ok := strings.Cut(what, ":")
 	nonce, op, ok2 := strings.Cut(rest, ":")

@@ -12,8 +12,8 @@ import (
 // decidedMax is the maximum length of a request in the line that remains after the decision, in UTF-16 units.
 const decidedMax = 80
 
-// drawDecided shows a closed approval in one line, with the decision and the request. Only the text of a plan stays
-// complete, because users want to read it while the agent follows it.
+// drawDecided shows a closed approval in one line, with the decision and the request. Only a plan stays complete,
+// because users want to read the plan while the agent follows it.
 func (a view) drawDecided(user string) render.Text {
 	decision := a.drawDecision(user)
 	switch {
@@ -33,8 +33,7 @@ func inOneLine(decision, about render.Text) render.Text {
 	return render.Concat(decision, render.Plain(between), about)
 }
 
-// shortSubject describes the request in a few words. It omits the name of the tool if the request is to run a command
-// or edit files.
+// shortSubject describes the request in a few words. For a command or an edit of files, it omits the name of the tool.
 func (a view) shortSubject() render.Text {
 	req := a.Request
 	what := cmp.Or(req.Detail, req.Title, a.shortFields())

@@ -18,16 +18,16 @@ type draft struct {
 	Question int                   `json:"question,omitempty"`
 	Picks    map[int][]int         `json:"picks,omitempty"`   // selected options of each question
 	Words    map[int]string        `json:"words,omitempty"`   // typed answer to each question
-	From     orchestrator.PersonID `json:"from,omitempty"`    // user whose next message is a reason or an answer
-	Until    time.Time             `json:"until,omitzero"`    // end of the time in which From may send that message
+	From     orchestrator.PersonID `json:"from,omitempty"`    // user whose next message is an answer or a reason
+	Until    time.Time             `json:"until,omitzero"`    // end of the time in which From may send this message
 	Updates  []int64               `json:"updates,omitempty"` // IDs of the last updates that changed the draft
-	Opened   bool                  `json:"opened,omitempty"`  // a user has read the full text
-	Pinned   int                   `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is
+	Opened   bool                  `json:"opened,omitempty"`  // true if a user has read the full text
+	Pinned   int                   `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is pinned
 
 	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // files attached to the typed answers, by question
 }
 
-// wordsPatience is how long the next message of a user can be a reason or an answer. After that, it is a prompt.
+// wordsPatience is how long the next message of a user can be a reason or an answer. A later message is a prompt.
 const wordsPatience = 10 * time.Minute
 
 // listen records that the next message of a user is a reason or an answer.
@@ -40,7 +40,8 @@ func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
 }
 
-// applied reports whether one of the updates has already changed the draft. If none has, applied records the updates.
+// applied reports whether one of the updates has already changed the draft. If none of the updates has changed the
+// draft, applied records them.
 func (d *draft) applied(updates []int64) bool {
 	if slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) }) {
 		return true
@@ -50,11 +51,11 @@ func (d *draft) applied(updates []int64) bool {
 	return false
 }
 
-// updatesKept is the maximum length of draft.Updates. After a crash, the next process repeats fewer updates than that.
+// updatesKept is the maximum length of draft.Updates. After a crash, the next process repeats fewer updates.
 const updatesKept = 32
 
-// toggle selects an option of the current question. If several options are allowed and this one is selected, toggle
-// deselects it.
+// toggle selects an option of the current question. If several options are allowed and the option is already selected,
+// toggle deselects it.
 func (d *draft) toggle(q cli.Question, option int) {
 	if d.Picks == nil {
 		d.Picks = make(map[int][]int)
@@ -109,7 +110,7 @@ func (d draft) answers(questions []cli.Question) [][]string {
 	return out
 }
 
-// verdict returns the decision that consists of the answers to all questions.
+// verdict returns a decision with the answers to all questions.
 func (d draft) verdict(questions []cli.Question) orchestrator.Verdict {
 	v := orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(questions)}
 	for _, i := range slices.Sorted(maps.Keys(d.Files)) {
@@ -122,7 +123,7 @@ func (d draft) complete(questions []cli.Question) bool {
 	return !slices.ContainsFunc(d.answers(questions), func(given []string) bool { return len(given) == 0 })
 }
 
-// forward moves to the next question. It returns true if the current question is the last.
+// forward moves to the next question. It returns true if the current question is the last one.
 func (d *draft) forward(a orchestrator.Approval) bool {
 	if d.Question+1 == len(a.Questions) {
 		return true

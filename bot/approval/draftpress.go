@@ -7,17 +7,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// effect says how a button changed a draft.
+// effect describes how a button changed a draft.
 type effect int
 
 const (
 	nothing effect = iota
 	changed
-	answeredLast // an answer changed, and all questions are answered
+	answeredLast // an answer changed, and all questions now have an answer
 )
 
-// press handles a button that changes only the draft. If the draft does not change, press returns a short text that
-// tells the user why.
+// press handles a button that changes only the draft. If the draft does not change, press returns a short text for the
+// user with the reason.
 func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
 	pressed buttonData) (effect, lang.Key) {
 	if a.Request == nil {

@@ -16,20 +16,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// entry contains everything about one approval that is shown in a chat. Screen.mu guards the entry. Some time after the
-// chat shows the decision, Screen drops the entry.
+// entry contains all data about one approval that is shown in a chat. Screen.mu guards the entry. Screen drops the
+// entry some time after the chat shows the decision.
 type entry struct {
 	// These fields do not change.
 	id       orchestrator.ApprovalID
 	conv     orchestrator.ConversationID
 	log      *slog.Logger
 	message  *message.Message
-	notice   *message.Message // says that the message may be missing; sent if Telegram did not confirm the message
-	reminder *message.Message // reminds users of the open approval, as a reply to the message
+	notice   *message.Message // notice that message may be missing; sent if Telegram did not confirm it
+	reminder *message.Message // reminder of the open approval; a reply to the approval's message
 
 	approval orchestrator.Approval
 	draft    draft
-	loaded   bool        // draft was read from the database
+	loaded   bool        // true if draft was read from the database
 	pinAsked int         // ID of the message that was or will be pinned, or pinRefused
 	timer    *time.Timer // sends the reminder; nil if no reminder is planned
 }
@@ -90,8 +90,8 @@ func (s *Screen) push(e *entry) {
 	}
 }
 
-// called runs after each request to Telegram about the message m. If Telegram did not confirm the approval's message,
-// called sends the notice. If the approval is closed, called makes sure that its entry is dropped later.
+// called runs after each request to Telegram about a message of the entry. If Telegram did not confirm the approval's
+// message, called sends the notice. If the approval is closed, called ensures that the entry is dropped later.
 func (s *Screen) called(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
@@ -113,8 +113,8 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 }
 
-// overKept is how many closed approvals stay in memory. If a user presses a button of such an approval, the screen
-// knows that the message needs no edit.
+// overKept is the number of closed approvals that stay in memory. After a press of a button of such an approval, Screen
+// can skip the edit of a message that already shows the decision.
 const overKept = 16
 
 // content returns the current content of the approval's message. If the approval is closed, the message may be edited,
@@ -145,7 +145,7 @@ func (s *Screen) drawLocked(e *entry) (c message.Content) {
 }
 
 // missing returns the notice that an approval's message may be missing in the chat. The notice has a button that shows
-// the approval in place of the notice. ductor sends the approval again only if a user presses that button, because two
+// the approval in place of the notice. ductor shows the approval again only if a user presses this button, because two
 // messages with the same buttons would be confusing.
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
 	p := s.o.Lang.Of(e.conv.Chat)
@@ -166,7 +166,7 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	}, nil
 }
 
-// promptOf returns the ID of the prompt's message in a group. The approval replies to that message, because several
+// promptOf returns the ID of the prompt's message in a group. The approval replies to this message, because several
 // users may send prompts at the same time. promptOf returns 0 in a private chat.
 func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	if !outbox.ChatOf(a.Conversation.Chat).Group {
@@ -179,7 +179,7 @@ func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 	return st.Running.Message
 }
 
-// enter returns the entry of an approval, and loads everything that is stored about the approval.
+// enter returns the entry of an approval, after loading the stored draft and messages of the approval.
 func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, error) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
@@ -191,7 +191,7 @@ func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
 // load reads the stored draft of an approval once. If no user has used the buttons since the message was sent, load
 // also records that the message needs no edit. It does not record this for a group that may have become a supergroup
-// meanwhile, because only the result of an edit shows whether it has.
+// meanwhile, because only an edit shows whether it has become one.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -224,11 +224,12 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// supergroupBound separates the IDs of supergroups from those of other groups. The IDs of supergroups are less than the
-// bound.
+// supergroupBound separates the IDs of supergroups from the IDs of other groups: the IDs of supergroups are less than
+// the bound.
 const supergroupBound = -1_000_000_000_000
 
-// changeDraft changes the draft with f, stores it and shows it. If f returns false, nothing is stored or shown.
+// changeDraft changes the draft with f, stores the draft and shows it. If f returns false, changeDraft neither stores
+// nor shows the draft.
 func (s *Screen) changeDraft(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	changed := false
 	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
@@ -262,8 +263,8 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 }
 
 // adoptMessage is called with the ID of the message whose button was pressed. If Telegram has not confirmed the
-// approval's message, adoptMessage uses the pressed message instead. The pressed message may be the notice. In that
-// case, the approval takes the place of the notice, but only if op is opShow.
+// approval's message, adoptMessage uses the pressed message instead. If the pressed message is the notice, the approval
+// replaces the notice, but only if op is opShow.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {
@@ -282,8 +283,8 @@ func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operatio
 	return nil
 }
 
-// correct records that an approval is closed, and edits its message. The message with the given ID may be an older one
-// that still has buttons of the approval. In that case, correct edits it, too.
+// correct records that an approval is closed, and edits its message. If the message with the given ID is an older
+// message that still has buttons of the approval, correct edits it, too.
 func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || id <= 0 {
 		return
@@ -311,11 +312,11 @@ func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 	other.Update(outbox.Awaited)
 }
 
-// remindAfter is when users are reminded of an approval that does not expire.
+// remindAfter is the age of an approval at which users get a reminder, if the approval does not expire.
 const remindAfter = 15 * time.Minute
 
-// remindAt returns when to send the reminder: after half of the time until the approval expires, or after remindAfter
-// if it does not expire.
+// remindAt returns when the reminder must be sent: after half of the time until the approval expires, or after
+// remindAfter if the approval does not expire.
 func remindAt(a orchestrator.Approval) time.Time {
 	if a.Expires.IsZero() {
 		return a.Asked.Add(remindAfter)
@@ -346,7 +347,7 @@ func (s *Screen) reminderContent(_ context.Context, e *entry) (message.Content, 
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
 		return message.Content{Lifecycle: message.DeleteWhenDone}, nil
-	case a.WhyClosed(now) != nil, shown == 0: // about to expire, or not in the chat
+	case a.WhyClosed(now) != nil, shown == 0: // the approval is about to expire, or its message is not in the chat
 		return message.Content{}, outbox.ErrNotNeeded
 	}
 	agent := render.AgentName(p, a.Agent)

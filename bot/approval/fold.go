@@ -10,7 +10,7 @@ import (
 	"ductor/lang"
 )
 
-// Maximum number of line breaks or spaces in a row. Requests could use more to hide text from the user.
+// Maximum number of line breaks or spaces in a row. With more of them, a request could hide text from the user.
 const (
 	newlinesMost = 3
 	blanksMost   = 40
@@ -18,7 +18,8 @@ const (
 
 var blankRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[ \n]{2,}`) })
 
-// folded replaces long sequences of white space by a description with their length. It reports whether it replaced any.
+// folded replaces each long sequence of white space by a description with its length. It reports whether it replaced
+// any sequence.
 func folded(s string) (text string, cut bool) {
 	text = blankRun().ReplaceAllStringFunc(s, func(run string) string {
 		shown, long := foldedRun(run)
@@ -46,7 +47,7 @@ func short(s string, limit int) string {
 	return render.ShortLine(render.Revealed(s), limit)
 }
 
-// inLine is like short, but also makes line breaks and long sequences of spaces visible. It returns false if the result
+// inLine is like short, but also makes line breaks and long sequences of spaces visible. It returns false if the line
 // does not contain all of s.
 func inLine(s string, limit int) (string, bool) {
 	s, cut := folded(strings.TrimSpace(render.Revealed(s)))
@@ -73,9 +74,9 @@ func middle(p lang.Printer, s string, limit int) (string, bool) {
 		return s, cut
 	}
 	runes := []rune(s)
-	limit = max(limit-50, 0) // space for the line in the middle
+	limit = max(limit-50, 0) // reserve space for the line in the middle
 	head, tail := limit*2/3, limit/3
-	// Some characters count as two units. If there are any, keep only half as many characters.
+	// Some characters count as two units. If s contains such characters, keep only half as many characters.
 	if len(runes) < render.Len(s) {
 		head, tail = head/2, tail/2
 	}

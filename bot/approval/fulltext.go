@@ -14,8 +14,8 @@ import (
 // fullTextMax is the maximum number of messages for the full text of a request.
 const fullTextMax = 16
 
-// fullText returns the complete request as several messages. If they are more than fullTextMax, the last one says that
-// the rest is missing.
+// fullText returns the complete request as several messages. There are at most fullTextMax messages. If they omit a
+// part of the request, the last message mentions this.
 func (a view) fullText() []render.Text {
 	var lines []render.Text
 	if a.Request != nil {
@@ -76,7 +76,7 @@ func fullFields(p lang.Printer, fields []cli.Field) string {
 	return b.String()
 }
 
-// fullRules returns those rules that the approval's message shows only in part.
+// fullRules returns the rules that the approval's message shows only in part.
 func (a view) fullRules() (lines []render.Text) {
 	for _, rule := range []string{a.SessionRule, a.Rule} {
 		if _, cut := a.shownRule(rule); cut {
@@ -114,7 +114,7 @@ func (a view) fullTextTooLong() bool {
 		bytes += len(text)
 	}
 	switch {
-	case bytes < render.MessageLimit: // fits into two messages even if many characters are replaced by escapes
+	case bytes < render.MessageLimit: // fits, even if many characters are replaced by escapes
 		return false
 	case bytes > fullTextMax*render.MessageLimit*utf8.UTFMax:
 		return true

@@ -9,7 +9,7 @@ import (
 	"ductor/bot/tgapi"
 )
 
-// pinAfter is how long an approval must be open before its message is pinned. Most are decided sooner.
+// pinAfter is how long an approval must be open before its message is pinned. Users decide most approvals sooner.
 const pinAfter = 10 * time.Second
 
 // pin pins the message of an open approval after pinAfter, and unpins it as soon as the approval is closed.
@@ -27,7 +27,7 @@ func (s *Screen) pin(e *entry) {
 	s.mu.Unlock()
 	switch {
 	case !wanted:
-	case open: // wait with a timer here: a request that waits in the outbox would delay ductor's shutdown
+	case open: // wait with a timer, because a request that waits in the outbox would delay ductor's shutdown
 		time.AfterFunc(pinAfter, func() { s.postPin(e, id, true) })
 	default:
 		s.postPin(e, id, false)
@@ -52,7 +52,7 @@ func (s *Screen) postPin(e *entry, id int, pin bool) {
 	})
 }
 
-// makePin pins or unpins a message. It stores the ID of a message before it pins the message, so that the next process
+// makePin pins or unpins a message. Before makePin pins a message, it stores the message's ID, so that the next process
 // can unpin the message after a crash.
 func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error {
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error 
 	return outbox.ErrNotNeeded
 }
 
-// recordPin stores the ID of the pinned message, or 0 if none is pinned.
+// recordPin stores the ID of the pinned message, or 0 if no message is pinned.
 func (s *Screen) recordPin(ctx context.Context, e *entry, id int) error {
 	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		d.Pinned = id

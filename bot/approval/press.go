@@ -18,10 +18,10 @@ type Press struct {
 	Message int    // ID of the message with the button
 }
 
-// Press handles a button whose action is Action. The parameter data is the rest of the button's data. The result answer
-// is the short text that Telegram shows after the press. If the user asked for the full text, the caller must send the
-// result fullText as replies. If the press comes too late, from another conversation, or from a user who may not
-// decide, nothing changes, and answer explains the reason.
+// Press handles a button of this package. data is the button's data without the action. Press returns a short text that
+// Telegram shows after the press. If the user asked for the full text of the request, Press also returns the full text,
+// which the caller must send as replies. If the press comes too late, from another conversation, or from a user who may
+// not decide, nothing changes, and the short text explains the reason.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
 	say := s.o.Lang.Of(p.By.Conversation.Chat)
 	pressed, ok := parseButtonData(data)
@@ -70,13 +70,13 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 	return s.advance(ctx, e, a, p, pressed)
 }
 
-// decide passes the user's decision to the service, which shows the result through Show. The parameter message is the
-// ID of the message that the user used. If that is an old message of the approval, decide edits it, too. If the service
-// does not accept the decision, decide shows the draft again.
-func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, message int,
+// decide passes the user's decision to the service, which calls Show for the decided approval. messageID is the message
+// with the pressed button, or the message to which the user replied. If it is an old message of the approval, decide
+// edits it, too. If the service does not accept the decision, decide shows the draft again.
+func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, messageID int,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
-	s.correct(e, now, message)
+	s.correct(e, now, messageID)
 	if err != nil {
 		s.push(e)
 	}
@@ -101,8 +101,8 @@ func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.App
 	return say.Text("approval.is-denied"), nil
 }
 
-// refusal returns a text that tells the user why a decision was not accepted. state is the current state of the
-// approval. For unexpected errors, it returns err.
+// refusal returns a text that tells the user why the service did not accept a decision. state is the current state of
+// the approval. If the error is unexpected, refusal returns err.
 func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err error) (string, error) {
 	for _, r := range []struct {
 		is   error
@@ -136,8 +136,8 @@ func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	return "approval.denied-before"
 }
 
-// unseen returns a text if the user may not allow the request, or must read the full text first. Otherwise it returns
-// "".
+// unseen returns a text for the user if the user may not allow the request, or must read the full text first. Otherwise
+// it returns "".
 func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.Choice) string {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if a.State != orchestrator.ApprovalOpen || a.Request == nil || choice == orchestrator.Deny {

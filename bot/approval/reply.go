@@ -18,37 +18,37 @@ type Message struct {
 	Conversation orchestrator.ConversationID
 	User         orchestrator.PersonID
 	Role         orchestrator.UserRole
-	ReplyTo      int // ID of the message that it replies to; 0 if it does not
+	ReplyTo      int // ID of the message to which this message replies; 0 if it is not a reply
 	Text         string
 	Plain        string // Text without Markdown, for secrets
 	Files        []orchestrator.Attachment
 	Updates      []int64
-	Private      bool // sent in a private chat
+	Private      bool // true if the message was sent in a private chat
 	Arrived      time.Time
 }
 
-// Outcome is the result of Screen.Reply.
+// Outcome describes what Screen.Reply has done with a message.
 type Outcome struct {
 	Handling Handling
 	Text     string
-	Secret   bool // the message contains a secret: delete it from the chat, and do not store it
+	Secret   bool // the message contains a secret: the caller must delete it from the chat and not store it
 	// Guessed means that the message was used as the answer although it is not a reply, because only one question is
 	// open.
 	Guessed bool
 }
 
-// Handling is the result of Screen.Reply. It decides how the caller treats the message.
+// Handling defines what the caller of Screen.Reply must do with the message.
 type Handling int
 
 const (
-	TreatAsPrompt Handling = iota // use it as a prompt that starts with Text
-	Ignore                        // do nothing: it is already marked as handled, or the next process handles it
-	MarkHandled                   // mark it as handled, and send Text to the user unless it is empty
+	TreatAsPrompt Handling = iota // use the message as a prompt that starts with Text
+	Ignore                        // do nothing: the message is already handled, or the next process handles it
+	MarkHandled                   // mark the message as handled, and send Text to the user unless Text is empty
 )
 
-// Reply uses a message as the reason of a denial, or as the answer to a question. It does so if the message replies to
-// the message with the approval, or if the user pressed a button that asks for text. In a private chat, it also does so
-// if only a single question is open.
+// Reply handles a message that is the reason of a denial, or the answer to a question. This is the case if the message
+// replies to the approval's message, or if the user has pressed a button that asks for text. In a private chat, it is
+// also the case if only a single question is open.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	e, approval, err := s.addressee(ctx, m)
 	switch {
@@ -114,8 +114,9 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 	return e, approval, nil
 }
 
-// listening returns the approval for which the user pressed a button that asks for text, or nil. If there are several,
-// it returns the approval with the last press. After a restart, it ignores approvals that were not shown again yet.
+// listening returns the approval for which the user pressed a button that asks for text, or nil. If there are several
+// such approvals, it returns the one with the last press. After a restart, it ignores approvals that were not shown
+// again yet.
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +131,8 @@ func (s *Screen) listening(m Message) (last *entry) {
 }
 
 // onlyQuestion returns the only open question in a private chat. It returns nil if the message cannot be the answer.
-// This is the case if the message is older than the question or has a file. It is also the case if the question asks
-// for a secret, or accepts only options of which the message is none.
+// The message cannot be the answer if it is older than the question, has a file, or is none of the options of a
+// question that accepts only its options. It also cannot be the answer if the question asks for a secret.
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +181,8 @@ func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orch
 }
 
 // denyAndPrompt denies a request of an agent that does not accept a reason. The caller must then send the reason to the
-// agent as a prompt. If ductor crashes before that, the next process finds the denial and continues with the prompt.
+// agent as a prompt. If ductor crashes before the caller has sent the prompt, the next process finds the denial and
+// sends the prompt.
 func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Approval) Outcome {
 	again := false
 	_, err := s.saveDraft(ctx, e, func(d *draft) bool {
@@ -211,7 +213,7 @@ func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orche
 	return Outcome{Handling: Ignore}
 }
 
-// notDecided returns the outcome with a text that tells the user why nothing was decided.
+// notDecided returns an outcome with a text that explains to the user why no decision was made.
 func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
@@ -251,7 +253,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		return Outcome{Handling: MarkHandled, Text: p.Text("approval.no-words")}
 	}
 	last := false
-	d, err := s.saveDraft(ctx, e, func(d *draft) bool { // the decision may follow, so do not show the draft yet
+	d, err := s.saveDraft(ctx, e, func(d *draft) bool { // do not show the draft yet, because the decision may follow
 		if d.applied(m.Updates) {
 			last = d.Question+1 == len(a.Questions)
 			return false

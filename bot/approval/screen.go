@@ -30,16 +30,16 @@ type Pins interface {
 type Options struct {
 	Messages *message.Messages
 	Outbox   *outbox.Outbox          // makes the requests of Pins; not used if Pins is nil
-	Pins     Pins                    // nil: do not pin
-	Quiet    func(at time.Time) bool // reports whether reminders are silent at that time; nil: they never are
+	Pins     Pins                    // pins the messages of open approvals; nil: they are not pinned
+	Quiet    func(at time.Time) bool // reports whether reminders are silent at that time; nil: they are never silent
 	Journal  orchestrator.CardStore
 	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Screen shows approvals and questions, each in its own message, and handles the answers of users. It sends nothing
-// before Attach. It is safe for concurrent use.
+// Screen shows each approval and each question in a separate message, and handles the answers of users. It sends
+// nothing before Attach. It is safe for concurrent use.
 type Screen struct {
 	o Options
 
@@ -79,13 +79,13 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
-// MoveGroup is called after a group got a new chat ID. The parameter chat is the old ID. MoveGroup edits the messages
-// of open approvals in the old chat. Telegram rejects these edits and returns the new ID. The messages are then sent to
-// the new chat.
-func (s *Screen) MoveGroup(chat int64) {
+// MoveGroup is called with the old chat ID of a group that got a new one. MoveGroup edits the messages of open
+// approvals in the old chat. Telegram rejects these edits and returns the new ID. The messages are then sent to the new
+// chat.
+func (s *Screen) MoveGroup(oldID int64) {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
-	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.conv.Chat != chat || !e.open() })
+	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.conv.Chat != oldID || !e.open() })
 	s.mu.Unlock()
 	for _, e := range entries {
 		e.message.Invalidate()
@@ -93,8 +93,8 @@ func (s *Screen) MoveGroup(chat int64) {
 	}
 }
 
-// WaitingHint returns a text for a user who sends a prompt while an agent waits for a decision. The text says that the
-// prompt does not count as the decision. WaitingHint returns "" if no approval is open in the conversation.
+// WaitingHint returns a text for a user who sends a prompt while an agent waits for a decision. The text explains that
+// the prompt does not count as the decision. WaitingHint returns "" if no approval is open in the conversation.
 func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +106,8 @@ func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// home returns the conversation to which an approval belongs. The parameter in is the conversation that shows the
-// approval's message. They differ if the topic was deleted or the group has a new ID.
+// home returns the conversation of an approval, given the conversation that shows the approval's message. They differ
+// if the topic was deleted or the group has a new ID.
 func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 	of orchestrator.ApprovalID) orchestrator.ConversationID {
 	a, err := s.service.Approval(ctx, of, in)
@@ -126,7 +126,7 @@ func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
 
 const namesKept = 1024
 
-// remember stores the name of a user who pressed a button. The approval's message shows the name after the decision.
+// remember stores the name of a user who pressed a button. After the decision, the approval's message shows the name.
 func (s *Screen) remember(p orchestrator.PersonID, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Screen) remember(p orchestrator.PersonID, name string) {
 	s.names[p] = name
 }
 
-// nameOfLocked returns the name of the user who decided, for groups. It returns "" in a private chat.
+// nameOfLocked returns the name of the user who decided. It returns "" in a private chat, where the name is not shown.
 func (s *Screen) nameOfLocked(a orchestrator.Approval) string {
 	if a.By == 0 || !outbox.ChatOf(a.Conversation.Chat).Group {
 		return ""

@@ -14,29 +14,29 @@ import (
 
 // Maximum lengths of the parts of a request in UTF-16 units, and maximum numbers of changes and links.
 const (
-	subjectMax = 3300 // all parts together; the message needs space for other text, too
+	subjectMax = 3300 // maximum of all parts together; the message needs space for other text, too
 	detailMax  = 1200
-	diffMax    = 1200 // for all changes together
+	diffMax    = 1200 // maximum of all changes together
 	changesMax = 5
 	linksMost  = 5
 	reasonMax  = 300
 	fieldMax   = 200
-	widerMax   = 900 // for all fields that ask for additional rights
-	plainMax   = 900 // for all other fields
+	widerMax   = 900 // maximum of all fields that ask for additional rights
+	plainMax   = 900 // maximum of all other fields
 	pathMax    = 200
 )
 
-// subject is the part of a message that describes the request. Text by the agent stands on lines of its own, so that
-// users cannot mistake it for text by ductor. Fields are an exception: their lines start with a name.
+// subject is the part of a message that describes the request. Text by the agent stands on separate lines, so that
+// users cannot mistake it for text by ductor. Fields are an exception: their lines start with the name of the field.
 type subject struct {
 	lang  lang.Printer
 	lines []render.Text
 	room  int
-	cut   bool // a part of the request is not shown
+	cut   bool // true if a part of the request is not shown
 }
 
-// subject describes the request: first the additional rights that it asks for, then the command or the changed files,
-// then its other fields.
+// subject describes the request: first the additional rights that the request asks for, then the command or the changed
+// files, then the other fields.
 func (a view) subject() *subject {
 	req := a.Request
 	s := &subject{lang: a.lang, room: subjectMax}
@@ -80,10 +80,11 @@ func (a view) subject() *subject {
 	return s
 }
 
-// toolQuestion asks whether an agent may use a tool. The parameter own is ductor's name of its own tool, or "".
-func toolQuestion(p lang.Printer, agent, own, tool string) render.Text {
+// toolQuestion asks whether an agent may use a tool. ductorName is ductor's name for one of its own tools, or "" for
+// other tools.
+func toolQuestion(p lang.Printer, agent, ductorName, tool string) render.Text {
 	question := p.Text("approval.use-own-tool", agent, render.Slot)
-	switch own {
+	switch ductorName {
 	case "":
 		question = p.Text("approval.use-tool", agent, render.Slot)
 	case "work_with":
@@ -113,9 +114,9 @@ func (s *subject) add(line render.Text) {
 	s.room = max(s.room-render.Len(line.Text)-1, 0)
 }
 
-// block adds a text as code. It omits the middle of a text with more than most UTF-16 units.
-func (s *subject) block(language, text string, most int) {
-	shown, cut := middle(s.lang, render.Revealed(strings.Trim(text, "\n")), min(most, s.room))
+// block adds a text as code. It omits the middle of a text with more than maxUnits UTF-16 units.
+func (s *subject) block(language, text string, maxUnits int) {
+	shown, cut := middle(s.lang, render.Revealed(strings.Trim(text, "\n")), min(maxUnits, s.room))
 	s.cut = s.cut || cut
 	if strings.TrimSpace(shown) != "" {
 		s.add(render.CodeBlock(language, shown))
@@ -196,7 +197,7 @@ func (s *subject) changes(a view) {
 	}
 }
 
-// outsideSign returns a warning sign if a path is outside of the working directory, or a link leads there.
+// outsideSign returns a warning sign if a path is outside of the working directory, or is a link that leads outside.
 func outsideSign(links []orchestrator.Link, path, dir string) string {
 	real := cli.Relative(dir, cli.Absolute(dir, path))
 	if slices.ContainsFunc(links, func(l orchestrator.Link) bool { return l.Outside && l.Path == real }) {
@@ -215,8 +216,8 @@ func outsideSign(links []orchestrator.Link, path, dir string) string {
 	return "⚠️ "
 }
 
-// whyShut returns a text if no user may allow the request in the chat, because the chat cannot show all of it. It
-// returns "" otherwise.
+// whyShut returns a text if no user may allow the request in the chat, because the chat cannot show the whole request.
+// It returns "" otherwise.
 func (a view) whyShut() string {
 	switch req := a.Request; {
 	case req.Missing != "" && req.Tool == cli.ProjectTool:

@@ -20,7 +20,7 @@ type view struct {
 }
 
 // draw returns the text and the buttons of an approval's message. user is the name of the user who decided, if known.
-// For the same arguments, draw always returns the same result.
+// draw depends on nothing but the view and its arguments.
 func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
@@ -35,12 +35,12 @@ func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	return a.drawApproval()
 }
 
-// gate decides when users may allow a request in the chat.
+// gate defines when users may allow a request in the chat.
 type gate string
 
 const (
 	gateOpen   gate = "open"
-	gateUnread gate = "unread" // after users have read the full text, because the message omits a part
+	gateUnread gate = "unread" // after users have read the full text, because the message omits a part of the request
 	gateShut   gate = "shut"   // never, because the request is empty or too long for the chat
 )
 
@@ -97,7 +97,7 @@ func (a view) shownRule(rule string) (string, bool) {
 }
 
 // unreadFor reports whether the message omits a part of the request or rule, so that users must read the full text
-// before this choice.
+// before they make the choice.
 func (a view) unreadFor(choice orchestrator.Choice) bool {
 	_, session := a.shownRule(a.SessionRule)
 	_, pattern := a.shownRule(a.Rule)
@@ -129,8 +129,8 @@ func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 	})
 }
 
-// mustReply reports whether a typed answer must be a reply. In a group it must be a reply, because other messages may
-// not be meant for the bot.
+// mustReply reports whether a typed answer must be a reply. This is the case in a group, where other messages may not
+// be meant for the bot.
 func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
 
 func clock(t time.Time) string { return t.Local().Format("15:04") }

@@ -24,8 +24,8 @@ const (
 	RateLimited  Mishap = "429"
 	ServerBroken Mishap = "500"
 	NotSent      Mishap = "not sent"
-	LostBefore   Mishap = "lost before" // the request fails with an unknown result, and nothing was sent
-	LostAfter    Mishap = "lost after"  // the request fails with an unknown result, but the message was sent
+	LostBefore   Mishap = "lost before" // the request fails with an unknown outcome, and nothing was sent
+	LostAfter    Mishap = "lost after"  // the request fails with an unknown outcome, but the message was sent
 	DeletedFirst Mishap = "deleted"     // a user deletes the message just before the edit
 	RefusedOnce  Mishap = "refused"
 )
@@ -36,18 +36,18 @@ type Chat struct {
 	Mishaps   func(method string) Mishap // returns the fault of the next request; nil means no faults
 	Delay     time.Duration              // duration of each request
 	Seen      func(render.Text)          // called with each text that the chat shows
-	Unchecked bool                       // skips the checks; for benchmarks
-	OldServer bool                       // the server does not support rich messages
+	Unchecked bool                       // true to skip the checks, for benchmarks
+	OldServer bool                       // true if the server does not support rich messages
 
 	Mu      sync.Mutex
 	posts   map[int]*Post
 	next    int
 	Calls   []string
 	At      []time.Time
-	Topics  map[int]bool // deleted topics
+	Topics  map[int]bool // IDs of deleted topics
 	Gone    bool         // true if the user blocked the bot
 	Sending int          // number of messages that are being sent
-	Lost    int          // number of messages sent with an unknown result
+	Lost    int          // number of messages that were sent with an unknown outcome
 	files   []string     // contents of the files that were sent
 }
 
@@ -58,7 +58,7 @@ type Failer interface {
 
 // Post is a message in the chat.
 type Post struct {
-	Text    render.Text // for a rich message: the texts of its blocks
+	Text    render.Text // text of a plain message, or the texts of a rich message's blocks
 	Rich    []render.Block
 	Buttons tgapi.Keyboard
 	Topic   int
@@ -95,7 +95,7 @@ func (w *Chat) under(way int) {
 	w.Sending += way
 }
 
-// Fails returns an error if nothing was sent because of the fault. Otherwise, it returns nil.
+// Fails returns an error if the fault prevents the request from sending anything. Otherwise, it returns nil.
 func (f Mishap) Fails() error {
 	switch f {
 	case RateLimited:
@@ -126,7 +126,7 @@ func CheckMessage(t render.Text) error {
 	return rendertest.CheckMessage(t.Text, Entities(t), render.MessageLimit)
 }
 
-// Entities converts the entities of a text to the type of package rendertest.
+// Entities converts the entities of a text to rendertest.Entity values.
 func Entities(t render.Text) (all []rendertest.Entity) {
 	for _, e := range t.Entities {
 		all = append(all, rendertest.Entity{

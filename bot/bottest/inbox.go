@@ -85,7 +85,7 @@ func (b *Inbox) AppendUpdates(_ context.Context, updates []orchestrator.Update) 
 	return fresh, nil
 }
 
-// Flush fails after a call of Fail. After a call of FailFlushes, only the given number of calls fails.
+// Flush fails after a call of Fail. After a call of FailFlushes, only the given number of calls of Flush fails.
 func (b *Inbox) Flush(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,12 +18,12 @@ import (
 type Journal struct {
 	Mu         sync.Mutex
 	Cards      map[string][]byte
-	Messages   []orchestrator.Message // ordered by the time of their first save
-	Reading    time.Duration          // how long OwedMessages takes
+	Messages   []orchestrator.Message // messages in the order in which they were first saved
+	Reading    time.Duration          // duration of a call of OwedMessages
 	Reads      int                    // number of calls of OwedMessages
 	Writes     int
-	Unreadable bool        // LoadCard fails
-	Full       atomic.Bool // all writes fail, as on a full disk
+	Unreadable bool        // true if LoadCard fails
+	Full       atomic.Bool // true if all writes fail, as on a full disk
 	// DiesAt simulates a killed process: the write with this number fails, and so do all later ones. 0 disables this.
 	DiesAt int
 }
@@ -99,7 +99,7 @@ func (s *Journal) AddMessage(_ context.Context, m orchestrator.Message) (bool, e
 	return true, nil
 }
 
-// FindMessage returns the message with the key. If none has the key, it returns the zero Message.
+// FindMessage returns the message with the key. If no message has the key, it returns the zero Message.
 func (s *Journal) FindMessage(_ context.Context, key string) (orchestrator.Message, error) {
 	return first(s.those(func(m orchestrator.Message) bool { return m.Key == key })), nil
 }

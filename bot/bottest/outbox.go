@@ -33,8 +33,8 @@ func (r *Record) Run(name string) func(context.Context) error {
 	return r.Fail(name)
 }
 
-// Fail returns a function that records a request under the given name. Each call returns the next error of errs, and
-// nil after the last one.
+// Fail returns a function that records a request under the given name. Each call of the function returns the next error
+// of errs, and nil after the last error.
 func (r *Record) Fail(name string, errs ...error) func(context.Context) error {
 	return func(context.Context) error {
 		r.note(name)
@@ -76,8 +76,7 @@ func WithOutbox(t *testing.T, f func(t *testing.T, o *outbox.Outbox, r *Record))
 // Anna is a private chat.
 var Anna = outbox.Chat{ID: 1}
 
-// AtFirst returns a function for the field Chat.Mishaps: the first request gets the fault f, and later requests get
-// none.
+// AtFirst returns a value for Chat.Mishaps: the first request gets the fault f, and later requests get no fault.
 func AtFirst(f Mishap) func(string) Mishap {
 	first := true
 	return func(string) Mishap {
@@ -111,7 +110,7 @@ func InBubble(t *testing.T, f func(t *testing.T)) {
 	switch {
 	case thrown == nil:
 	case fmt.Sprintf("%T", thrown) == "rapid.invalidData":
-		panic(thrown) // a separate line, because package rapid tells failures apart by the line of the panic
+		panic(thrown) // panic in a separate line, because package rapid distinguishes failures by the line of the panic
 	default:
 		panic(thrown)
 	}

@@ -13,16 +13,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// This file changes the card of a turn that has already ended, because a user pressed a button or a scheduled job asked
-// for it.
+// This file changes the card of a turn that has already ended, because a user pressed a button or a scheduled job adds
+// a line.
 
 const (
 	showPatience   = 3 * time.Second // time limit of ShowAgain
 	remarkPatience = time.Second     // time limit of Remark and Say, because a scheduled job can try again
 )
 
-// ErrNotYet means that Telegram has not confirmed a change to a card yet. The change continues in the background. If
-// the caller repeats its call later, it gets the result.
+// ErrNotYet means that Telegram has not confirmed a change to a card yet. The change continues in the background. The
+// caller can repeat the call later to get the result.
 var ErrNotYet = errors.New("the chat does not show it yet")
 
 // ErrBusy means that a scheduled job is changing the card at the moment, so the call did nothing.
@@ -39,8 +39,8 @@ const (
 
 // runExclusively runs f in the background. f changes the card of an ended turn, so at most one such function may run
 // for each card. runExclusively waits for f, but no longer than patience. It returns ErrNotYet if f is still running
-// then, or if another change to the card is in progress. It returns ErrBusy if the caller wants to show a card to which
-// a scheduled job is adding a line.
+// after this time, or if another change to the card is in progress. It returns ErrBusy if the caller wants to show a
+// card to which a scheduled job is adding a line.
 func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activity, patience time.Duration,
 	f func(context.Context) error) error {
 	switch busy := c.claim(turn, what); {
@@ -75,7 +75,7 @@ func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activi
 
 // ShowAgain sends a turn's card again because a user asked for it. It starts with the first message that may be missing
 // in the chat. If this takes more than a few seconds, ShowAgain returns and the work continues in the background. Until
-// it is done, further calls do nothing. ShowAgain returns ErrBusy if a scheduled job is changing the card.
+// the work is done, further calls do nothing. ShowAgain returns ErrBusy if a scheduled job is changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	err := c.runExclusively(ctx, t.ID, showing, showPatience, func(ctx context.Context) error {
 		return c.showAgain(ctx, t)
@@ -101,8 +101,8 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// detachFrom makes the card send messages again. It starts with the first message whose state is one of missing. It
-// includes all later messages, because they must appear below that one. The old messages stay in the chat.
+// detachFrom makes the card send messages again. It starts with the first message whose state is one of missing, and
+// includes all later messages, because they must appear below this message. The old messages stay in the chat.
 func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchestrator.SendState) error {
 	if slices.Contains(missing, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
@@ -114,7 +114,8 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 		return nil
 	}
 	from = max(first, from)
-	// If ductor crashes halfway, the next attempt must find the same first message. So reset that message last.
+	// If ductor crashes in this loop, the next attempt must find the same first message. So the loop resets this
+	// message last.
 	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
 		if st := p.State(); st != orchestrator.Sent && !slices.Contains(missing, st) {
 			continue
@@ -126,9 +127,9 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 	return nil
 }
 
-// Remark shows a line below the result of a turn. It replaces the line of an earlier call. Remark edits the existing
-// message, so users get no notification. If a user deleted that message, Remark sends it again once. Remark returns nil
-// as soon as the chat shows the line, or ErrNotYet if that takes longer than a second. A second call with the same line
+// Remark shows a line below a turn's final message. It replaces the line of an earlier call. Remark edits the existing
+// message, so users get no notification. If a user deleted the message, Remark sends it again once. Remark returns nil
+// as soon as the chat shows the line, or ErrNotYet if this takes longer than a second. A second call with the same line
 // changes nothing.
 func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.runExclusively(ctx, t.ID, remarking, remarkPatience, func(ctx context.Context) error {
@@ -168,9 +169,9 @@ func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 	return k.Amend(ctx, t.Outcome)
 }
 
-// assumeShown marks all messages except the last one as up to date, so that the caller edits only the last one.
+// assumeShown marks all messages except the last one as up to date, so that the caller edits only the last message.
 func (s *messages) assumeShown(content contents) {
-	wants := content.forChat(s).perMessage() // before the lock, because forChat locks s.mu too
+	wants := content.forChat(s).perMessage() // call forChat before the lock, because it locks s.mu too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {

@@ -21,7 +21,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Buttons creates the buttons below a card. Another package handles them when a user presses one.
+// Buttons creates the buttons below a card. Another package handles button presses.
 type Buttons interface {
 	// Offer returns buttons for the actions that a user can choose after a turn, such as a retry.
 	Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard
@@ -40,18 +40,18 @@ type Options struct {
 	Typing   func(ctx context.Context, to orchestrator.ConversationID) error
 	Outbox   *outbox.Outbox
 	Journal  orchestrator.CardStore
-	Buttons  func(p lang.Printer) Buttons // returns the buttons in the language of p
-	Scrub    *tgapi.Scrubber              // removes secrets from all texts; nil: removes nothing
+	Buttons  func(p lang.Printer) Buttons // returns the buttons in the printer's language
+	Scrub    *tgapi.Scrubber              // removes secrets from all texts; nil: no secrets are removed
 	Lang     *lang.Choices
-	Names    *tgapi.ChatNames // describes chats to the readers of another chat
+	Names    *tgapi.ChatNames // names of chats, for readers in another chat
 	Log      *slog.Logger
 
-	FileMarks bool        // show the name of each sent file in place of its render.FileMark
-	Displays  Displays    // stores which chats show rich messages; nil: never ask
-	Draft     Draft       // nil: do not use drafts
+	FileMarks bool        // whether cards show the name of a sent file in place of its render.FileMark
+	Displays  Displays    // stores which chats show rich messages; nil: users are never asked
+	Draft     Draft       // shows drafts; nil: cards do not use drafts
 	Look      func() Look // returns the current settings; nil for the defaults
-	// Lost is called if Telegram rejects a card because the bot may not write to the chat. It must not wait for the
-	// chat. It may be nil.
+	// Lost is called if Telegram rejects a card because the bot may not write to the chat. It must not wait for
+	// messages to the chat. It may be nil.
 	Lost func(ctx context.Context, l Lost)
 }
 
@@ -60,18 +60,18 @@ type Look struct {
 	// Shortest time between two edits, in private chats and in groups.
 	IntervalPrivate time.Duration `toml:"interval_private" default:"1s" check:"100ms..1m"`
 	IntervalGroup   time.Duration `toml:"interval_group" default:"3s" check:"100ms..1m"`
-	// StatusAfter is how long the agent must be silent before the card shows why the turn waits.
+	// StatusAfter is how long the agent must be silent before the card shows the reason.
 	StatusAfter time.Duration `toml:"status_after" default:"2s" check:"0..1h"`
 	Footer      []FooterField `toml:"footer" default:"['model', 'time']" check:"model|time|cost|tokens"`
 	// Mode is ModeDraft to show a growing answer as a Telegram draft in private chats. This requires Options.Draft.
 	Mode string `toml:"mode" default:"edit" check:"edit|draft"`
-	// MaxMessages limits the number of messages for one answer. 0 means no limit. If an answer needs more, the messages
-	// show its beginning and its end, and a file contains the whole answer.
+	// MaxMessages limits the number of messages for one answer. 0 means no limit. If an answer needs more messages,
+	// they show only its beginning and its end, and a file contains the whole answer.
 	MaxMessages int    `toml:"max_messages" default:"4" check:"0..100"`
 	Pacing      Pacing `toml:",inline"`
 
 	Think  orchestrator.ThinkMode // whether turns without their own setting show reasoning
-	Places bool                   // the footer names the sandbox in which the turn ran, if any
+	Places bool                   // whether the footer names the sandbox in which the turn ran
 }
 
 // ModeDraft is the value of Look.Mode that enables drafts.
@@ -83,7 +83,7 @@ type Cards struct {
 
 	mu       sync.Mutex
 	changing map[cli.TurnID]activity // cards of ended turns that are being changed
-	finished map[cli.TurnID]*card    // cards of turns that ended a moment ago: the agent may still send more text
+	finished map[cli.TurnID]*card    // cards of turns that have just ended, because the agent may still send more text
 	noDrafts map[int64]bool          // IDs of the chats in which Telegram rejected drafts
 }
 
@@ -157,15 +157,15 @@ func (c *card) startLocked() {
 	c.alarm = alarm{timer: time.AfterFunc(firstTyping, c.tick), rings: c.pace.typing}
 }
 
-// document returns an empty document. The document removes secrets before its text is cut into messages, because the
-// search would miss a secret that spans two messages.
+// document returns an empty document. The document removes secrets before its text is cut into messages, because it
+// would not recognize a secret that spans two messages.
 func (c *Cards) document(p lang.Printer, thinking bool) *document {
 	d := newDocument(thinking)
 	d.scrub, d.lang, d.shows.fileMarks = c.opts.Scrub, p, c.opts.FileMarks
 	return d
 }
 
-// documentOf returns a document for the turn. It contains only the turn's title, if there is one.
+// documentOf returns a document for the turn. The document is empty, or contains only the turn's title.
 func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	d := c.document(c.opts.Lang.Of(t.Prompt.Conversation.Chat), thinking)
 	if t.Wants.Title != "" {
@@ -182,7 +182,8 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	return d
 }
 
-// TitleLine returns the title of t in bold, the first line of its card. t.Wants.Title must not be empty.
+// TitleLine returns the title of a turn in bold, which is the first line of the turn's card. t.Wants.Title must not be
+// empty.
 func TitleLine(t orchestrator.Turn) render.Text {
 	return render.Styled(render.Bold, render.ShortLine(t.Wants.Title, maxTitle))
 }
@@ -199,9 +200,9 @@ func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	return s
 }
 
-// card shows one turn as messages that grow. Show only updates the document. The outbox sends the edits when Telegram's
-// rate limit allows, and then asks the card for the current content. A card has no goroutine of its own: the agent's
-// events, finished requests to Telegram and one timer drive it.
+// card shows one turn as messages that grow. Show only updates the document. When Telegram's rate limit allows an edit,
+// the outbox asks the card for the current content and sends it. A card has no goroutine of its own: it acts on the
+// agent's events, on finished requests to Telegram, and on one timer.
 type card struct {
 	cards    *Cards
 	turn     orchestrator.Turn
@@ -211,11 +212,11 @@ type card struct {
 
 	mu       sync.Mutex
 	doc      *document
-	starts   []position // position in the document at which each message starts; fixed for messages that were sent
+	starts   []position // positions in the document at which the messages start; fixed for messages that were sent
 	pace     pace
 	alarm    alarm
 	finished bool
-	ending   *contents // the final content; nil while the turn runs
+	ending   *contents // final content; nil while the turn runs
 	past     past      // state that the previous process stored before a restart
 }
 
@@ -236,7 +237,7 @@ func (c *card) Show(ev cli.Event) {
 	if what.text != "" && !c.past.replaying {
 		c.pace.growing.add(what.text, now)
 	}
-	// Users cannot see white space, so the first message must contain more than that.
+	// The first message must contain more than white space, which users cannot see.
 	visible := what.urgent || what.text != "" && (c.pace.calls > 0 || strings.TrimSpace(what.text) != "")
 	if visible {
 		c.pace.addNews(what.news(), now)
@@ -288,7 +289,7 @@ func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 }
 
 // amended returns the final content of the card after a change of the turn's outcome to o. It returns false if the
-// answer became longer and the new text does not fit into the existing messages.
+// answer became longer and no longer fits into the existing messages.
 func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,7 +316,7 @@ func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	return ending, true
 }
 
-// outcome returns the final content of the card. Later calls return the result of the first call.
+// outcome returns the final content of the card. Later calls return the same content as the first call.
 func (c *card) outcome(o orchestrator.Outcome) contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -332,16 +333,15 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 
 func (c *card) contentLocked(o orchestrator.Outcome) contents {
 	texts, cut := c.layoutLocked(render.MessageLimit)
-	if o.Short != "" { // Short replaces the streamed text, so lay out all messages again
+	if o.Short != "" { // Short replaces the streamed text, so all messages need a new layout
 		_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.MaxMessages())
 	}
 	c.turn.Outcome = o
 	return c.cards.contentsIn(c.doc, c.turn, texts, cut)
 }
 
-// layoutLocked cuts the document into messages. It does not move the start of a message that was already sent. The
-// parameter limit is the maximum size of the last message. The result cut reports whether the messages omit a part of
-// the document.
+// layoutLocked cuts the document into messages. It does not move the start of a message that was already sent. The last
+// message has at most limit UTF-16 units. layoutLocked also reports whether the messages omit a part of the document.
 func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
 	if len(c.starts) == 0 {
 		c.starts = c.inheritLocked()

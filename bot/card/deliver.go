@@ -14,24 +14,25 @@ import (
 	"ductor/orchestrator"
 )
 
-// contents is the text, buttons and files of a card's messages. The field first is the index of the first message that
-// it describes; earlier messages stay as they are.
+// contents is the text, buttons and files of a card's messages. It describes only the messages from index first on;
+// earlier messages do not change.
 type contents struct {
 	first         int
-	stripsButtons bool // remove the buttons of message first-1, whose text is unknown
+	stripsButtons bool // remove the buttons of the message first-1, whose text is unknown
 	texts         []render.Text
 	buttons       tgapi.Keyboard
 	remark        string // line below the last message; omitted if the message is full
 	end           *ending
 	file          string // file with the whole answer; empty if texts contain all of it
 	rich          richContent
-	richFile      string // file with the whole answer; empty if the field rich contains all of it
+	richFile      string // file with the whole answer; empty if the rich message contains all of it
 	richWouldHelp bool
 
 	lifecycle message.Lifecycle // lifecycle of all messages; zero means ResendIfDeleted
 }
 
-// forChat returns the content that the chat can show: one rich message if Telegram accepts it, otherwise plain texts.
+// forChat returns the content in a form that the chat can show: one rich message if Telegram accepts rich messages,
+// otherwise plain texts.
 func (s contents) forChat(m *messages) contents {
 	if s.rich.Blocks == nil || !m.takesRich() {
 		s.rich = richContent{}
@@ -59,7 +60,7 @@ func (s contents) firstChanged() int {
 	return s.first
 }
 
-// perMessage returns the content of each message. Only the last one has the buttons and the remark.
+// perMessage returns the content of each message. Only the last message has the buttons and the remark.
 func (s contents) perMessage() []message.Content {
 	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
@@ -83,8 +84,8 @@ func (s contents) perMessage() []message.Content {
 }
 
 // conclude shows the final content of a card in the chat. It returns when the chat shows the content, or shows a notice
-// that a part may be missing. It stores the content in the database first, so that the next process can continue after
-// a crash.
+// that a part may be missing. conclude first stores the content in the database, so that the next process can continue
+// after a crash.
 func (c *Cards) conclude(ctx context.Context, s *messages, content contents) error {
 	if err := s.saveFinal(ctx, content); err != nil {
 		return err
@@ -178,7 +179,7 @@ func (c *Cards) postDelivery(
 
 func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
 
-// sendLossNotice tells the user that a part of the answer may be missing, unless an earlier notice already did.
+// sendLossNotice sends a notice that a part of the answer may be missing, unless it was sent before.
 func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	p := c.opts.Lang.Of(s.where().Chat)
 	unknown, refused := s.missing()
@@ -219,10 +220,10 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 		return c.strip(ctx, s)
 	}
 	if interrupted(t) {
-		s.lost = quietLoss // no notice about missing text: an interrupted turn has no answer for which users wait
+		s.lost = quietLoss // do not report missing text, because users do not wait for an answer of an interrupted turn
 	}
 	content := c.resume(t, s, saved)
-	if interrupted(t) && !s.isSent(content.first) { // but they must learn of the interruption
+	if interrupted(t) && !s.isSent(content.first) { // but report the interruption
 		content.lifecycle = message.ResendIfUnknown
 	}
 	if saved.Final && t.Outcome.Changed != (orchestrator.Changed{}) && saved.Remark == "" {
@@ -232,7 +233,7 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 }
 
 // addReceipt adds the number of changed files, and buttons for the changes, to the stored content of a card. It does
-// nothing if the content already has these buttons.
+// nothing if the content already contains these buttons.
 func (c *Cards) addReceipt(t orchestrator.Turn, s *messages, content contents) contents {
 	p := c.opts.Lang.Of(s.where().Chat)
 	if offered := c.offer(p, t.ID, t.Outcome); !reflect.DeepEqual(content.buttons, offered) {
@@ -303,8 +304,8 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	return c.contentsIn(d, t, texts, cut)
 }
 
-// contentsIn returns the final content of a card. d is its finished document, and texts are the messages into which d
-// was cut. If cut is true, the texts omit a part of d.
+// contentsIn returns the final content of a card. d is the card's finished document, and texts are the messages into
+// which d was cut. If cut is true, the texts omit a part of d.
 func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
@@ -314,8 +315,8 @@ func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text
 	}
 }
 
-// claim marks the card of a turn as being changed. If another change is already in progress, claim does nothing and
-// returns the kind of that change.
+// claim records that the card of a turn is being changed. If another change is already in progress, claim does nothing
+// and returns the kind of the other change.
 func (c *Cards) claim(turn cli.TurnID, what activity) (busy activity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

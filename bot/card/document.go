@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// document is the content of one card before it is cut into messages: a list of segments such as text, tools and notes,
-// in the order of the agent's events. It is not safe for concurrent use.
+// document is the content of one card, before this content is cut into messages. It is a list of segments such as text,
+// tools and notes, in the order of the agent's events. It is not safe for concurrent use.
 type document struct {
 	lang     lang.Printer
 	segments []*segment
@@ -20,7 +20,7 @@ type document struct {
 	tools    map[cli.ToolID]toolRef
 	running  int // number of running tools, except tools of sub-agents
 	wait     waitLine
-	now      time.Time // time of the current event; some events contain a more precise time
+	now      time.Time // time of the current event, unless the event contains a more precise time
 	limited  bool      // the document already mentions that the rate limit was reached
 	shows    shows
 	cut      cutDocument
@@ -29,23 +29,23 @@ type document struct {
 }
 
 type shows struct {
-	thinking  bool // the agent's reasoning
-	fileMarks bool // file names in place of render.FileMarks
-	outputs   bool // outputs of tools, folded
+	thinking  bool // whether the card shows the agent's reasoning
+	fileMarks bool // whether the card shows file names in place of render.FileMarks
+	outputs   bool // whether the card shows the outputs of tools, folded
 }
 
 type turnFacts struct {
 	agent  cli.Agent
-	then   string            // line for users: what happens after the turn has failed
-	mute   bool              // the agent repeats requests to its model without reporting that
-	bypass time.Time         // until when the agent needs no approvals (bypass mode); zero if it needs them
+	then   string            // line for users about what ductor does after the turn has failed
+	mute   bool              // true if the agent does not report when it repeats a request to its model
+	bypass time.Time         // end of bypass mode, in which the agent needs no approvals; zero: not bypass mode
 	limits cli.AccountLimits // usage limits of the agent's account that are almost reached
 	others []cli.Account     // accounts to which the user can switch before the limit is reached
 	place  string            // names the sandbox in which the turn runs, if any; "" if no sandboxes are in use
 	early  []earlyAsk        // approvals whose tool has not started yet
 	where  func(orchestrator.ConversationID) string
 
-	footer, noAnswer *segment // nil before the turn ends; noAnswer is the note that the answer is empty
+	footer, noAnswer *segment // nil before the turn ends; noAnswer is a note that the answer is empty
 }
 
 type segmentKind int
@@ -61,13 +61,13 @@ const (
 // segment is a part of a document. Only text segments may be split between two messages.
 type segment struct {
 	kind         segmentKind
-	stream       render.Stream // for textSegment: the agent's Markdown
+	stream       render.Stream // Markdown of the agent; only for textSegment
 	tool         *toolLine
 	plan         *planList
-	raw          []byte // for thinkingSegment: the beginning of the reasoning
+	raw          []byte // beginning of the agent's reasoning; only for thinkingSegment
 	note         render.Text
 	noteIfFailed render.Text // shown instead of note if the turn fails
-	diff         string      // end of the diff, if the note is about a changed file
+	diff         string      // end of the file's diff, if the note is about a changed file
 	shown        shownText
 }
 
@@ -80,7 +80,7 @@ func newDocument(showThinking bool) *document {
 
 type change struct {
 	text   string
-	urgent bool // the change is more than additional text, so show it soon
+	urgent bool // the change is more than additional text, so the card should show it soon
 }
 
 func (c change) news() news {
@@ -172,7 +172,8 @@ func (d *document) appendText(text string) {
 	d.answer += len(text)
 }
 
-// retract removes the given number of bytes from the end of the answer. They may belong to several text segments.
+// retract removes the given number of bytes from the end of the answer. These bytes may belong to several text
+// segments.
 func (d *document) retract(bytes int) {
 	for i := len(d.segments) - 1; i >= 0 && bytes > 0; i-- {
 		if s := d.segments[i]; s.kind == textSegment {
@@ -195,7 +196,7 @@ func (d *document) text() string {
 	return b.String()
 }
 
-// settleText replaces the streamed answer by text. It changes nothing before the first difference.
+// settleText replaces the streamed answer by its final text. It changes only the part after the first difference.
 func (d *document) settleText(text string) {
 	have := d.text()
 	if have == text {
@@ -243,7 +244,7 @@ func (s *segment) reasoning() render.Text {
 	return render.Markdown(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), "")))
 }
 
-// show renders a segment, removes secrets from the result, and stores it in s.shown.
+// show renders a segment, removes secrets from the rendering, and stores the rendering in s.shown.
 func (d *document) show(s *segment) { s.shown.set(d.scrub.Text(s.rendered())) }
 
 func separator(before, after segmentKind) string {

@@ -12,15 +12,16 @@ import (
 
 // In a private chat, a card can show its last message as a draft while the message grows. A draft is a preview that
 // Telegram animates. It has a Stop button. Telegram removes a draft after 30 s, and also when the bot sends a message.
-// The bot then sends the draft again. When the turn ends or waits for a user, the card sends the real message. See
-// https://core.telegram.org/bots/api#sendmessagedraft.
+// In both cases, the bot sends the draft again. When the turn ends or waits for a user, the card sends the real
+// message. See https://core.telegram.org/bots/api#sendmessagedraft.
 
 // Draft shows text as the draft with the given ID. The next call with the same ID replaces the draft.
 type Draft func(ctx context.Context, to orchestrator.ConversationID, id int64, text render.Text) error
 
 const (
 	draftInterval = 250 * time.Millisecond
-	// draftAgain is the time after which an unchanged draft is sent again. Telegram shows a draft for 30 s.
+	// draftAgain is the interval at which an unchanged draft is sent again. It is shorter than the 30 s for which
+	// Telegram shows a draft.
 	draftAgain = 20 * time.Second
 )
 

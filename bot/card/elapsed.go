@@ -6,14 +6,14 @@ import "time"
 // less frequent over time.
 const (
 	elapsedFirst = 30 * time.Second // a tool's running time is shown only after this time
-	elapsedLeast = 10 * time.Second // shortest time that the line shows
+	elapsedLeast = 10 * time.Second // shortest running time that the line shows
 )
 
 // stopwatch measures how long a tool runs. It does not count the time in which the tool waits for a user's approval.
 type stopwatch struct {
 	since  time.Time // start of the measurement; zero if unknown
 	shown  time.Duration
-	waited bool // the field since is the end of a wait for a user
+	waited bool // true if since is the end of a wait for a user
 }
 
 // restart starts the measurement again after a wait for a user.
@@ -25,8 +25,8 @@ func (s *stopwatch) update(now time.Time) {
 	}
 }
 
-// next returns when to edit the message only to update the running time: 30 s, 1 min, 2 min, 4 min, and so on after the
-// start.
+// next returns when the message must be edited only to update the running time: 30 s, 1 min, 2 min, 4 min, and so on
+// after the start.
 func (s *stopwatch) next() time.Time {
 	step := elapsedFirst
 	for step <= s.shown {
@@ -60,8 +60,8 @@ func (d *document) elapse(now time.Time, first int) {
 	}
 }
 
-// nextElapse returns when to edit the message only to update a running time. It considers only d.segments[first:], and
-// returns false if no tool is running there.
+// nextElapse returns when the message must be edited only to update a running time. It considers only the tools in
+// d.segments[first:], and returns false if none of them is running.
 func (d *document) nextElapse(first int) (next time.Time, ok bool) {
 	if d.running == 0 {
 		return time.Time{}, false

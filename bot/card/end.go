@@ -40,7 +40,7 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	return &ending{Text: c.opts.Scrub.Text(render.Plain(text)), Silent: o.Announce == orchestrator.Muted}
 }
 
-// sendEnd sends or edits the message that announces the end of a turn. It does nothing if that message is not in the
+// sendEnd sends or edits the message that announces the end of a turn. It does nothing if this message is not in the
 // given state.
 func (c *Cards) sendEnd(ctx context.Context, s *messages, content contents, state orchestrator.SendState) error {
 	s.mu.Lock()

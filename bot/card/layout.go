@@ -12,15 +12,15 @@ import (
 type position struct{ segment, offset int }
 
 // cutDocument contains the messages into which the document was last cut. When the document has grown, most of these
-// messages stay the same and need not be rendered again.
+// messages are unchanged and need not be rendered again.
 type cutDocument struct {
 	starts []position
 	parts  []render.Text
 }
 
 // slices cuts the document into messages at the given starts. Each message ends where the next one starts, without
-// white space at its edges. The last message begins at the position newest instead of its own start, so that it can
-// omit text. slices reuses messages of its previous call that have not changed.
+// white space at its edges. The last message begins at newest instead of its own start, so that it can omit text.
+// slices reuses unchanged messages of its previous call.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -95,9 +95,9 @@ func (p *piece) add(kind segmentKind, segment int, t render.Text) {
 
 func (p *piece) message() render.Text { return render.AsMessage(render.Concat(p.texts...)) }
 
-// extend starts more messages until the rest of the document fits into the last one. The parameter limit is the maximum
-// size of the last message. extend returns cut = true if the rest does not fit into maxMessages messages in total. If
-// maxMessages is 0, their number is unlimited.
+// extend starts more messages until the rest of the document fits into the last one, which has at most limit UTF-16
+// units. extend returns cut = true if the document needs more than maxMessages messages. If maxMessages is 0, the
+// number of messages is unlimited.
 func (d *document) extend(starts []position, limit, maxMessages int) (all []position, cut bool) {
 	for {
 		tail := d.tail(starts[len(starts)-1])
@@ -111,18 +111,18 @@ func (d *document) extend(starts []position, limit, maxMessages int) (all []posi
 	}
 }
 
-// tailText is the rendered end of the document, from the start of the last message on. It contains only as much text as
+// tailText is the rendered end of the document, from the start of the last message on. It contains only the text that
 // is needed to find the start of the next message.
 type tailText struct {
 	text  render.Text
-	more  bool // the document continues after the field text
+	more  bool // true if the document continues after this text
 	marks []tailMark
 }
 
 type tailMark struct {
-	unit   int      // offset of the segment in the text
+	unit   int      // offset of the segment in tailText.text
 	at     position // position of the segment in the document
-	whole  bool     // the segment must not be split
+	whole  bool     // true if the segment must not be split
 	growth int      // UTF-16 units by which the segment may still grow
 }
 
@@ -162,7 +162,7 @@ func (d *document) tail(from position) *tailText {
 }
 
 // growth returns by how many UTF-16 units segment i may still grow. The line of a running tool will also show the
-// result of the tool. The first successful line in a row of tool lines may become a summary of that row.
+// result of the tool. The first successful line of consecutive tool lines may become their summary.
 func (s *segment) growth(all []*segment, i int) int {
 	switch s.kind {
 	case planSegment:
@@ -207,14 +207,14 @@ func (e *tailText) cut() position {
 	}
 	m := e.markAt(at)
 	for m > 0 && (e.marks[m].whole || at+e.growthUpTo(at) > render.FullMessage) {
-		// Move the cut to the start of the segment. If the text before that could still grow beyond one message, try an
-		// earlier segment.
+		// Move the cut to the start of the segment. If the text before the cut could still grow beyond one message, try
+		// an earlier segment.
 		if at = e.marks[m].unit; at+e.growthUpTo(at) <= render.FullMessage {
 			return e.marks[m].at
 		}
 		m--
 	}
-	if e.marks[m].whole { // a single segment always fits into a message, so cut after it
+	if e.marks[m].whole { // cut after the segment, because a single segment always fits into a message
 		return position{segment: e.marks[m].at.segment + 1}
 	}
 	at = min(at, full)

@@ -61,7 +61,7 @@ func limitLine(p lang.Printer, ev cli.RateLimited) render.Text {
 	return render.Styled(render.Italic, line)
 }
 
-// finish adds the result of the turn to the document: failures, denied tools and the footer.
+// finish adds the outcome of the turn to the document: failures, denied tools and the footer.
 func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.settleText(o.Shown())
 	if o.Short != "" {
@@ -102,8 +102,8 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	d.addFooter(o, footer)
 }
 
-// amend replaces the footer. If the answer in o is longer than that of the document, amend also appends the missing
-// text, and returns the length of that text in bytes.
+// amend replaces the footer. If the answer in o is longer than the document's answer, amend also appends the missing
+// text, and returns the length of the appended text in bytes.
 func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int) {
 	d.drop(d.turn.footer)
 	if text, longer := strings.CutPrefix(o.Shown(), d.text()); longer && text != "" {
@@ -141,7 +141,7 @@ func (d *document) addFooter(o orchestrator.Outcome, fields []FooterField) {
 	d.turn.footer = d.push(&segment{kind: noteSegment, note: render.Styled(render.Italic, line)})
 }
 
-// maxDenials is how many denied tools are listed individually. The rest is only counted.
+// maxDenials is the maximum number of denied tools that are listed individually. Further denied tools are only counted.
 const maxDenials = 8
 
 func (d *document) addDenials(denials []cli.Denial) {
@@ -170,8 +170,8 @@ func (d *document) addDenials(denials []cli.Denial) {
 }
 
 // markDenied changes the lines of a failed tool so that they show the denial. The lines must not become longer, because
-// their message may be full. The result found is false if the document has no line of the tool. The result explained is
-// false if a line has no room for the reason.
+// their message may be full. markDenied reports whether the document has a line of the tool, and whether all lines have
+// room for the reason.
 func (d *document) markDenied(denial cli.Denial) (found, explained bool) {
 	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)
@@ -257,10 +257,11 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 	return strings.Join(parts, " · ")
 }
 
-// nearlyFull is the percentage of the context window above which the footer shows how full it is.
+// nearlyFull is a percentage of the context window. If the window is fuller, the footer shows how full it is.
 const nearlyFull = 60
 
-// withReceipt adds time and cost to the fields of a footer. A footer always shows both if the turn changed files.
+// withReceipt adds time and cost to the fields of a footer. A footer always shows both fields if the turn changed
+// files.
 func withReceipt(fields []FooterField) []FooterField {
 	fields = slices.Clone(fields)
 	for _, f := range []FooterField{FooterTime, FooterCost} {
@@ -279,13 +280,13 @@ func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	return key, ok
 }
 
-// bypassLine returns the remaining time of bypass mode, as text. It returns "" if the agent is not in bypass mode.
+// bypassLine returns a text with the remaining time of bypass mode. It returns "" if the agent is not in bypass mode.
 func (d *document) bypassLine(now time.Time) string {
 	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }
 
-// liveLines returns the last lines of the card while the turn runs. They say why the turn is waiting, how long bypass
-// mode lasts, and which usage limits are almost reached.
+// liveLines returns the last lines of the card while the turn runs. The lines show why the turn is waiting, how long
+// bypass mode lasts, and which usage limits are almost reached.
 func (d *document) liveLines(now time.Time) render.Text {
 	line := d.wait.text(d.lang, d.turn.agent)
 	more := joinFooter(d.bypassLine(now), d.turn.limits.Near(now).Text(d.lang, now))

@@ -33,7 +33,8 @@ func (c *card) tick() {
 	}
 }
 
-// planLocked reports whether to request an edit from the outbox now. It also sets the timer for the next check.
+// planLocked reports whether the card must request an edit from the outbox now. It also sets the timer for the next
+// check.
 func (c *card) planLocked(now time.Time) (post bool) {
 	if at, ok := c.dueLocked(); ok && !c.pace.queued && !c.past.replaying && !now.Before(at) {
 		c.pace.queued = true
@@ -180,7 +181,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if act.step == message.Send {
 		act.want.Mark = pack(c.doc.reach(c.starts, act.part))
 	}
-	p := c.messages.begin(act, c.pace.calls) // before the unlock, so that Finish knows about the request
+	p := c.messages.begin(act, c.pace.calls) // call begin before the unlock, so that Finish knows about the request
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
 		c.saveSnapshot(ctx, newest.before(texts, act.part))
@@ -209,7 +210,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 }
 
 // draftsLocked reports whether the card shows its last message as a draft. It returns false after the real message was
-// sent. It also returns false while the turn waits for a user, because Telegram may remove the draft during the wait.
+// sent. It also returns false while the turn waits for a user, because Telegram may remove a draft during this time.
 func (c *card) draftsLocked() bool {
 	if c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused || isRich(c.turn) {
 		return false
@@ -271,8 +272,8 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	return []render.Text{rich.text(texts)}, rich
 }
 
-// liveButtonsLocked returns the buttons of a running card. The first text of an answer has no buttons if no tool is
-// running and the turn does not wait: the text may already be the complete answer.
+// liveButtonsLocked returns the buttons of a running card. The first text of an answer may already be the complete
+// answer, so it has no buttons while no tool is running and the turn does not wait.
 func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {
@@ -292,7 +293,7 @@ func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	return k
 }
 
-// withLive appends the result of liveLines to the text of the last message, if it fits.
+// withLive appends the lines that liveLines returns to the text of the last message, if they fit.
 func withLive(t, line render.Text) render.Text {
 	if t.Text == "" {
 		return line
@@ -317,7 +318,7 @@ func (c *card) callEnded(err error) {
 	c.mu.Lock()
 	c.pace.callEnded(err, now)
 	post := false
-	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // edit nothing after Finish, or if the outbox is closed
+	if !c.finished && !errors.Is(err, outbox.ErrClosed) { // do not edit after Finish, or if the outbox is closed
 		post = c.planLocked(now)
 	}
 	c.mu.Unlock()

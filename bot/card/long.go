@@ -9,21 +9,22 @@ import (
 	"ductor/orchestrator"
 )
 
-// A very long answer gets a limited number of messages. They show its beginning and its end, and a file contains the
-// whole answer.
+// A very long answer gets a limited number of messages. They show only the beginning and the end of the answer, and a
+// file contains the whole answer.
 
-// tailBytes is how much of the end of a very long answer the last message shows. The rest of that message is space for
+// tailBytes is how much of the end of a very long answer the last message shows. It leaves space in this message for
 // the lines above and below the answer.
 const tailBytes = 3200
 
-// layout cuts the document into at most maxMessages messages, or into any number if maxMessages is 0. The parameter
-// begun contains the starts of the messages that were already sent. The parameter limit is the maximum size of the last
-// message. If the document does not fit, layout returns cut = true, and the last message shows the end of the document.
-func (d *document) layout(begun []position, limit, maxMessages int) (starts []position, texts []render.Text, cut bool) {
+// layout cuts the document into at most maxMessages messages, or into any number if maxMessages is 0. sentStarts are
+// the positions at which the already sent messages start. The last message has at most limit UTF-16 units. If the
+// document does not fit, layout returns cut = true, and the last message shows the end of the document.
+func (d *document) layout(sentStarts []position, limit, maxMessages int) (
+	starts []position, texts []render.Text, cut bool) {
 	if maxMessages > 0 {
-		maxMessages = max(maxMessages, len(begun))
+		maxMessages = max(maxMessages, len(sentStarts))
 	}
-	starts, cut = d.extend(begun, limit, maxMessages)
+	starts, cut = d.extend(sentStarts, limit, maxMessages)
 	last := starts[len(starts)-1]
 	if !cut {
 		return starts, d.slices(starts, last), false
@@ -39,7 +40,8 @@ func (d *document) layout(begun []position, limit, maxMessages int) (starts []po
 	return starts, texts, true
 }
 
-// newest returns where the last tailBytes of the document start, or the start of a line soon after that.
+// newest returns the position at which the last tailBytes of the document start. If a line starts soon after this
+// position, newest returns the start of the line.
 func (d *document) newest() position {
 	left := tailBytes
 	for i := len(d.segments) - 1; i >= 0; i-- {

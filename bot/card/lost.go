@@ -14,8 +14,8 @@ import (
 type Lost struct {
 	Turn  cli.TurnID
 	In    orchestrator.ConversationID
-	Asker orchestrator.PersonID // the user who sent the prompt; 0 if none did
-	Ended bool                  // the turn has ended, so ShowAgain can show its result later
+	Asker orchestrator.PersonID // user who sent the prompt; 0 if no user sent it
+	Ended bool                  // true if the turn has ended; ShowAgain can then show its result later
 }
 
 func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
@@ -31,8 +31,8 @@ func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	}
 }
 
-// retryLostChat makes the card try its chat again, after Telegram has rejected a message because the bot may not write
-// there. It returns false if Telegram has rejected none.
+// retryLostChat makes the card send messages again, after Telegram has rejected one because the bot may not write to
+// the chat. It returns false if Telegram has rejected no message for this reason.
 func (s *messages) retryLostChat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

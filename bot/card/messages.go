@@ -19,16 +19,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// messages contains the Telegram messages of one card. It decides which request to make next, and makes it.
+// messages contains the Telegram messages of one card. It decides which request to make next, and makes this request.
 //
-// mu guards the fields below it. It is never held during a request. Only one goroutine at a time may call perform.
+// mu guards the fields below mu. It is never held during a request. Only one goroutine at a time may call perform.
 type messages struct {
 	record *record
 	turn   orchestrator.Turn
 	all    *message.Messages
 
 	mu                  sync.Mutex
-	conv                orchestrator.ConversationID // the topic changes if the card's topic is deleted
+	conv                orchestrator.ConversationID // becomes the main topic if the card's topic is deleted
 	unsupportedReported bool                        // Displays.RichUnsupported was called
 	parts               []*part
 	draft               draft            // preview of the last part, if the chat shows one
@@ -42,10 +42,10 @@ type messages struct {
 type part struct {
 	*message.Message
 	touched int  // number of the last request for this message
-	sealed  bool // the message is complete: the text after it belongs to the next part
+	sealed  bool // true if the message is complete: further text belongs to the next part
 }
 
-// loss says whether to warn users about missing parts.
+// loss defines whether the card warns users about missing parts.
 type loss int
 
 const (
@@ -58,7 +58,7 @@ type action struct {
 	step   message.Step
 	part   int
 	want   message.Content
-	sealed bool // the message is complete: another one follows it
+	sealed bool // true if the message is complete, because another message follows
 }
 
 func (s *messages) open(name string) *message.Message {
@@ -77,9 +77,9 @@ func (s *messages) replyTo() int {
 
 func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
-// next returns the next request that brings the chat closer to the wanted contents. It ignores messages before the
-// index first. The result more reports whether further requests must follow. If final is true, next deletes messages
-// that have no content. Otherwise it keeps them, because the agent may still send text for them.
+// next returns the next request that brings the chat closer to the wanted contents. It ignores messages with an index
+// below first. next also reports whether further requests must follow. If final is true, next deletes messages that
+// have no content. Otherwise these messages stay, because the agent may still send text for them.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,9 +103,9 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 	return act, more
 }
 
-// before reports whether to make request a before request b, which concerns an earlier message. If both are edits, the
-// message whose last edit is older goes first, so that frequent changes of an old message cannot block the newest one.
-// But a message must show its complete text before another message is sent after it.
+// before reports whether request a must be made before request b, which concerns an earlier message. If both are edits,
+// the message whose last edit is older goes first, so that frequent changes of an old message cannot block the newest
+// one. But a message must show its complete text before another message is sent after it.
 func (s *messages) before(a, b action) bool {
 	if b.step != message.Edit {
 		return false
@@ -139,15 +139,15 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	return a
 }
 
-// opened returns the number of messages that were sent or are being sent. Their starts in the document cannot change
-// any more.
+// opened returns the number of messages that were sent or are being sent. The starts of these messages in the document
+// cannot change any more.
 func (s *messages) opened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.parts)
 }
 
-// begin records that the caller is about to make the request act, and returns the message that the request concerns.
+// begin records that the caller is about to make a request, and returns the message that the request concerns.
 func (s *messages) begin(act action, call int) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +177,8 @@ func (s *messages) perform(ctx context.Context, act action, p *part) error {
 }
 
 // continued returns where the next message must start if Telegram did not confirm the last message. ductor can neither
-// edit the last message nor send it again. So the next message starts where the text of the last one ended when it was
-// sent.
+// edit the last message nor send it again. So the next message starts where the text of the last message ended when
+// ductor sent it.
 func (s *messages) continued() (reach position, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,8 +204,8 @@ func (s *messages) isSent(i int) bool {
 	return i < len(s.parts) && s.parts[i].State() == orchestrator.Sent
 }
 
-// shows reports whether the chat shows the wanted contents. It ignores messages before the index first. It looks for
-// unfinished requests before it compares the contents, because a request may finish meanwhile.
+// shows reports whether the chat shows the wanted contents. It ignores messages with an index below first. It looks for
+// unfinished requests before it compares the contents, because a request may finish during the comparison.
 func (s *messages) shows(first int, wants []message.Content) bool {
 	s.mu.Lock()
 	flying := slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
@@ -214,8 +214,8 @@ func (s *messages) shows(first int, wants []message.Content) bool {
 	return !flying && act.step == message.None
 }
 
-// showDraft shows a part as a draft. It returns outbox.ErrNotNeeded if the chat already shows that draft. If Telegram
-// rejects drafts in this chat, the result refused is the reason.
+// showDraft shows a part as a draft. It returns outbox.ErrNotNeeded if the chat already shows the same draft. If
+// Telegram rejects drafts in this chat, showDraft also returns the reason.
 func (s *messages) showDraft(ctx context.Context, show Draft, part int,
 	t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()
@@ -245,7 +245,7 @@ func (s *messages) setDraft(d draft) {
 	s.draft = d
 }
 
-// draftExpires returns when the draft must be repeated, or false if the chat shows none.
+// draftExpires returns when the draft must be repeated. It returns false if the chat shows no draft.
 func (s *messages) draftExpires() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,9 +258,9 @@ func (s *messages) where() orchestrator.ConversationID {
 	return s.conv
 }
 
-// missing reports whether messages may be missing in the chat. The result unknown is true if Telegram did not confirm
-// some of them, and refused is true if it rejected some. Both are false if a notice has already informed the user, or
-// if the card must not send a notice.
+// missing reports whether messages may be missing in the chat, because Telegram did not confirm them (unknown) or
+// rejected them (refused). Both are false if a notice has already informed the user, or if the card must not send a
+// notice.
 func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,7 +325,7 @@ const (
 	endName    = "end"
 )
 
-// settled returns nil if err only means that the next request will try another form of the message.
+// settled returns err, or nil if err only means that the next request will try another form of the message.
 func settled(err error) error {
 	if errors.Is(err, outbox.ErrOtherForm) {
 		return nil
@@ -336,7 +336,7 @@ func settled(err error) error {
 // pack encodes a position as a number that the database stores with each sent message.
 func pack(p position) int64 { return int64(p.segment)<<32 | int64(min(p.offset, math.MaxInt32)) }
 
-// unpack decodes the result of pack. It returns the zero position if n is not positive.
+// unpack decodes a number that pack has returned. It returns the zero position if n is not positive.
 func unpack(n int64) position {
 	if n <= 0 {
 		return position{}

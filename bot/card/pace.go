@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	secondAfter   = 300 * time.Millisecond // delay of the second request; the first text is often only a few words
-	firstTyping   = 600 * time.Millisecond // if the answer comes sooner, it needs no typing indicator
+	secondAfter   = 300 * time.Millisecond // delay of the second request; short, because the first text often is, too
+	firstTyping   = 600 * time.Millisecond // delay of the typing indicator; a faster answer needs none
 	typingEvery   = 4500 * time.Millisecond
 	typingQuiet   = 2 * time.Second // pause of the typing indicator after an edit
 	snapshotEvery = 2 * time.Second
@@ -31,19 +31,19 @@ type pace struct {
 	interval time.Duration
 
 	news       news
-	queued     bool // a request of the card is waiting in the outbox
+	queued     bool // true if a request of the card is waiting in the outbox
 	calls      int
-	lastLooked time.Time // last time at which the user surely looked at the chat
-	fails      int       // failed requests since the last successful one
+	lastLooked time.Time // last time at which the user was certainly looking at the chat
+	fails      int       // number of failed requests since the last successful one
 	last       time.Time
 	moved      time.Time // time of the last visible event
 	typing     time.Time // when to send the next typing indicator
 
-	saved     time.Time // time of the last snapshot; before the first one, the start of the card
+	saved     time.Time // time of the last snapshot; before the first snapshot, the start of the card
 	savedPart int
 }
 
-// due returns when to show the pending change in the chat.
+// due returns when the card must show the pending change in the chat.
 func (p *pace) due() time.Time {
 	var earliest time.Time
 	switch {
@@ -66,7 +66,7 @@ func (p *pace) due() time.Time {
 	return earliest
 }
 
-// notBefore returns the later of two times: planned, and the time at which the next request is allowed.
+// notBefore returns the planned time, or the time at which the next request is allowed if this is later.
 func (p *pace) notBefore(planned time.Time) time.Time {
 	if next := p.last.Add(p.interval); next.After(planned) {
 		return next
@@ -107,9 +107,9 @@ func (p *pace) userIsLooking(now time.Time) bool {
 	return p.calls > 0 && now.Sub(p.lastLooked) < ringLasts
 }
 
-// snapshot reports whether to store the content of a message now. After a crash, the next process marks the message as
-// interrupted, and needs the content so that no text is lost. A message has at most one snapshot in two seconds, so the
-// last text may be missing.
+// snapshot reports whether the card must store the content of a message now. After a crash, the next process needs the
+// content to mark the message as interrupted without losing text. A message has at most one snapshot in two seconds, so
+// its newest text may be missing after a crash.
 func (p *pace) snapshot(part int, now time.Time) bool {
 	if now.Sub(p.saved) < snapshotEvery && part == p.savedPart {
 		return false
@@ -124,8 +124,8 @@ type alarm struct {
 	rings time.Time // zero if the timer is not running
 }
 
-// set makes the timer fire at the given time. If the timer will already fire earlier, set does nothing. The card calls
-// set again when the timer fires.
+// set makes the timer fire at the given time. If the timer is already set to an earlier time, set does nothing. The
+// card calls set again when the timer fires.
 func (a *alarm) set(at, now time.Time) {
 	if !a.rings.IsZero() && !at.Before(a.rings) {
 		return
@@ -134,8 +134,8 @@ func (a *alarm) set(at, now time.Time) {
 	a.timer.Reset(max(at.Sub(now), 0))
 }
 
-// Pacing decides how much new text is worth an edit. The zero value shows any text immediately. Lengths are in Unicode
-// code points.
+// Pacing defines how much new text is worth an edit. With the zero value, the card shows any text immediately. Lengths
+// are in Unicode code points.
 type Pacing struct {
 	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text must wait for Idle
 	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // longer text never waits; 0: no limit
@@ -155,13 +155,13 @@ func (p Pacing) Check(problem func(key, format string, args ...any)) {
 type growing struct {
 	Pacing
 	chars int
-	end   string // the last bytes of the text, at most endBytes
+	end   string // end of the text, at most endBytes long
 	last  time.Time
-	shown bool // the chat already shows other text of the turn
+	shown bool // true if the chat already shows other text of the turn
 }
 
-// endBytes is how much of the end of the text is searched for the end of a sentence or paragraph. The limit keeps the
-// search fast for long texts.
+// endBytes is the length of the part at the end of the text that is searched for the end of a sentence or paragraph.
+// The limit keeps the search fast for long texts.
 const endBytes = 32
 
 func (g *growing) add(text string, at time.Time) {
@@ -176,7 +176,8 @@ func (g *growing) show() {
 	g.chars, g.end = 0, ""
 }
 
-// due returns when to show the new text if the agent adds nothing to it. It returns false if there is no new text.
+// due returns when the card must show the new text if the agent adds nothing to it. It returns false if there is no new
+// text.
 func (g *growing) due() (at time.Time, ok bool) {
 	if g.ripe() {
 		return g.last, g.chars > 0
@@ -184,8 +185,8 @@ func (g *growing) due() (at time.Time, ok bool) {
 	return g.last.Add(g.Idle), g.chars > 0
 }
 
-// ripe reports whether the new text is worth an edit now. The first text of a turn may end inside a sentence, because
-// it shows users that the agent is working.
+// ripe reports whether the new text is worth an edit now. The first text of a turn is worth an edit even if it ends
+// inside a sentence, because it shows users that the agent is working.
 func (g *growing) ripe() bool {
 	switch {
 	case g.MaxChars > 0 && g.chars >= g.MaxChars:
@@ -197,8 +198,8 @@ func (g *growing) ripe() bool {
 	}
 }
 
-// endsSentence reports whether s ends with a punctuation mark such as a period. Quotes, brackets, Markdown emphasis and
-// spaces after it are ignored.
+// endsSentence reports whether s ends with a punctuation mark such as a period. It ignores quotes, brackets, Markdown
+// emphasis and spaces after the punctuation mark.
 func endsSentence(s string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, " \t\n\"'”’»)]*_`"))
 	return strings.ContainsRune(".!?…:。！？", last)

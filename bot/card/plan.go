@@ -14,7 +14,7 @@ import (
 type planList struct {
 	lang   lang.Printer
 	steps  []cli.PlanStep
-	room   int // maximum length in UTF-16 units, because text after the list may fill the message
+	room   int // maximum length of the list in UTF-16 units, because the text after it may fill the message
 	folded bool
 }
 
@@ -32,7 +32,7 @@ func (d *document) setPlan(steps []cli.PlanStep) bool {
 			p = s.plan
 		}
 	}
-	if len(steps) == 0 { // the agent removed its plan, but the card continues to show it
+	if len(steps) == 0 { // the agent removed its plan, but the card continues to show the old plan
 		return false
 	}
 	if p == nil {
@@ -65,8 +65,8 @@ func (p *planList) rendered() render.Text {
 	return text
 }
 
-// list renders the plan, one step per line. In a long plan, it only counts the finished steps at the start and the last
-// steps.
+// list renders the plan, one step per line. Of a long plan, it shows only the middle, and the numbers of finished steps
+// before and of further steps after it.
 func (p *planList) list() string {
 	lines := []string{p.title()}
 	rest := p.steps

@@ -19,7 +19,7 @@ type snapshot struct {
 	part      int
 	unchanged int         // number of earlier messages, which will not change any more
 	text      render.Text // text of the last message, without the live lines
-	starts    []position  // where in the document each message starts
+	starts    []position  // positions in the document at which the messages start
 	rich      richContent // content of the last message if it is a rich message
 }
 
@@ -28,7 +28,8 @@ func (s snapshot) before(texts []render.Text, part int) snapshot {
 	return snapshot{part: part - 1, unchanged: part - 1, text: texts[part-1], starts: s.starts}
 }
 
-// record stores the content of a card in the database: snapshots while the turn runs, and the final content at its end.
+// record stores the content of a card in the database: snapshots while the turn runs, and the final content when the
+// turn has ended.
 type record struct {
 	journal orchestrator.CardStore
 	turn    cli.TurnID
@@ -38,7 +39,7 @@ type record struct {
 	snapshot savedCard
 }
 
-// load reads the stored content. stored is false if the database has none.
+// load reads the stored content. It returns stored = false if the database contains no content.
 func (r *record) load(ctx context.Context) (saved savedCard, stored bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,8 +105,8 @@ func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	}
 }
 
-// forgetFingerprint deletes the stored fingerprint of a message, which is a hash of its content. The caller is about to
-// edit the message.
+// forgetFingerprint deletes the stored fingerprint of a message that the caller is about to edit. A fingerprint is a
+// hash of a message's content.
 func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
 	return s.record.update(ctx, func(saved *savedCard) bool {
 		if part >= len(saved.Prints) || saved.Prints[part] == "" {
@@ -140,19 +141,19 @@ func (s *messages) saveFinal(ctx context.Context, content contents) error {
 
 // savedCard is the JSON format in which the database stores the content of a card.
 type savedCard struct {
-	Final         bool           `json:"final"` // false: snapshot of a running turn
-	First         int            `json:"first"` // index of the first message in Texts; earlier ones do not change
+	Final         bool           `json:"final"` // true: final content; false: snapshot of a running turn
+	First         int            `json:"first"` // index of the first message in Texts; earlier messages do not change
 	Texts         []render.Text  `json:"texts"`
-	Buttons       tgapi.Keyboard `json:"buttons,omitempty"` // below the last message
+	Buttons       tgapi.Keyboard `json:"buttons,omitempty"` // buttons below the last message
 	Topic         int            `json:"topic"`
 	Remark        string         `json:"remark,omitempty"` // line that Cards.Remark added below the last message
-	File          bool           `json:"file,omitempty"`   // a file with the whole answer follows
-	Rich          richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts it
+	File          bool           `json:"file,omitempty"`   // whether a file with the whole answer follows
+	Rich          richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts rich messages
 	End           *ending        `json:"end,omitempty"`    // message that announces the end of the turn; nil for none
 	StripsButtons bool           `json:"strips,omitempty"` // remove the buttons of the message with the index First-1
 
 	// Starts and Prints are only set while the turn runs. Starts contains the segment and offset in the document at
-	// which each message starts. Prints contains a hash of the content of each complete message, or "" if its content
+	// which each message starts. Prints contains a hash of the content of each complete message, or "" if the content
 	// is unknown.
 	Starts [][2]int `json:"starts,omitempty"`
 	Prints []string `json:"prints,omitempty"`
@@ -173,24 +174,24 @@ func (c savedCard) encode() ([]byte, error) {
 	return data, nil
 }
 
-// contents returns the stored final content. The parameter file is the whole answer. The result contains it only if the
-// card needs a file.
-func (c savedCard) contents(file string) contents {
+// contents returns the stored final content. If the card needs a file with the whole answer, the content includes
+// wholeAnswer.
+func (c savedCard) contents(wholeAnswer string) contents {
 	s := contents{
 		first: c.First, stripsButtons: c.StripsButtons && c.First > 0, texts: c.Texts, buttons: c.Buttons,
 		remark: c.Remark, end: c.End,
 	}
 	s.rich = c.Rich
 	if c.File {
-		s.file = file
+		s.file = wholeAnswer
 	}
 	if c.Rich.Cut {
-		s.richFile = file
+		s.richFile = wholeAnswer
 	}
 	return s
 }
 
-// maxParts limits the number of messages in a stored card. If there are more, the data is invalid.
+// maxParts is the maximum number of messages in a stored card. A card with more messages is invalid.
 const maxParts = 10_000
 
 func decodeCard(data []byte) (savedCard, error) {

@@ -27,12 +27,12 @@ const (
 type past struct {
 	unknown   bool // recall has not read the database yet
 	saved     savedCard
-	replaying bool // the agent's earlier events are being replayed; the card makes no edits meanwhile
+	replaying bool // the agent's earlier events are being replayed; the card makes no edits until the replay ends
 	began     time.Time
 	lastEvent time.Time
 }
 
-// quiet returns when the replay counts as complete if no more events come.
+// quiet returns the time at which the replay counts as complete if no more events come.
 func (p past) quiet() time.Time {
 	if silence := p.lastEvent.Add(replaySilence); silence.Before(p.began.Add(replayLongest)) {
 		return silence
@@ -44,8 +44,8 @@ func (p past) quiet() time.Time {
 // messages.
 //
 // First, the agent's events are replayed from the start of the turn. Then the card edits each message whose content
-// differs. If Telegram has not confirmed a message, the card neither edits it nor sends it again. Instead, the next
-// message repeats the text that may be missing, and a notice follows after the turn.
+// differs from the document. If Telegram has not confirmed a message, the card neither edits this message nor sends it
+// again. Instead, the next message repeats the text that may be missing, and a notice follows after the turn.
 func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	k := c.cardOf(t)
 	k.past = past{unknown: true, replaying: true, began: k.pace.moved, lastEvent: k.pace.moved}
@@ -58,8 +58,8 @@ func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Ca
 	return k
 }
 
-// recall reads the content that the previous process stored, unless an earlier call has already read it. Before that,
-// the card changes nothing in the chat, because it does not know which messages it has.
+// recall reads the content that the previous process stored, unless an earlier call has already read it. The card must
+// call recall before it changes the chat, because it does not know its messages otherwise.
 func (c *card) recall(ctx context.Context) error {
 	c.recalling.Lock()
 	defer c.recalling.Unlock()
@@ -79,7 +79,7 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// noteReplayLocked records the time of a replayed event, and ends the replay if the event reports that it is complete.
+// noteReplayLocked records the time of a replayed event, and ends the replay if the event reports the end.
 func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	if !c.past.replaying {
 		return
@@ -90,14 +90,14 @@ func (c *card) noteReplayLocked(ev cli.Event, now time.Time) {
 	}
 }
 
-// caughtUpLocked is called when all earlier events have been replayed. After it, the card edits its messages again.
+// caughtUpLocked is called when all earlier events have been replayed. From then on, the card edits its messages again.
 func (c *card) caughtUpLocked(now time.Time) {
 	c.past.replaying = false
 	c.pace.addNews(urgentNews, now)
 }
 
 // inheritLocked returns the positions at which the messages of the previous process start. If the replayed document
-// cannot be cut there, inheritLocked returns only the start of the document.
+// cannot be cut at these positions, inheritLocked returns only the start of the document.
 func (c *card) inheritLocked() []position {
 	fresh := []position{{}}
 	saved := c.past.saved
@@ -125,7 +125,7 @@ func (c *card) inheritLocked() []position {
 	return starts
 }
 
-// within reports whether p is a valid position in the document that lies after start.
+// within reports whether p is a valid position in the document and lies after start.
 func (d *document) within(start, p position) bool {
 	if p.segment < 0 || p.offset < 0 || p.segment > len(d.segments) || p.segment == len(d.segments) && p.offset > 0 {
 		return false
@@ -151,12 +151,13 @@ func (d *document) reach(starts []position, i int) position {
 	return position{segment: end}
 }
 
-// longestWord is the maximum length of a word in bytes. Longer letter sequences occur in languages without spaces, or
-// are no words.
+// longestWord is the maximum length of a word in bytes. A longer sequence of letters is not a word, or its language
+// uses no spaces.
 const longestWord = 32
 
-// wholeWord returns the start of the word that contains p, if that position lies after start. Otherwise it returns p.
-// The previous message may be missing in the chat, so the next one should not begin with half a word.
+// wholeWord returns the start of the word that contains p, if this start lies after the position start. Otherwise it
+// returns p. It is for a message whose previous message may be missing in the chat: such a message should not begin
+// with half a word.
 func (d *document) wholeWord(start, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p

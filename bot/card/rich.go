@@ -15,8 +15,8 @@ import (
 
 // Displays stores which chats want rich messages. It must be safe for concurrent use.
 type Displays interface {
-	// RichWouldHelp is called after an answer that a rich message would show better. Displays may then ask the users of
-	// the chat whether their Telegram apps can show rich messages.
+	// RichWouldHelp is called after a plain answer that a rich message would show better. Displays may then ask the
+	// users of the chat whether their Telegram apps can show rich messages.
 	RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error
 	// RichUnsupported is called if the Bot API server does not support rich messages.
 	RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error
@@ -25,7 +25,8 @@ type Displays interface {
 // keptOutput is how much of the end of a tool's output or diff a card stores, in UTF-16 units.
 const keptOutput = 2000
 
-// blocks renders the document as the blocks of a rich message. cut reports whether they omit a part of the answer.
+// blocks renders the document as the blocks of a rich message. cut reports whether the blocks omit a part of the
+// answer.
 func (d *document) blocks() (blocks []render.Block, cut bool) {
 	follows := render.Block{
 		Kind: render.Paragraph, Text: render.Styled(render.Italic, d.lang.Text("card.file-follows")),
@@ -43,7 +44,7 @@ func (d *document) blocks() (blocks []render.Block, cut bool) {
 	return blocks, cut || left
 }
 
-// blocksOf renders segment i as blocks. The segment must not be a text.
+// blocksOf renders segment i as blocks. The segment must not be a text segment.
 func (d *document) blocksOf(i int) []render.Block {
 	switch s := d.segments[i]; s.kind {
 	case toolSegment:
@@ -137,7 +138,7 @@ func (p *planList) blocks() []render.Block {
 }
 
 // keepEnd returns the end of a tool's output for rich messages, or "" if the card shows no outputs. It removes secrets
-// before it cuts the output, because the search would miss half a secret.
+// before it cuts the output, because half a secret would not be recognized.
 func (d *document) keepEnd(output string) string {
 	if !d.shows.outputs {
 		return ""
@@ -149,9 +150,9 @@ func (c *card) richLocked() bool { return isRich(c.turn) && c.messages.takesRich
 
 func isRich(t orchestrator.Turn) bool { return t.Wants.Card.Display == orchestrator.DisplayRich }
 
-// takesRich reports whether the card can be one rich message. It cannot be one if Telegram rejected the rich message,
-// or if the card already has several messages. It also cannot be one if Telegram did not confirm the message, because a
-// second message must then repeat the text.
+// takesRich reports whether the card can be one rich message. This is not possible if Telegram rejected the rich
+// message, or if the card already has several messages. It is also not possible if Telegram did not confirm the
+// message, because a second message must then repeat the text.
 func (s *messages) takesRich() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +165,8 @@ func (s *messages) takesRich() bool {
 	return false
 }
 
-// reportTooOld tells Displays that Telegram rejected a rich message because the server does not support them.
+// reportTooOld tells Displays that Telegram rejected a rich message because the Bot API server does not support rich
+// messages.
 func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	s.mu.Lock()
 	old := len(s.parts) > 0 && s.parts[0].Richness() == message.KnowsNoRich && !s.unsupportedReported
@@ -178,8 +180,8 @@ func (c *Cards) reportTooOld(ctx context.Context, s *messages) {
 	}
 }
 
-// richWouldHelp reports whether to ask the users of the chat about rich messages. This is the case if they have not
-// been asked yet, and a rich message would show the answer better than texts.
+// richWouldHelp reports whether the card should ask the users of the chat about rich messages. This is the case if
+// nobody has asked these users yet, and a rich message would show the answer better than plain texts.
 func richWouldHelp(t orchestrator.Turn, texts []render.Text) bool {
 	if t.Wants.Card.Display != orchestrator.DisplayAsk || t.Outcome.State == orchestrator.TurnAborted {
 		return false
@@ -208,7 +210,7 @@ func (d *document) richContent(t orchestrator.Turn) richContent {
 // richContent is the content of a rich card. Blocks is nil for a plain card.
 type richContent struct {
 	Blocks []render.Block `json:"blocks,omitempty"`
-	Cut    bool           `json:"cut,omitempty"` // the blocks omit a part of the answer
+	Cut    bool           `json:"cut,omitempty"` // true if the blocks omit a part of the answer
 }
 
 // with appends texts to the blocks, unless the card is plain.

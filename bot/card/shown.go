@@ -8,12 +8,12 @@ import (
 	"ductor/bot/render"
 )
 
-// shownText is the rendered text of a segment. It remembers offsets at which the text was cut. After the text has
-// grown, only its new part must be searched.
+// shownText is the rendered text of a segment. It stores offsets at which the text was cut, so that after an addition,
+// only the new part of the text must be searched.
 type shownText struct {
 	text    render.Text
 	changed int          // first UTF-16 unit that may have changed since the last cut; math.MaxInt if nothing changed
-	offsets []textOffset // sorted; none lies after the first change
+	offsets []textOffset // sorted offsets, all before the first change
 }
 
 type textOffset struct {
@@ -22,7 +22,7 @@ type textOffset struct {
 	entity int // index of the first entity (formatting) that ends after the offset
 }
 
-// set replaces the text, and records in s.changed where the first difference is.
+// set replaces the text, and records the first difference in s.changed.
 func (s *shownText) set(t render.Text) {
 	if t.Text == s.text.Text && slices.Equal(t.Entities, s.text.Entities) {
 		return
@@ -57,7 +57,7 @@ func samePrefix(a, b string) int {
 	return n
 }
 
-// before returns the offset at a byte position. If the position is inside a character, before returns the start of that
+// before returns the offset at a byte position. If the position is inside a character, before returns the start of the
 // character.
 func (s *shownText) before(bytes int) textOffset {
 	var p textOffset
@@ -77,7 +77,7 @@ func (s *shownText) before(bytes int) textOffset {
 	return p
 }
 
-// find returns the offset at a UTF-16 unit. If the unit is inside a character, find returns the end of that character.
+// find returns the offset at a UTF-16 unit. If the unit is inside a character, find returns the end of the character.
 func (s *shownText) find(unit int) textOffset {
 	var p textOffset
 	i := 0

@@ -13,7 +13,7 @@ import (
 	"ductor/lang"
 )
 
-// toolLine is the line in a card that shows one use of a tool, and its result once it has ended.
+// toolLine is the line in a card that shows one use of a tool. When the tool has ended, the line also shows the result.
 type toolLine struct {
 	lang        lang.Printer
 	name, title string
@@ -21,9 +21,9 @@ type toolLine struct {
 	ran         stopwatch
 	held        cli.ApprovalID // the approval that the tool waits for; "" if it does not wait
 	result      string         // text after the title when the tool has ended, such as "exit 1 · 1.2 s"
-	hidden      bool           // the line is empty, because another line summarizes this tool
+	hidden      bool           // true if the line is empty because another line summarizes this tool
 	folded      map[string]int // number of uses of each tool, if the line summarizes several tools; otherwise nil
-	children    int            // number of tools that this tool used itself, because it is a sub-agent
+	children    int            // number of tools that a sub-agent used; 0 for other tools
 	output      string         // end of the tool's output; only in rich cards
 	diff        string         // end of the diff of the changed file; only in rich cards
 }
@@ -35,14 +35,14 @@ const (
 	toolSucceeded
 	toolFailed
 	toolDenied
-	toolUnreported // the tool still runs, or the agent did not report how it ended
+	toolUnreported // the tool still runs, or the agent did not report how the tool ended
 )
 
 func (t *toolLine) ended() bool  { return t.state != toolRunning }
 func (t *toolLine) failed() bool { return t.state == toolFailed || t.state == toolDenied }
 
 // toolRef refers to the line that shows a tool. A tool of a sub-agent has no line of its own: the line of the sub-agent
-// counts it.
+// shows the number of its tools.
 type toolRef struct {
 	line  *toolLine
 	child bool
@@ -56,8 +56,8 @@ const (
 	reasonMax = 90
 )
 
-// foldAbove is the maximum number of consecutive tool lines. If there are more, the oldest successful lines become a
-// single summary.
+// foldAbove is the maximum number of consecutive tool lines. If there are more lines, the oldest successful ones become
+// a single summary.
 const foldAbove = 10
 
 func (d *document) startTool(ev cli.ToolStarted) {
@@ -104,7 +104,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	t := ref.line
 	d.running--
 	ev.Duration = t.ran.withoutWait(ev.Duration, d.now)
-	if t.held != "" { // the duration includes a wait for a user, and it is unknown how long that was
+	if t.held != "" { // the duration includes a wait of unknown length for a user
 		ev.Duration, t.held = 0, ""
 	}
 	switch {
@@ -125,8 +125,8 @@ func toolName(p lang.Printer, name string) string {
 }
 
 // holdTool shows that a tool waits for a user's approval. It reports whether a line changed. For ductor's own tools,
-// the agent does not report which use of the tool needs the approval. The approval may even arrive before the tool's
-// line exists.
+// the agent does not report which use of the tool needs the approval. The request for approval may even arrive before
+// the tool's line exists.
 func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {
@@ -142,7 +142,8 @@ func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) boo
 	return true
 }
 
-// earlyAsk is a request for approval that arrived before the event that starts its tool. Only the tool's name is known.
+// earlyAsk is a request for approval that arrived before the event that starts its tool. ductor knows only the name of
+// the tool.
 type earlyAsk struct {
 	id   cli.ApprovalID
 	name string
@@ -225,7 +226,7 @@ func (d *document) fold() {
 	}
 }
 
-// absorb adds the tools of other to the summary in t, and hides other.
+// absorb adds the tools of another line to the summary in t, and hides the other line.
 func (t *toolLine) absorb(other *toolLine) {
 	if t.folded == nil {
 		t.folded = map[string]int{t.name: 1}
@@ -289,7 +290,7 @@ func (t *toolLine) icon() string {
 	return "⏳ "
 }
 
-// inner returns the number of tools that the sub-agent used, as text. It returns "" if there are none.
+// inner returns the number of tools that the sub-agent used, as text. It returns "" if the sub-agent used no tools.
 func (t *toolLine) inner() string {
 	if t.children == 0 {
 		return ""

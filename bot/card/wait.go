@@ -9,28 +9,29 @@ import (
 	"ductor/lang"
 )
 
-// waitState is the reason why nothing happens in a turn at the moment. The last line of a running card shows it.
+// waitState is the kind of reason why a turn makes no progress at the moment. The last line of a running card shows the
+// reason.
 type waitState int
 
 const (
-	waitQuiet    waitState = iota // no line: the agent is writing text or using a tool
-	waitOpening                   // no line yet: the agent's process is starting
+	waitQuiet    waitState = iota // no last line: the agent is writing text or using a tool
+	waitOpening                   // no last line yet: the agent's process is starting
 	waitThinking                  // the agent sends nothing
-	waitMute                      // the agent has sent nothing for long; perhaps it repeats a request to its model
+	waitMute                      // the agent has sent nothing for long, and may be repeating a request to its model
 	waitStarting                  // the start takes long; waitLine.detail is the reason, if known
 	waitFor                       // the turn waits; waitLine.detail is the reason
 	waitCompacting
 	waitRetrying
 	waitPaused // ductor pauses before it repeats the turn; waitLine.detail describes the pause
-	waitAsked  // no line: a separate message asks the user for a decision
+	waitAsked  // no last line: a separate message asks the user for a decision
 )
 
-// waitLine is the last line of a running card. It says why nothing happens at the moment.
+// waitLine is the last line of a running card. It explains why the turn makes no progress at the moment.
 type waitLine struct {
 	state  waitState
 	detail string
 	retry  cli.Retry     // when and why the agent repeats a request to its model
-	clock  time.Duration // waiting time that the line shows; 0 if it shows none
+	clock  time.Duration // waiting time that the line shows; 0 if the line shows none
 }
 
 // setWait replaces the last line of the card. It reports whether the card changes.
@@ -40,8 +41,8 @@ func (d *document) setWait(state waitState, detail string) bool {
 	return was.state != state || was.detail != detail
 }
 
-// applyStatus shows a status that the agent reported. It reports whether the card changes. Only warnings stay in the
-// card; others disappear with the next event.
+// applyStatus shows a status that the agent reported. It reports whether the card changes. A warning stays in the card;
+// any other status disappears with the next event.
 func (d *document) applyStatus(s cli.Status) bool {
 	switch {
 	case s.Kind == cli.StatusWarning:
@@ -64,16 +65,16 @@ func (d *document) applyStatus(s cli.Status) bool {
 	return d.opened()
 }
 
-// beginOpening records that the agent's process is starting. If the start takes long, the last line of the card will
-// show detail as the reason. beginOpening reports whether the card changes now.
+// beginOpening records that the agent's process is starting. If the start takes long, the last line of the card shows
+// the reason in detail. beginOpening reports whether the card changes now.
 func (d *document) beginOpening(detail string) bool {
 	shown := d.wait.state == waitFor
 	d.wait = waitLine{state: waitOpening, detail: detail}
 	return shown
 }
 
-// opened records that the agent's process is running, or that it has ended an activity that the last line showed. It
-// reports whether the card needs an edit now. A change from "starting" to "thinking" can wait for the next edit.
+// opened records that the agent's process is running, or that the activity in the last line has ended. It reports
+// whether the card needs an edit now. A change from "starting" to "thinking" can wait for the next edit.
 func (d *document) opened() bool {
 	switch d.wait.state {
 	case waitQuiet, waitOpening:
@@ -86,11 +87,11 @@ func (d *document) opened() bool {
 	return d.setWait(waitQuiet, "")
 }
 
-// muteAfter is how long an agent must send nothing before the card mentions that it may be repeating a request to its
-// model. This is only for agents that do not report such requests.
+// muteAfter is how long an agent must send nothing before the card mentions that the agent may be repeating a request
+// to its model. It applies only to agents that do not report such requests.
 const muteAfter = 30 * time.Second
 
-// silence updates the last line after the agent has sent nothing for some time. The line shows that time, rounded down
+// silence updates the last line after the agent has sent nothing for some time. The line shows this time, rounded down
 // to a multiple of step.
 func (d *document) silence(lasts, step time.Duration) {
 	switch d.wait.state {
@@ -107,8 +108,8 @@ func (d *document) silence(lasts, step time.Duration) {
 	}
 }
 
-// nextClock returns the waiting time after which the message must be edited to update the time in the line. It returns
-// false if the line shows no time.
+// nextClock returns the next waiting time that the line must show. The message must be edited when this much time has
+// passed. nextClock returns false if the line shows no waiting time.
 func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	switch w.state {
 	case waitQuiet, waitOpening, waitAsked, waitPaused:
@@ -126,7 +127,7 @@ func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 }
 
 // These are the shortest times between updates of the waiting time. Updates become less frequent over time, because
-// each one is an edit.
+// each update is an edit.
 const (
 	clockPrivate = 10 * time.Second
 	clockGroup   = 30 * time.Second

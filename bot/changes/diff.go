@@ -35,8 +35,8 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, messageID in
 // look defines the appearance and the buttons of a diff.
 type look struct {
 	theme picture.Theme
-	other []tgapi.Button // show the picture in the other theme
-	since []tgapi.Button // compare with other earlier states
+	other []tgapi.Button // buttons that show the picture in the other theme
+	since []tgapi.Button // buttons that compare with other earlier states
 }
 
 func themeOf(dark bool) picture.Theme {
@@ -133,7 +133,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	return a, err
 }
 
-// sinceOf returns the DiffSince that begins with the letter in a button's data.
+// sinceOf returns the DiffSince whose first letter is the given one, from the data of a button.
 func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	for _, one := range []orchestrator.DiffSince{
 		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,

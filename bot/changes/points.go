@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Checkpoint handles "/checkpoint". It stores the current state of the files as a checkpoint. With the argument "list",
-// it lists the restore points of the conversation instead.
+// Checkpoint handles "/checkpoint". It stores the current state of the files as a checkpoint. "/checkpoint list" lists
+// the restore points of the conversation instead.
 func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
@@ -37,8 +37,8 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 	}, nil
 }
 
-// nameOf returns the name of a restore point, as shown to users. The parameter side selects the state before or after
-// the turn.
+// nameOf returns the name of a restore point, as shown to users. The restore point is the state of the files before or
+// after the turn.
 func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) string {
 	p := s.o.Lang.Of(c.Conversation.Chat)
 	at := p.Moment(c.At.Local())
@@ -67,11 +67,11 @@ func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (t
 	return tgapi.Page{Text: p.Text("changes.points"), Keyboard: k}, nil
 }
 
-// keyboard returns the buttons for one page of restore points. The function to returns the data of the button for
-// another page.
+// keyboard returns the buttons for one page of restore points. pageData returns the data of a button that opens another
+// page.
 func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int,
-	to func(page int) string) (k tgapi.Keyboard) {
-	from, until, pager := tgapi.Paged(p, page, len(all), to)
+	pageData func(page int) string) (k tgapi.Keyboard) {
+	from, until, pager := tgapi.Paged(p, page, len(all), pageData)
 	for _, c := range all[from:until] {
 		k = append(k, []tgapi.Button{button(render.Cut(s.nameOf(c, orchestrator.BeforeTurn), 60), opReturn, c.ID)})
 	}

@@ -21,7 +21,7 @@ import (
 // checkpoint, so the buttons also work after a restart.
 const Action = "U"
 
-// op is the operation of a button. Usually, the ID of a turn or checkpoint follows in the button's data.
+// op is the operation of a button. In most buttons, the ID of a turn or checkpoint follows in the data.
 type op string
 
 const (
@@ -32,9 +32,9 @@ const (
 	opCommits  op = "C" // commits with the proposed message
 	opCancel   op = "x"
 	opSince    op = "s" // arguments: first letter of the DiffSince, letter of the theme, path
-	opReturn   op = "t" // asks whether to return to a restore point
+	opReturn   op = "t" // asks the user whether to return to a restore point
 	opReturns  op = "T"
-	opAfter    op = "A" // like "T", but returns to the state after the turn
+	opAfter    op = "A" // like "T", but returns the files to the state after the turn
 	opSession  op = "h" // followed by a page number and the ID of a session
 	opPoints   op = "p" // followed by a page number
 	opDarkDiff op = "D"
@@ -67,8 +67,8 @@ func button(text string, what op, on string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(what)+":"+on)
 }
 
-// Buttons returns the buttons below the answer of a turn. It returns none if the turn changed no files, or if its
-// changes cannot be undone.
+// Buttons returns the buttons below the answer of a turn. It returns none if the turn changed no files, or if the
+// turn's changes cannot be undone.
 func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button {
 	if c.Files == 0 || c.NoUndo != "" {
 		return nil
@@ -278,8 +278,8 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, messag
 	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message), nil
 }
 
-// Replied handles a reply. If the user replied to the message of askCommit, Replied commits the changes, with the reply
-// as the commit message. Otherwise, it returns false.
+// Replied handles a reply. If the user replied to the message that askCommit sent, Replied commits the changes, with
+// the reply as the commit message. Otherwise, it returns false.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int,
 	text string) (answer string, ok bool, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)

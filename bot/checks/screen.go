@@ -18,7 +18,7 @@ import (
 
 // Report is the result of the checks. It contains no secrets.
 type Report struct {
-	Failures []Problem // ductor does not work because of these problems
+	Failures []Problem // problems because of which ductor does not work
 	Warnings []Problem // problems with which ductor still works
 	Passed   int
 	LogIn    []cli.Agent // agents whose default account on this machine is not logged in
@@ -29,8 +29,8 @@ type Problem struct{ Name, Text, Fix string }
 
 // Options configures a Screen. All fields except Examine are required.
 type Options struct {
-	// Examine runs the checks, which can take a minute. It returns early if ctx is cancelled. If it is nil, /doctor is
-	// not available.
+	// Examine runs the checks, which can take a minute. It returns early if ctx is cancelled. If Examine is nil,
+	// /doctor is not available.
 	Examine  func(ctx context.Context) Report
 	Messages *message.Messages
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
@@ -50,10 +50,10 @@ func New(o Options) *Screen { return &Screen{o: o} }
 // Offered reports whether /doctor is available.
 func (s *Screen) Offered() bool { return s.o.Examine != nil }
 
-// Doctor handles "/doctor". It sends a message at once, and replaces its text by the report when the checks have ended.
-// If ductor restarts during the checks, the next process changes the text to a note about the restart. If replyTo is
-// not 0, the message replies to the message with this ID. Groups get no report, because it describes the owner's
-// machine.
+// Doctor handles "/doctor". It sends a message at once, and replaces the text of this message by the report when the
+// checks have ended. If ductor restarts during the checks, the next process changes the message to a note about the
+// restart. If replyTo is not 0, the message replies to the message with this ID. Groups get no report, because the
+// report describes the owner's machine.
 func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	refuse := func(why lang.Key) {
@@ -86,7 +86,7 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	}
 }
 
-// round is one execution of the checks. Its report appears in message.
+// round is one execution of the checks. The report appears in the field message.
 type round struct {
 	s       *Screen
 	p       lang.Printer

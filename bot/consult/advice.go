@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// keyboard returns a function that creates the buttons below an answer. The parameter entry is the ID of the session
-// entry that stores the answer.
+// keyboard returns a function that creates the buttons below an answer. The function needs the ID of the session entry
+// that stores the answer.
 func (s *Screen) keyboard(ctx context.Context, in orchestrator.ConversationID) func(cli.TurnID) tgapi.Keyboard {
 	p := s.o.Lang.Of(in.Chat)
 	st, err := s.o.Desk.Status(ctx, in)
@@ -30,21 +30,24 @@ func (s *Screen) keyboard(ctx context.Context, in orchestrator.ConversationID) f
 	}
 }
 
-// giveButton returns the button that sends an answer to an agent as a prompt.
+// giveButton returns the button that sends a model's answer to an agent as a prompt.
 func giveButton(p lang.Printer, entry cli.TurnID, to cli.Agent) tgapi.Button {
 	return tgapi.NewButton(p.Text("consult.give", render.AgentName(p, to)), Action,
 		opGive+":"+string(entry)+":"+agentCode(to))
 }
 
-// agentCode returns a short hash of an agent's name for the data of a button. Names can be too long for it.
+// agentCode returns a short hash of an agent's name for the data of a button. Names of agents can be too long for a
+// button.
 func agentCode(agent cli.Agent) string { return tgapi.Digest(string(agent))[:8] }
 
-// given records whether a user has sent an answer to the conversation's agent. It is stored in the database.
+// given records whether a user has sent a model's answer to the conversation's agent. A given is stored in the
+// database.
 type given struct {
 	Taken int64 `json:"taken"` // ID of the update of the button press; 0 if no user has pressed the button
 }
 
-// advice returns the session entry that stores a model's answer. It returns ErrNoTurn if the ID belongs to a turn.
+// advice returns the session entry that stores a model's answer. It returns ErrNoTurn if the ID belongs to a turn
+// instead.
 func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnID) (orchestrator.Turn, error) {
 	entry, err := s.o.Entries.Entry(ctx, by.Conversation, id)
 	if err == nil && entry.Entry.Kind == orchestrator.TurnEntry {
@@ -53,8 +56,9 @@ func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnI
 	return entry, err
 }
 
-// give sends an answer to the conversation's agent as a prompt. It does so only once per answer. The agent gets the
-// prompt in the session of the answer. If that is not the current session, give makes it the current session first.
+// give sends a model's answer to the conversation's agent as a prompt, only once per answer. The agent gets the prompt
+// in the session that contains the answer. If another session is the current one, give first selects the session of the
+// answer.
 func (s *Screen) give(ctx context.Context, by orchestrator.Press, messageID int,
 	data string) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -108,7 +112,7 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, messageID int,
 	return tgapi.Answer{Text: p.Text("bot.queue-full")}, err
 }
 
-// askOn sends a message to which the user can reply with a further question. The model of the answer gets this
+// askOn sends a message to which the user can reply with a further question. The model that gave the answer gets this
 // question.
 func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, messageID int, id cli.TurnID) (tgapi.Answer, error) {
 	entry, err := s.advice(ctx, by, id)

@@ -181,7 +181,7 @@ func TestModelsBeforeAQuestion(t *testing.T) {
 func sprint(names []namedModel) string {
 	var all []string
 	for _, n := range names {
-		all = append(all, "{"+n.name+" "+n.from+"}")
+		all = append(all, "{"+n.name+" "+n.question+"}")
 	}
 	return "[" + strings.Join(all, " ") + "]"
 }

@@ -13,9 +13,10 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// compose returns messages with the models' answers. The caller must store them. A reply to one of them asks the model
-// again. If a group answered, the answers of single models are collapsed and make no sound, because a conclusion
-// follows. If an answer needs too many messages, they show its beginning and end, and a file contains all of it.
+// compose returns messages with the models' answers. The caller must store the messages. A reply to one of them asks
+// its model again. If a group answered, the answers of single models are collapsed and make no sound, because a
+// conclusion follows. If an answer needs too many messages, the messages show its beginning and end, and a file
+// contains all of it.
 func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id string, q question,
 	answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
 	keyboard := s.keyboard(ctx, in)
@@ -36,8 +37,8 @@ func (s *Screen) compose(ctx context.Context, in orchestrator.ConversationID, id
 	return rows
 }
 
-// contents returns the messages of one answer. The last one has the buttons. If fold is true, the answer is collapsed
-// until the user expands it.
+// contents returns the messages of one answer. The last message has the buttons. If fold is true, the answer is
+// collapsed until the user expands it.
 func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep, fold bool,
 	buttons tgapi.Keyboard) (all []message.Content) {
 	parts := render.Split(s.quote(p, q, one, fold), render.FullMessage)

@@ -61,24 +61,24 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 }
 
 // namedModel is a word of a command that may name a model. In "/consult codex, gemini why …", gemini names the second
-// model, but in "/consult codex, why …", the word after the comma begins the question. For this case, the field from
-// contains the rest of the command, including the word. It is empty if no space precedes the word.
-type namedModel struct{ name, from string }
+// model, but in "/consult codex, why …", the word after the comma begins the question. For this case, question contains
+// the rest of the command, including the word. It is empty if no space precedes the word.
+type namedModel struct{ name, question string }
 
 // splitModels splits the arguments of a command into the names of models, for example "codex" or "codex, gemini", and
 // the question.
 func splitModels(args string) (names []namedModel, rest string) {
 	rest = strings.TrimSpace(args)
-	from := ""
+	question := ""
 	for more := true; more && rest != ""; {
 		end := strings.IndexAny(rest, ", \t\n")
 		if end < 0 {
 			end = len(rest)
 		}
-		names = append(names, namedModel{strings.TrimPrefix(rest[:end], "@"), from})
+		names = append(names, namedModel{strings.TrimPrefix(rest[:end], "@"), question})
 		if rest, more = strings.CutPrefix(strings.TrimSpace(rest[end:]), ","); more {
-			if from = strings.TrimSpace(rest); from == rest {
-				from = ""
+			if question = strings.TrimSpace(rest); question == rest {
+				question = ""
 			}
 			rest = strings.TrimSpace(rest)
 		}
@@ -96,8 +96,8 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names
 			return nil, err
 		case problem == nil || problem.Kind == naming.NoEfforts:
 			q.Models = append(q.Models, orchestrator.ModelChoice(c))
-		case n.from != "" && problem.Kind == naming.Unknown && problem.Near == "":
-			q.Text = n.from
+		case n.question != "" && problem.Kind == naming.Unknown && problem.Near == "":
+			q.Text = n.question
 			return nil, nil
 		default:
 			return problem, nil
@@ -106,8 +106,8 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names
 	return nil, nil
 }
 
-// askLast asks the same model as the last time, because the command names none. If there is no such model, askLast
-// explains the parameter unknown: this is the problem with the first word of the command.
+// askLast handles a command that names no model, and asks the same model as the last time. If no model was asked
+// before, askLast explains why the first word of the command names no model.
 func (s *Screen) askLast(ctx context.Context, a Asked, unknown *naming.Problem) (tgapi.Page, error) {
 	last, err := s.o.Consults.Last(ctx, a.By.Conversation, "")
 	if errors.Is(err, orchestrator.ErrNoConsult) || !strings.ContainsAny(strings.TrimSpace(a.Args), " \n") {
@@ -120,7 +120,7 @@ func (s *Screen) askLast(ctx context.Context, a Asked, unknown *naming.Problem) 
 		Text: a.Context + strings.TrimSpace(a.Args), ReplyTo: a.Message})
 }
 
-// help explains the command. It also names the model that gets the question if the user names none.
+// help explains the command. It also mentions the model that gets a question if the user names none.
 func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	text := p.Text("consult.help")
@@ -131,8 +131,8 @@ func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgap
 	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last))}, err
 }
 
-// Reply handles a reply to a model's answer, and asks the model again. The parameter to is the ID of the message to
-// which the user replied. Reply returns false if that message contains no answer.
+// Reply handles a reply to the message with the given ID. If this message contains a model's answer, Reply asks the
+// model again. Otherwise, it returns false.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {
 		return false, nil
@@ -163,8 +163,8 @@ func modelOf(t orchestrator.Turn) orchestrator.ModelChoice {
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}
 }
 
-// refuse tells the user that the answer no longer exists, so that the model cannot be asked again. It returns errors
-// that have any other reason.
+// refuse tells the user that the answer no longer exists, so that the model cannot be asked again. If err has another
+// reason, refuse returns err.
 func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession),
@@ -212,7 +212,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int
 	return stale, nil
 }
 
-// again repeats a question that got no answer.
+// again asks a question again that got no answer.
 func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q question) (tgapi.Answer, error) {
 	if err := s.take(ctx, by, id, q); err != nil {
 		return tgapi.Answer{}, err

@@ -13,7 +13,7 @@ import (
 )
 
 // defaultPanel selects the models for a question to a group: the default model of each available agent. If only one
-// agent is available, it selects several models of this agent.
+// agent is available, defaultPanel selects several models of this agent.
 func (s *Screen) defaultPanel(ctx context.Context, in orchestrator.ConversationID, q *question) error {
 	entries, err := s.o.Models.Entries(ctx, in)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Screen) propose(ctx context.Context, in orchestrator.ConversationID, q 
 	return s.offer(in, id, q, entries), nil
 }
 
-// offer returns the page that asks the user to confirm a question to several models. It shows the models and the
+// offer returns the page that asks the user to confirm a question to several models. The page shows the models and the
 // estimated cost, and has buttons for the number of rounds.
 func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, entries []cli.MenuEntry) tgapi.Page {
 	p := s.o.Lang.Of(in.Chat)

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// asked is a question in progress. A message in the chat shows its progress.
+// asked is a question in progress. A message in the chat shows the progress.
 type asked struct {
 	s       *Screen
 	in      orchestrator.ConversationID
@@ -29,7 +29,7 @@ type asked struct {
 	mu    sync.Mutex
 	steps []orchestrator.GroupStep
 	state state
-	why   string // reason for the user; set if state is failed
+	why   string // reason of the failure, as shown to the user; set if state is failed
 }
 
 // state is the progress of a question.
@@ -63,7 +63,7 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	// Register the question before its message appears, so that a user who sees the message can stop the question.
 	asking, end := s.o.Consults.Begin(context.WithoutCancel(ctx), r.in)
 	stored := s.o.Finish(ctx, by.Updates, row)
-	if !stored { // the bot handles the updates again later, and then asks the question
+	if !stored { // the bot handles the updates again later, and asks the question then
 		r.fail(p.Text("updates.not-stored"))
 		end()
 	}
@@ -74,12 +74,12 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	return nil
 }
 
-// run waits for the answer and sends it. The command /abort cancels the context in the parameter asking. If ductor stops,
-// run leaves the message unchanged. After the restart, ductor changes it.
-func (r *asked) run(ctx, asking context.Context, end func()) {
+// run waits for the answer and sends it. /abort cancels askContext, and a stop of ductor cancels ctx. In the latter
+// case, run leaves the progress message unchanged, and ductor changes it after the restart.
+func (r *asked) run(ctx, askContext context.Context, end func()) {
 	defer context.AfterFunc(ctx, end)()
-	answers, err := r.ask(asking)
-	if cause := context.Cause(asking); err != nil && cause != nil {
+	answers, err := r.ask(askContext)
+	if cause := context.Cause(askContext); err != nil && cause != nil {
 		err = cause
 	}
 	end()
@@ -110,7 +110,7 @@ func (r *asked) run(ctx, asking context.Context, end func()) {
 }
 
 // ask sends the question to the models and returns their answers. If it returns an error, it also returns the answers
-// so far.
+// that it already got.
 func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 	c := r.s.o.Consults
 	if r.q.isGroup() {
@@ -134,7 +134,7 @@ func (r *asked) set(f func()) {
 
 func (r *asked) fail(why string) { r.set(func() { r.state, r.why = failed, why }) }
 
-// who returns the name of the model, or a text such as "the group" if there are several.
+// who returns the name of the model, or a text such as "the group" if the question has several models.
 func (r *asked) who() string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	if r.q.isGroup() {

@@ -1,6 +1,7 @@
-// Package consult implements the commands /consult and /group, with which users ask other models than the agent of the
-// conversation. It shows the progress of a question and the answers. Users can reply to an answer to ask the model
-// again, or send it to the conversation's agent. Each question is stored with its answer as an entry of a session.
+// Package consult implements the commands /consult and /group, with which users ask models other than the agent of the
+// conversation. The package shows the progress of a question and the answers. Users can reply to an answer to ask the
+// model again, or send the answer to the conversation's agent. Each question is stored with its answer as an entry of a
+// session.
 package consult
 
 import (
@@ -25,7 +26,7 @@ const Action = "Q"
 // Operations of the buttons. The ID of the question follows in the button's data.
 const (
 	opBegin  = "b"
-	opRounds = "r" // the data contains the number of rounds and the ID
+	opRounds = "r" // the button's data contains the number of rounds and the ID
 	opCancel = "c"
 	opAgain  = "a"
 	opStop   = "s"
@@ -44,7 +45,7 @@ type Journal interface {
 
 // Models finds models for a conversation.
 type Models interface {
-	// Find returns the model with a name. If there is no such model, or the name is ambiguous, Find returns a problem.
+	// Find returns the model with the given name. If no model or several models have this name, Find returns a problem.
 	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem,
 		err error)
 	// WhyNot explains a problem of Find to users.
@@ -83,9 +84,9 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Screen sends users' questions to models. A question that a restart interrupts is not repeated automatically: the
-// progress message then has a button that asks it again. Methods may be called concurrently only for different
-// conversations.
+// Screen sends users' questions to models. After a restart that interrupted a question, ductor does not repeat the
+// question automatically: its progress message then has a button that asks it again. Methods may be called concurrently
+// only for different conversations.
 type Screen struct{ o Options }
 
 // New returns a Screen.
@@ -96,13 +97,13 @@ func (s *Screen) Offered() bool { return s.o.Consults != nil }
 
 // question is a question of a user. It is stored in the database.
 type question struct {
-	Models  []orchestrator.ModelChoice `json:"models,omitempty"`  // several if a group is asked
+	Models  []orchestrator.ModelChoice `json:"models,omitempty"`  // models to ask; several for a group
 	Session string                     `json:"follows,omitempty"` // ID or name; see orchestrator.ConsultQuestion
 	Rounds  int                        `json:"rounds,omitempty"`
 	Text    string                     `json:"text"`
 	ReplyTo int                        `json:"reply_to"` // ID of the user's message
 	// Taken is the ID of the update with the button press that started, repeated or cancelled the question. It is 0
-	// until then.
+	// before such a press.
 	Taken int64 `json:"taken"`
 }
 
@@ -122,17 +123,17 @@ type Asked struct {
 	By      orchestrator.Press
 	Args    string
 	Message int    // ID of the user's message
-	Group   bool   // the command is /group, which asks the configured models
+	Group   bool   // true for the command /group, which asks the configured models
 	Context string // quotes the message that the user replied to; empty, or ends with a line break
 }
 
-// maxQuestion is the maximum length of a question in bytes. Messages of Telegram are much shorter.
+// maxQuestion is the maximum length of a question in bytes. Telegram's limit for messages is much lower.
 const maxQuestion = 64 << 10
 
 const (
-	questionPrefix = "question/" // prefix of the keys of stored questions, and of their progress messages
+	questionPrefix = "question/" // prefix of the keys of stored questions and of their progress messages
 	advicePrefix   = "advice/"   // prefix of the keys of messages with answers; the ID of the session entry follows
-	answerPrefix   = "answer/"   // prefix that older versions used instead; the agent and the session ID follow
+	answerPrefix   = "answer/"   // prefix of the same keys in older versions; the agent and the session ID follow
 )
 
 func adviceKey(entry cli.TurnID, of string, n int) string {

@@ -20,7 +20,7 @@ const (
 	opList    op = "l" // arg: the number of the page
 	opOpen    op = "o"
 	opNew     op = "n" // sends the page as a new message
-	opRun     op = "r" // arg: the number of the job's runs at the creation of the button; see Screen.run
+	opRun     op = "r" // arg: the number of the job's runs when the button was created; see Screen.run
 	opPause   op = "p"
 	opResume  op = "u"
 	opHistory op = "h"
@@ -38,7 +38,7 @@ const (
 // pressed is the parsed data of a button.
 type pressed struct {
 	op  op
-	key string // see jobKey and draftKey; empty for opList
+	key string // key of the job or draft, see jobKey and draftKey; empty for opList
 	arg string
 }
 
@@ -63,13 +63,14 @@ func draftKey(nonce string) string { return "+" + nonce }
 // draft returns the random ID of a draft. It returns false if the button belongs to a saved job.
 func (p pressed) draft() (nonce string, is bool) { return strings.CutPrefix(p.key, "+") }
 
-// number returns the argument as a number, or 0 if it is not a number.
+// number parses the argument of the button as a number. It returns 0 if the argument is not a number.
 func (p pressed) number() int {
 	n, _ := tgapi.ButtonNumber(p.arg)
 	return n
 }
 
-// newButton returns a button with the given operation. Its data always fits in a button, because all parts are short.
+// newButton returns a button with the given operation. The button's data is always short enough for Telegram, because
+// all its parts are short.
 func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }
@@ -85,7 +86,7 @@ func parseButton(data string) (pressed, bool) {
 	return p, p.key != "" || p.op == opList
 }
 
-// choice parses the argument of opValue. index is the index in field.choices.
+// choice parses the argument of opValue. It returns the code of a field and an index in the field's choices.
 func (p pressed) choice() (field string, index int, ok bool) {
 	if p.arg == "" {
 		return "", 0, false

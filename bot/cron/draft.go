@@ -28,7 +28,7 @@ func (s *Screen) saveDraft(ctx context.Context, nonce string, d draft) error {
 }
 
 // loadDraft returns the job of a draft. It returns ErrNoJob if the draft does not exist or belongs to another
-// conversation, and ErrRepeated if a user has already added or cancelled it.
+// conversation, and ErrRepeated if a user has already added or cancelled the job.
 func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, nonce string) (orchestrator.Job,
 	error) {
 	d, found, err := message.LoadValue[draft](ctx, s.o.Journal, draftName(nonce))

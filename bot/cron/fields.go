@@ -16,10 +16,10 @@ import (
 type field struct {
 	code  string // one letter, used in the data of buttons
 	label string
-	more  bool                            // the form shows the field only after a press of "More"
+	more  bool                            // the form shows the field only after the user pressed "More"
 	value func(j orchestrator.Job) string // formats the value for users
-	// plain reports whether the value is the default, which the job's page omits. It is nil for a field that the page
-	// shows in another way.
+	// plain reports whether the value is the default, which the job's page omits. plain is nil for a field that the
+	// job's page shows in another way.
 	plain func(j orchestrator.Job) bool
 
 	choices []choice
@@ -43,7 +43,7 @@ func fieldOf(p lang.Printer, code string) (field, bool) {
 	return field{}, false
 }
 
-// firstFields is the number of fields that the form shows without a press of "More".
+// firstFields is the number of fields that the form shows before the user presses "More".
 const firstFields = 4
 
 // fields returns all fields, in the order of their buttons.
@@ -98,25 +98,25 @@ func fields(p lang.Printer) []field {
 	return all
 }
 
-// one returns a choice that sets *at(job) to value.
-func one[T comparable](label string, at func(j *orchestrator.Job) *T, value T) choice {
-	return choice{label, func(j *orchestrator.Job) { *at(j) = value }, func(j orchestrator.Job) bool {
-		return *at(&j) == value
+// one returns a choice that sets a field of a job to a value. pointerTo returns a pointer to this field.
+func one[T comparable](label string, pointerTo func(j *orchestrator.Job) *T, value T) choice {
+	return choice{label, func(j *orchestrator.Job) { *pointerTo(j) = value }, func(j orchestrator.Job) bool {
+		return *pointerTo(&j) == value
 	}}
 }
 
-// words returns a field with a fixed list of values. Each element of all is a pair of a value and its name for users.
-// The first value is the default.
-func words(code, label string, at func(j *orchestrator.Job) *string, all ...[2]string) field {
-	f := field{code: code, label: label, plain: func(j orchestrator.Job) bool { return *at(&j) == all[0][0] }}
-	for _, word := range all {
-		f.choices = append(f.choices, one(word[1], at, word[0]))
+// words returns a field with a fixed list of values. Each pair contains a value and its name for users. The first value
+// is the default.
+func words(code, label string, pointerTo func(j *orchestrator.Job) *string, pairs ...[2]string) field {
+	f := field{code: code, label: label, plain: func(j orchestrator.Job) bool { return *pointerTo(&j) == pairs[0][0] }}
+	for _, word := range pairs {
+		f.choices = append(f.choices, one(word[1], pointerTo, word[0]))
 	}
 	f.value = func(j orchestrator.Job) string {
 		if i := slices.IndexFunc(f.choices, func(c choice) bool { return c.is(j) }); i >= 0 {
 			return f.choices[i].label
 		}
-		return *at(&j)
+		return *pointerTo(&j)
 	}
 	return f
 }

@@ -20,7 +20,7 @@ type form struct {
 	job orchestrator.Job
 }
 
-// nonce returns the random ID of the draft, or false if the form edits a saved job.
+// nonce returns the random ID of the draft. It returns false if the form edits a saved job.
 func (f form) nonce() (string, bool) { return pressed{key: f.key}.draft() }
 
 func unfailing(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
@@ -90,8 +90,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 	return s.editPage(f, more), short, nil
 }
 
-// choose sets a field to the value of the button. The result more reports whether the page after "More" contains the
-// field.
+// choose sets a field to the value of the button. It reports whether the field is on the page that "More" opens.
 func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bool, err error) {
 	code, i, ok := p.choice()
 	field, known := fieldOf(s.o.Lang.Of(f.by.Conversation.Chat), code)
@@ -102,7 +101,7 @@ func (s *Screen) choose(ctx context.Context, p pressed, f form) (_ form, more bo
 	return f, field.more, err
 }
 
-// editPage returns the page with the first fields of a job. If more is true, it returns the page with the other fields.
+// editPage returns the page with the first fields of a job. If more is true, it returns the page with all other fields.
 func (s *Screen) editPage(f form, more bool) tgapi.Page {
 	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}

@@ -12,13 +12,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// replyPatience is how long a page waits for a reply. A later reply becomes a prompt for the agent.
+// replyPatience is how long a page waits for a reply. The agent gets a later reply as a prompt.
 const replyPatience = 10 * time.Minute
 
 // awaited describes a reply that the bot expects to one of its messages. The text of the reply becomes the new value of
 // a field. An awaited is stored in the database.
 type awaited struct {
-	Key   string                `json:"key,omitempty"` // like pressed.key; empty if no reply is expected
+	Key   string                `json:"key,omitempty"` // same as pressed.key; empty if no reply is expected
 	Field string                `json:"field,omitempty"`
 	From  orchestrator.PersonID `json:"from,omitempty"`
 	Until time.Time             `json:"until,omitzero"`
@@ -35,13 +35,13 @@ func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) e
 	})
 }
 
-// stopAwaiting records that a message expects no reply any more. Later replies are prompts for the agent.
-func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, at int) error {
-	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, at))
+// stopAwaiting records that a message expects no reply any more. The agent then gets replies to it as prompts.
+func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, messageID int) error {
+	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, messageID))
 	if err != nil || !found || a.Key == "" {
 		return err
 	}
-	return message.SaveValue(ctx, s.o.Journal, awaitedName(in, at), awaited{})
+	return message.SaveValue(ctx, s.o.Journal, awaitedName(in, messageID), awaited{})
 }
 
 // Reply is a user's reply to a message of the bot.

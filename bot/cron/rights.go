@@ -35,7 +35,7 @@ func rightsMode(p lang.Printer, r orchestrator.Rights) string {
 }
 
 // rightsFields returns the fields with which users change the rights of a job. Users cannot choose the bypass mode, in
-// which agents need no approvals. Only the configuration file can set it.
+// which agents need no approvals. Only the configuration file can set this mode.
 func rightsFields(p lang.Printer) []field {
 	mode := field{code: "p", label: p.Text("cron.permission"), value: func(j orchestrator.Job) string {
 		return rightsMode(p, j.Rights)
@@ -61,7 +61,7 @@ func rightsFields(p lang.Printer) []field {
 // linesField describes a field with a list as its value. Users enter one element per line.
 type linesField struct {
 	code, label, ask string
-	none, noneButton string // value of an empty list for users, and label of the button that empties the list
+	none, noneButton string // text for an empty list, and label of the button that empties the list
 	at               func(*orchestrator.Rights) *[]string
 }
 

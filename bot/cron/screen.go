@@ -20,8 +20,8 @@ import (
 // ModelMenu shows a menu of agents, models and efforts.
 type ModelMenu interface {
 	// ChooseModel returns the first page of a menu, in which current is marked. If current has no agent, the setting of
-	// the conversation is marked. When the user has chosen, the menu calls choose, at most once, and then shows the
-	// page that back returns.
+	// the conversation is marked. After the user has made a choice, the menu calls choose, at most once, and then shows
+	// the page that back returns.
 	ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
 		choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page,
 		error)
@@ -29,7 +29,7 @@ type ModelMenu interface {
 
 // Options configures a Screen. All fields except Jobs are required.
 type Options struct {
-	Jobs    orchestrator.Jobs      // if nil, /cron only says that there are no jobs
+	Jobs    orchestrator.Jobs      // if nil, /cron only answers that there are no jobs
 	Journal orchestrator.CardStore // stores drafts and expected replies
 	Models  ModelMenu
 	Now     func() time.Time
@@ -38,7 +38,7 @@ type Options struct {
 }
 
 // Screen implements the command /cron. A button contains a hash of the job's ID, and each press loads the job from the
-// database. Buttons therefore never expire. It is safe for concurrent use.
+// database. Buttons therefore never expire. A Screen is safe for concurrent use.
 type Screen struct{ o Options }
 
 // New returns a Screen.
@@ -166,12 +166,12 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 	return s.jobPage(st), short, nil
 }
 
-// run starts a job now. The parameter count is the number of the job's runs at the creation of the button. With this
-// number, pressing a button twice starts the job only once.
+// run starts a job now, unless the job has run since its button was created. So a button that is pressed twice starts
+// the job only once. runsBefore is the number of the job's runs when the button was created.
 func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press,
-	count string) (orchestrator.JobStatus, string, error) {
+	runsBefore string) (orchestrator.JobStatus, string, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	now, err := s.o.Jobs.RunJob(ctx, st.Job.ID, by, count)
+	now, err := s.o.Jobs.RunJob(ctx, st.Job.ID, by, runsBefore)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
 		now, err = s.o.Jobs.Job(ctx, st.Job.ID, st.Job.Conversation)

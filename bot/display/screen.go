@@ -30,7 +30,7 @@ type Service interface {
 	SetDisplay(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.DisplayMode) error
 }
 
-// Screen asks the question and handles the answer. Before Attach, it does not ask. It is safe for concurrent use.
+// Screen asks the question and handles the answer. It does not ask before Attach. It is safe for concurrent use.
 type Screen struct {
 	messages *message.Messages
 	lang     *lang.Choices
@@ -57,12 +57,12 @@ func (s *Screen) attached() Service {
 	return s.service
 }
 
-// RichWouldHelp implements card.Displays. It asks the question unless the chat was asked before. Several answers may
-// ask at the same time: the chat gets one question.
+// RichWouldHelp implements card.Displays. It asks the question unless the chat was asked before. Concurrent calls for a
+// chat send only one question.
 func (s *Screen) RichWouldHelp(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // a later answer causes another call
+		return nil // RichWouldHelp is called again for a later answer
 	}
 	mode, err := service.Display(ctx, in)
 	if err != nil || mode != orchestrator.DisplayAsk {
@@ -123,7 +123,7 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, data
 func (s *Screen) RichUnsupported(ctx context.Context, in orchestrator.ConversationID) error {
 	service := s.attached()
 	if service == nil {
-		return nil // a later card causes another call
+		return nil // RichUnsupported is called again for a later card
 	}
 	return service.SetDisplay(ctx, in, orchestrator.DisplayPlain)
 }

@@ -20,16 +20,16 @@ import (
 const Action = "F"
 
 // Screen implements /get, /put and /files. Its buttons contain a random number, and Screen stores in memory which
-// directory each number stands for. Buttons do nothing after a restart, in another chat, or after the message has
+// directory belongs to each number. Buttons do nothing after a restart, in another chat, or after the message has
 // changed. Screen is safe for concurrent use.
 type Screen struct {
 	*Sender
 
 	mu    sync.Mutex
-	views map[string]view // by the random number in the buttons
+	views map[string]view // views by the random number in their buttons
 }
 
-// NewScreen returns a Screen. It returns nil if s is nil, because then no files can be sent.
+// NewScreen returns a Screen. It returns nil if s is nil, because no files can be sent without a Sender.
 func NewScreen(s *Sender) *Screen {
 	if s == nil {
 		return nil
@@ -49,8 +49,8 @@ type view struct {
 	page         int
 }
 
-// manyEntries is the number of entries at which a page warns that the directory may contain more. The number of entries
-// that ductor reads is limited.
+// manyEntries is the number of entries from which a page warns that the directory may contain more, because ductor
+// reads only a limited number of entries.
 const manyEntries = 800
 
 // Operations of the buttons.
@@ -89,8 +89,8 @@ func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (t
 	}, nil
 }
 
-// refused returns a function that turns an *orchestrator.FileError into an answer with a text for the user. It does not
-// change other errors.
+// refused returns a function that turns an *orchestrator.FileError into an answer with a text for the user. The
+// function does not change other errors.
 func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if why := (*orchestrator.FileError)(nil); errors.As(err, &why) {
@@ -100,8 +100,8 @@ func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	}
 }
 
-// Put handles "/put [PATH]". It writes the file in a user's message to the project. If path is empty, the file gets the
-// name that it has in the message.
+// Put handles "/put [PATH]". It writes the file in a user's message to the project. If path is empty, the project's
+// file gets the name of the file in the message.
 func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string,
 	content []byte) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
@@ -113,7 +113,7 @@ func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name stri
 	return refused(p)(tgapi.Answer{Text: p.Text("files.put", made)}, err)
 }
 
-// Browse handles "/files [DIR]". It lists the directory, or without an argument the conversation's directory.
+// Browse handles "/files [DIR]". It lists the given directory, or the conversation's directory if there is no argument.
 func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) (tgapi.Answer, error) {
 	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (t
 	return tgapi.Answer{Edit: s.show(v)}, nil
 }
 
-// show keeps a view in memory and returns its page.
+// show stores a view in memory and returns its page.
 func (s *Screen) show(v view) tgapi.Page {
 	say := s.Lang.Of(v.conversation.Chat)
 	nonce := rand.Text()[:12]
@@ -233,7 +233,8 @@ func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (
 	}
 }
 
-// above returns the parent directory of a view. It returns "" for a root, whose parent is the list of roots.
+// above returns the parent directory of a view. It returns "" if the directory is a root, because the list of roots is
+// above it.
 func (v view) above() string {
 	for _, root := range v.roots {
 		if rel, err := filepath.Rel(root, v.dir); err == nil && filepath.IsLocal(rel) && rel != "." {

@@ -1,5 +1,5 @@
 // Package files sends files of projects to chats: the files that agents name in their answers, and the files that users
-// request with /get and /files. It also implements /put, which stores a user's file in a project.
+// request with /get and /files. The package also implements /put, which stores a user's file in a project.
 package files
 
 import (
@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxAlbum is the maximum number of pictures in an album, which Telegram defines.
+// maxAlbum is Telegram's maximum number of pictures in an album.
 const maxAlbum = 10
 
 // Store stores messages that are sent later. See orchestrator.Journal.
@@ -136,8 +136,8 @@ func captionOf(text string) (caption string, rest []message.Content) {
 	return parts[0].Text.Text, rest
 }
 
-// appendFile adds a file to messages. It adds a picture to the last message if that is an album with space. Any other
-// file becomes a message of its own.
+// appendFile adds a file to messages. It adds a picture to the last message, if this message is an album with space.
+// Any other file becomes a separate message.
 func appendFile(contents []message.Content, f message.File) []message.Content {
 	last := len(contents) - 1
 	if last >= 0 && f.Picture && isAlbum(contents[last]) && len(contents[last].Files) < maxAlbum {
@@ -156,8 +156,8 @@ func (s *Sender) forget(contents []message.Content) {
 	}
 }
 
-// Deliver sends the files that the agent named in the answer of a turn. A second call for the turn has no effect. If a
-// file cannot be sent, Deliver sends a message with the reason.
+// Deliver sends the files that the agent named in the answer of a turn. A second call for the same turn has no effect.
+// If a file cannot be sent, Deliver sends a message with the reason.
 func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) error {
 	if s == nil || !s.Marks || o.State != orchestrator.TurnDone {
 		return nil

@@ -22,11 +22,11 @@ type accounts struct {
 	orchestrator.AccountChoice
 	service Service
 	at      time.Time
-	missing string          // unknown account name that the user typed; usually empty
+	missing string          // account name that the user typed and that no account has; usually empty
 	offered []cli.MenuEntry // accounts with a button
 }
 
-// Account answers "/account". If args is the name of an account, it selects the account for the agent. If args is
+// Account answers "/account". If args is the name of an account, Account selects this account for the agent. If args is
 // empty, it returns a menu of all accounts.
 func (k *Menus) Account(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
@@ -52,7 +52,7 @@ func (k *Menus) Account(ctx context.Context, by orchestrator.Press, args string)
 	return k.openList(by.Conversation, AccountAction, a, string(choice.Account)), nil
 }
 
-// oneAccount returns a text that explains how to add accounts, for an agent that has only the default one.
+// oneAccount returns a text that explains how to add accounts, for an agent that has only the default account.
 func (k *Menus) oneAccount(p lang.Printer, agent cli.Agent) string {
 	table := ""
 	if k.offers.AccountTable != nil {
@@ -68,7 +68,7 @@ func (k *Menus) oneAccount(p lang.Printer, agent cli.Agent) string {
 }
 
 // typedNames maps the names that users may type, in lower case, to indexes of accounts. The default account has two
-// names: the translated one, and "default", which no other account can have.
+// names: a translated name, and "default", which no other account can have.
 func (a accounts) typedNames(p lang.Printer) map[string]int {
 	names := map[string]int{}
 	for i, e := range a.All {
@@ -108,7 +108,7 @@ func (a accounts) text(p lang.Printer, now string) string {
 	return head
 }
 
-// loginText returns a text about whether an account is logged in. It returns "" if that is unknown.
+// loginText tells users whether an account is logged in. It returns "" if this is unknown.
 func (a accounts) loginText(p lang.Printer, e cli.MenuEntry) string {
 	var f *cli.Failure
 	switch {

@@ -49,8 +49,7 @@ func (f *frame) closeButton() tgapi.Button {
 	return tgapi.Button{Text: f.lang.Text("common.close"), Data: f.data(opClose, 0)}
 }
 
-// paged returns the range of choices on a page, and buttons for other pages. The parameter n is the number of all
-// choices.
+// paged returns the range of the choices on one page of n choices, and buttons for the other pages.
 func (f *frame) paged(page, n int) (from, to int, pager tgapi.Keyboard) {
 	return tgapi.Paged(f.lang, page, n, func(page int) string { return f.data(opPage, page) })
 }
@@ -65,7 +64,7 @@ type op struct {
 const (
 	opAgent   = "a"
 	opModel   = "m"
-	opEffort  = "e" // an arg of -1 stands for the model's default
+	opEffort  = "e" // selects an effort; an arg of -1 stands for the model's default
 	opPick    = "k" // selects an element of a listMenu
 	opConfirm = "y"
 	opPage    = "p"

@@ -14,8 +14,8 @@ import (
 type choices interface {
 	names() []string
 	label(p lang.Printer, name string) string // text on the button of a choice
-	// text returns the text above the buttons. The parameter now is the name of the current choice.
-	text(p lang.Printer, now string) string
+	// text returns the text above the buttons, for a menu in which the choice with the given name is the current one.
+	text(p lang.Printer, current string) string
 	stays(p lang.Printer, now string) string // text that replaces the menu if the user closes it without a choice
 	// choose stores the user's choice. It returns the text that replaces the menu, and a short notice for the user.
 	choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,

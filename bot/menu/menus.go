@@ -20,7 +20,7 @@ type Options struct {
 	Go      func(func(ctx context.Context))                                    // runs a function in a new goroutine
 	Now     func() time.Time
 	Lang    *lang.Choices
-	Aliases func() map[string]naming.Alias // returns short names of models; see naming.Names
+	Aliases func() map[string]naming.Alias // returns the configured short names of models; see naming.Names
 	Offers  Offers
 }
 
@@ -38,10 +38,10 @@ type Menus struct {
 	offers  Offers
 
 	mu   sync.Mutex
-	byID map[string]openMenu // by nonce
+	byID map[string]openMenu // open menus by nonce
 }
 
-// openMenu is a menu in which the user has not chosen yet.
+// openMenu is a menu in which the user has not made a choice yet.
 type openMenu struct {
 	menu
 	in      orchestrator.ConversationID
@@ -56,7 +56,7 @@ func New(o Options) *Menus {
 	}
 }
 
-// menu is a kind of menu. Menus.mu guards it until the user has chosen.
+// menu is a kind of menu. Menus.mu guards a menu until the user has made a choice.
 type menu interface {
 	common() *frame
 	// view returns the current page.
@@ -69,20 +69,20 @@ type menu interface {
 	store(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
-// lastPage returns the page that replaces the menu. The parameter said is the default text.
-func lastPage(m menu, said string) tgapi.Page {
+// lastPage returns the page that replaces the menu. If frame.end is nil, it is a page with defaultText.
+func lastPage(m menu, defaultText string) tgapi.Page {
 	if back := m.common().end; back != nil {
 		return back()
 	}
-	return tgapi.Page{Text: said}
+	return tgapi.Page{Text: defaultText}
 }
 
 // frame contains the fields that all kinds of menus have.
 type frame struct {
 	lang   lang.Printer
-	action string // action of all its buttons
+	action string // action of all buttons of the menu
 	nonce  string
-	step   int               // number of button presses so far; buttons of other steps do nothing
+	step   int               // number of button presses so far; buttons from other steps do nothing
 	end    func() tgapi.Page // returns the page that replaces the menu; if nil, a text about the choice replaces it
 }
 
@@ -100,7 +100,7 @@ const (
 const (
 	life        = time.Hour
 	mostOpen    = 256
-	nonceLength = 12 // in characters; 60 bits
+	nonceLength = 12 // length of the random number in a button, in characters; 60 bits
 )
 
 // open adds a menu and returns its first page.
@@ -153,7 +153,7 @@ func (k *Menus) show(nonce string, message int) {
 	k.edit(m.in, message, page)
 }
 
-// forget removes expired menus, and also the oldest one if too many are open.
+// forget removes expired menus, and also the oldest menu if too many are open.
 func (k *Menus) forget() {
 	oldest := ""
 	for nonce, m := range k.byID {
@@ -170,7 +170,7 @@ func (k *Menus) forget() {
 	}
 }
 
-// Answer is what a press of a button changes in the chat.
+// Answer describes what a press of a button changes in the chat.
 type Answer struct {
 	tgapi.Answer
 	Expired bool // remove the buttons, because the menu has expired

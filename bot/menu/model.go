@@ -59,7 +59,7 @@ func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuE
 	}
 }
 
-// fill adds the models of agents that have listed them by now.
+// fill adds the models of agents that have meanwhile listed their models.
 func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.current = current
 	for i, e := range entries {
@@ -78,10 +78,11 @@ func (m *modelMenu) enterOnly() {
 	}
 }
 
-// ModelByName handles "/model" with the name of a model. If agents are still listing their models, page tells the user
-// to wait, and the function later returns the final page after waiting for the models. Otherwise, later is nil.
+// ModelByName handles "/model" with the name of a model. It returns the final page. If agents are still listing their
+// models, it returns a page that asks the user to wait instead, and awaitFinal, which waits for the models and returns
+// the final page. Otherwise, awaitFinal is nil.
 func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
-	name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
+	name string) (page tgapi.Page, awaitFinal func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation
 	st, err := k.service.Status(ctx, in)
 	if err != nil {
@@ -104,14 +105,14 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	}, nil
 }
 
-// chooseFound stores the model that find returned, or explains the problem. If several models match the name, it
-// returns a menu of them.
+// chooseFound stores the model that find returned, or explains the problem. If several models match the name,
+// chooseFound returns a menu of these models.
 func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
 	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
-	// The model has no efforts. Store it anyway, because the model matters more.
+	// The model has no efforts. Store the model anyway, because it matters more than the effort.
 	case problem != nil && problem.Kind == naming.NoEfforts:
 		text += "\n" + whyNot(p, problem)
 	case problem != nil && len(problem.Meant) > 0:
@@ -122,8 +123,8 @@ func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID,
 	return tgapi.Page{Text: text}, k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
 }
 
-// Effort answers "/effort". If args is an effort of the current model, it is used from now on. If args is empty, Effort
-// returns a menu.
+// Effort answers "/effort". If args is an effort of the current model, Effort selects this effort. If args is empty,
+// Effort returns a menu.
 func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	st, err := k.service.Status(ctx, by.Conversation)
@@ -191,8 +192,8 @@ func (m *modelMenu) enterCurrent() efforts {
 }
 
 // Named returns the model that a user named at the start of a prompt, such as "fast" in "@fast explain this". It
-// returns false if no model has the name. It waits for agents to list their models only if the name is neither a short
-// name in the configuration nor the name of an agent.
+// returns false if no model has the name. If the name is neither a short name in the configuration nor the name of an
+// agent, Named waits until all agents have listed their models.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
 	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){
 		k.service.MenuNow, k.Entries,
@@ -263,14 +264,15 @@ type NewAgent struct{ ID, Name, Program string }
 
 // Offers lets users add new agents to the configuration. It is safe for concurrent use.
 type Offers struct {
-	// Next returns the agents that were not offered before. It records them, so that they are offered only once. It may
-	// read the disk. If it is nil, nothing is offered.
+	// Next returns the agents that were not offered before. It records these agents, so that each agent is offered only
+	// once. It may read the disk. If Next is nil, no agents are offered.
 	Next func() []NewAgent
 	// Add adds an agent to the configuration file and loads the file. If the file was changed but not loaded, Add
 	// returns ErrNotLoaded.
 	Add func(ctx context.Context, id string) error
-	// AccountTable returns the name of a table in the configuration file: the table of the account "work" of an agent.
-	// It returns "" if the agent cannot have several accounts. If AccountTable is nil, no agent can.
+	// AccountTable returns the name of the table in the configuration file that defines the account "work" of an agent.
+	// It returns "" if the agent cannot have several accounts. If AccountTable is nil, no agent can have several
+	// accounts.
 	AccountTable func(agent cli.Agent) string
 }
 
@@ -278,7 +280,7 @@ type Offers struct {
 var ErrNotLoaded = errors.New("the configuration cannot be loaded")
 
 // Offer offers new agents to an owner of the bot in a private chat. It calls show once for each agent, and stops if
-// show fails. It works in the background, because it takes time to find programs.
+// show fails. It works in the background, because finding programs takes time.
 func (k *Menus) Offer(by orchestrator.Press, show func(context.Context, tgapi.Page) error) {
 	if k.offers.Next == nil || by.Conversation.Group() || !by.May(orchestrator.ManageDuctor) {
 		return
@@ -309,7 +311,7 @@ func (k *Menus) PressOffer(ctx context.Context, by orchestrator.Press, data stri
 	switch err := k.offers.Add(ctx, data); {
 	case errors.Is(err, ErrNotLoaded):
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-not-loaded", data)}}, nil
-	case err != nil: // keep the buttons
+	case err != nil: // keep the buttons, so that the user can try again
 		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
 	}
 	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-added", data)}}, nil

@@ -21,7 +21,7 @@ type permissionMenu struct {
 	page    int
 	showing permissionPage
 	lasts   time.Duration // duration of bypass mode
-	// chosen stores the user's choice. It is nil until the user chooses.
+	// chosen stores the user's choice. It is nil until the user has made a choice.
 	chosen func(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 
@@ -30,7 +30,7 @@ type permissionPage int
 
 const (
 	pageModes  permissionPage = iota
-	pageBypass                // the user must confirm bypass mode
+	pageBypass                // asks the user to confirm bypass mode
 	pageRules
 	pageTools
 )
@@ -52,8 +52,8 @@ func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 	return ""
 }
 
-// Permissions answers "/permissions". If args is the name of a mode, it sets the mode. If args is empty, it returns a
-// menu. Users must confirm bypass mode with a button, because agents then need no approvals.
+// Permissions answers "/permissions". If args is the name of a mode, Permissions sets this mode. If args is empty, it
+// returns a menu. Users must confirm bypass mode with a button, because agents then need no approvals.
 func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	now, err := k.service.Permissions(ctx, by.Conversation)
@@ -109,7 +109,7 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	return text
 }
 
-// line explains a mode in one line. If the conversation's agent supports only parts of the mode, a second line says so.
+// line explains a mode in one line. A second line follows if the conversation's agent supports only parts of the mode.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
 	if why := m.now.Cannot[mode]; why != "" {

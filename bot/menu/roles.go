@@ -19,7 +19,7 @@ type roles struct {
 	all     []string
 }
 
-// Role answers "/role". If args is the name of a role, it sets the role. If args is empty, it returns a menu.
+// Role answers "/role". If args is the name of a role, Role sets this role. If args is empty, it returns a menu.
 func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	r := roles{k.service, append([]string{""}, k.service.Roles()...)}
 	if args != "" {

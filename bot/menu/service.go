@@ -14,17 +14,18 @@ type Service interface {
 	// Status returns the settings of a conversation, and the turns that are running in it.
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 
-	// SetModel sets the agent, the model and its effort. Empty values mean the defaults.
+	// SetModel sets the agent, the model and the model's effort. Empty values mean the defaults.
 	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
 		effort cli.Effort) error
 	// Menu returns all agents with their models, and whether the conversation can use them. It waits until the agents
-	// in only have listed their models, or all agents if only is empty.
+	// in only have listed their models. If only is empty, it waits for all agents.
 	Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error)
-	// MenuNow is like Menu, but does not wait. The Err of an agent that is still listing its models is cli.ErrLoading.
+	// MenuNow is like Menu, but does not wait. The entry of an agent that is still listing its models has the Err
+	// cli.ErrLoading.
 	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 
-	// Accounts returns the accounts of the conversation's agent. Whether an account is logged in may be unknown,
-	// because Accounts does not wait long for that.
+	// Accounts returns the accounts of the conversation's agent. It may not report whether an account is logged in,
+	// because it waits only a short time for this information.
 	Accounts(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AccountChoice, error)
 	// SetAccount sets the account that an agent uses from the next turn on. It returns ErrBadChoice if the agent has no
 	// such account.

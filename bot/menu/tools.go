@@ -17,7 +17,7 @@ import (
 // This file contains the page of the permissions menu that limits which tools agents may use.
 
 // tools answers "/permissions tools". Words such as "no shell web" or "only read search" limit the tools, and "all"
-// removes the limits. Without such words, tools returns the page with the limits.
+// removes the limits. Without words, tools returns the page with the limits.
 func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu,
 	words []string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)

@@ -72,11 +72,11 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
 }
 
-// maxRepeats is how often a message is sent again if Telegram does not confirm it.
+// maxRepeats is the maximum number of times that a message is sent again because Telegram does not confirm it.
 const maxRepeats = 6
 
-// mayResend reports whether to send a message again that Telegram did not confirm. The message may then appear twice.
-// mayResend counts the attempts.
+// mayResend reports whether a message that Telegram did not confirm may be sent again, although it may then appear
+// twice. mayResend counts the attempts.
 func (m *Message) mayResend(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +97,8 @@ func (m *Message) call(ctx context.Context, want Content) (int, error) {
 	})
 }
 
-// replyTo returns the ID of the message to reply to, or 0. After a group has become a supergroup, IDs from the old
-// group are invalid.
+// replyTo returns the ID of the message to which this message replies, or 0 for no reply. It drops IDs from before the
+// group became a supergroup, because they are invalid.
 func (m *Message) replyTo(want Content) int {
 	if m.To().Chat != m.spec.To.Chat {
 		return 0
@@ -136,7 +136,7 @@ func (m *Message) richContent(want Content) []render.Block {
 }
 
 // rejectRich makes the message plain after Telegram rejected it. It returns false if the rich content was not the
-// reason.
+// reason of the rejection.
 func (m *Message) rejectRich(want Content, f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,8 +184,8 @@ func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 	return true
 }
 
-// commit makes the row of the message survive if the process is killed. Without the message's ID, the next process could
-// not edit the message, and would repeat text that an edit has already shown. If that fails, the edit does not wait.
+// commit makes the row of the message survive a kill of the process. Without the message's ID, the next process could
+// not edit the message, and would repeat text that an edit has already shown. If commit fails, the edit happens anyway.
 func (m *Message) commit(ctx context.Context) {
 	m.mu.Lock()
 	needed := m.storage == saved
@@ -234,7 +234,7 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 }
 
 // finishEdits records that the chat shows want. It saves the message in the database only if want is the final content,
-// or if the row there still contains content to send.
+// or if the row in the database still contains content to send.
 func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	owed := m.showed(want)
 	if !m.updateEnd(want) && !owed {
@@ -276,8 +276,8 @@ func (m *Message) remove(ctx context.Context, want Content) error {
 	return m.save(context.WithoutCancel(ctx), orchestrator.Removed, 0)
 }
 
-// renderText applies the message's fallbacks to t: it removes the formatting, or adds that the topic was deleted. limit
-// is the maximum length in UTF-16 units.
+// renderText applies the message's fallbacks to t: it removes the formatting, or adds a note about the deleted topic.
+// limit is the maximum length in UTF-16 units.
 func (m *Message) renderText(t render.Text, limit int) render.Text {
 	m.mu.Lock()
 	defer m.mu.Unlock()

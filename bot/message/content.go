@@ -13,15 +13,15 @@ import (
 // Content is the content of a message: its text, files and buttons, and the way to send them.
 type Content struct {
 	render.Text
-	Rich     []render.Block `json:"rich,omitempty"`      // shown instead of Text, if Telegram accepts it
-	OnlyRich bool           `json:"only_rich,omitempty"` // if Telegram rejects Rich, send nothing
+	Rich     []render.Block `json:"rich,omitempty"`      // shown instead of Text, if Telegram accepts rich messages
+	OnlyRich bool           `json:"only_rich,omitempty"` // true if no message is sent when Telegram rejects Rich
 	Keyboard tgapi.Keyboard `json:"keyboard,omitempty"`
-	ReplyTo  int            `json:"reply_to,omitempty"` // ID of a message; 0: no reply
+	ReplyTo  int            `json:"reply_to,omitempty"` // ID of the message to which this message replies; 0: no reply
 	Silent   bool           `json:"silent,omitempty"`
-	// If Files is not empty, the message consists of files, several of them as an album, and Text is the caption of the
-	// first one.
+	// If Files is not empty, the message consists of a file, or of several files as an album. Text is the caption of
+	// the first file.
 	Files     []File    `json:"files,omitempty"`
-	Unknown   bool      `json:"-"` // the current text is not known, so edit only the buttons
+	Unknown   bool      `json:"-"` // true if the current text is unknown, so that only the buttons are edited
 	Mark      int64     `json:"-"` // number that the database stores with the sent message
 	Lifecycle Lifecycle `json:"lifecycle,omitempty"`
 }
@@ -31,20 +31,20 @@ type File struct {
 	Name    string `json:"name"`
 	Content string `json:"content,omitempty"`
 	Spooled string `json:"spooled,omitempty"` // name of the file in the spool
-	Picture bool   `json:"picture,omitempty"` // send as a picture; if Telegram rejects that, as a document
-	Caption string `json:"caption,omitempty"` // only within an album
+	Picture bool   `json:"picture,omitempty"` // send as a picture, or as a document if Telegram rejects the picture
+	Caption string `json:"caption,omitempty"` // caption; only for files of an album
 }
 
-// Lifecycle decides whether a message is sent again or deleted later.
+// Lifecycle defines whether a message is sent again or deleted later.
 type Lifecycle int
 
 const (
 	Keep            Lifecycle = iota
-	ResendIfDeleted           // if a user deletes it, send it again once
-	Growing                   // not final: the content in the database will follow
-	DeleteWhenDone            // delete it; if Telegram does not allow that, show the text
-	ResendIfUnknown           // if Telegram does not confirm it, send it again; it may appear twice
-	EditOnly                  // edit it a last time; do nothing if it is not in the chat
+	ResendIfDeleted           // if a user deletes the message, send it again once
+	Growing                   // the content is not final; the final content in the database will follow
+	DeleteWhenDone            // delete the message; if Telegram does not allow this, show the text
+	ResendIfUnknown           // if Telegram does not confirm the message, send it again; it may appear twice
+	EditOnly                  // edit the message a last time; do nothing if it is not in the chat
 )
 
 // carried reports whether a single request can send the content. Albums cannot have buttons, and messages with files
@@ -62,7 +62,7 @@ func (c Content) Encode() []byte {
 func decode(data []byte) (c Content, err error) {
 	old := struct {
 		*Content
-		Document *File `json:"document"` // from versions with at most one file per message
+		Document *File `json:"document"` // field of older versions of ductor, which sent at most one file per message
 	}{Content: &c}
 	if err := json.Unmarshal(data, &old); err != nil {
 		return Content{}, fmt.Errorf("decode the content of a message: %w", err)
@@ -82,8 +82,8 @@ func (c Content) fingerprint() string {
 	return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard, c.Unknown)
 }
 
-// Digest returns a hash of the content for use as Content.Mark. It is negative. The next process compares it with the
-// mark of the sent message.
+// Digest returns a hash of the content for use as Content.Mark. The hash is negative. The next process compares it with
+// the mark of the sent message.
 func (c Content) Digest() int64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, c.fingerprint()) // never fails

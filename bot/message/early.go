@@ -5,8 +5,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Early sends a message before other messages of the chat, and before it is stored. Keep and Kept store the message
-// later, together with the event that caused it.
+// Early sends a message before other messages of the chat, and before the database contains it. Keep and Kept store the
+// message later, together with the event that caused it.
 func (s *Messages) Early(spec Spec) *Message {
 	m := s.Open(spec)
 	m.storage = early
@@ -19,11 +19,11 @@ func (s *Messages) Early(spec Spec) *Message {
 func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, last) }
 
 // Keep returns a row for the database that contains last, the final content. The caller must store the row and then
-// call Kept. If ductor crashes before the chat shows last, the next process shows it. Keep returns false if no row is
-// necessary, because the chat already shows last.
+// call Kept. If ductor crashes before the chat shows this content, the next process shows it. Keep returns false if no
+// row is necessary, because the chat already shows the final content.
 //
-// Before the call of Kept, the message is not sent, unless a request is already in progress. Otherwise, both this
-// process and the next one could send it.
+// Until the call of Kept, no new request sends the message, because otherwise both this process and the next one could
+// send it.
 func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,25 +37,26 @@ func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	return m.row, true
 }
 
-// overLocked reports whether the message will not be in the chat: sending failed, or it was deleted.
+// overLocked reports whether the message is not in the chat and will not be sent, because sending failed or the message
+// was deleted.
 func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// forgetLocked makes collect stop skipping an early message, if the database has no row of it.
+// If the database has no row of an early message, forgetLocked ensures that collect no longer skips the message.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
 	}
 }
 
-// Kept must be called after Keep has returned a row. The parameter stored is true if the caller has stored the row.
-// Kept makes the chat show the current content.
-func (m *Message) Kept(stored bool) {
+// Kept must be called after Keep has returned a row. It makes the chat show the current content. inDatabase is false if
+// the caller could not store the row.
+func (m *Message) Kept(inDatabase bool) {
 	m.mu.Lock()
 	switch {
 	case m.storage == early:
-	case !stored:
+	case !inDatabase:
 		m.storage, m.row.Content = early, nil
 	case m.storage == overtaken:
 		m.storage = behind
@@ -67,7 +68,7 @@ func (m *Message) Kept(stored bool) {
 	m.Update(outbox.Urgent)
 }
 
-// release makes collect stop skipping an early message, if its row has nothing left to send.
+// If the row of an early message has nothing left to send, release ensures that collect no longer skips the message.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage.upToDate()

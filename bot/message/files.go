@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Spool is a directory with files that are waiting to be sent. It contains copies, so that users get the content that a
-// file had when it was added.
+// Spool is a directory with files that are waiting to be sent. It contains copies, so that later changes of a file do
+// not change the content that users get.
 type Spool struct{ root *os.Root }
 
 // OpenSpool opens the spool in dir, which it creates if necessary. It deletes files that belong to no message in the
@@ -40,7 +40,7 @@ func (s *Spool) tidy(ctx context.Context, store orchestrator.MessageStore) error
 	}
 	owed := map[string]bool{}
 	for _, row := range rows {
-		c, _ := decode(row.Content) // a row that cannot be decoded is never sent
+		c, _ := decode(row.Content) // ignore the error, because a row that cannot be decoded is never sent
 		for _, f := range c.Files {
 			owed[f.Spooled] = true
 		}
@@ -57,7 +57,7 @@ func (s *Spool) tidy(ctx context.Context, store orchestrator.MessageStore) error
 	return err
 }
 
-// Put stores a file and returns its name for File.Spooled. When it returns, the file is safe from a power failure.
+// Put stores a file and returns its name for File.Spooled. When Put returns, the file survives a power failure.
 func (s *Spool) Put(content []byte) (name string, err error) {
 	name = rand.Text()
 	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -75,7 +75,7 @@ func (s *Spool) Put(content []byte) (name string, err error) {
 func (s *Spool) Forget(files ...File) {
 	for _, f := range files {
 		if f.Spooled != "" {
-			_ = s.root.Remove(f.Spooled) // OpenSpool deletes it if this fails
+			_ = s.root.Remove(f.Spooled) // if this fails, the next OpenSpool deletes the file
 		}
 	}
 }

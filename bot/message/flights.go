@@ -7,8 +7,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// flights counts the requests to send a message that are in progress in each chat. A user may see the message and reply
-// to it before ductor has stored its ID.
+// flights counts the requests to send a message that are in progress in each chat. A user may see such a message and
+// reply to it before ductor has stored the message's ID.
 type flights struct {
 	mu     sync.Mutex
 	chats  map[int64]int
@@ -46,7 +46,7 @@ func (f *flights) next(chat int64) <-chan struct{} {
 	return f.landed
 }
 
-// Await waits until the database contains the message with the given ID. It stops waiting if no request to send a
+// Await waits until the database contains the message with the given ID. It returns early if no request to send a
 // message to the chat is in progress, or if ctx is done.
 func (s *Messages) Await(ctx context.Context, in orchestrator.ConversationID, id int) error {
 	for {

@@ -34,16 +34,16 @@ type Message struct {
 	landed    func(err error) // called after each request, in place of Spec.Called; must retry; may be nil
 	row       orchestrator.Message
 	storage   storage
-	shown     string // fingerprint of the content in the chat; "" if unknown; the constant stale if it must change
+	shown     string // fingerprint of the content in the chat; "" if unknown; stale if an edit is necessary
 	fallbacks fallbacks
 	trouble   trouble
 }
 
 type trouble struct {
-	refusal     tgapi.FaultKind // why Telegram finally rejected the last content
+	refusal     tgapi.FaultKind // reason for which Telegram finally rejected the last content
 	replacement string          // text to send in place of files that Telegram rejected
 	lost        []byte          // content that the previous process was sending when it crashed
-	repeats     int             // how often the message was sent again; at most maxRepeats
+	repeats     int             // number of times that the message was sent again; at most maxRepeats
 }
 
 // storage is the state of the message's row in the database.
@@ -55,25 +55,25 @@ const (
 	saved                    // like kept, but the row may be lost if the process is killed; see commit
 	behind                   // the row is out of date
 	early                    // no row exists yet; see Messages.Early
-	putting                  // the caller of Keep is storing the row; do not send meanwhile
+	putting                  // the caller of Keep is storing the row; do not send the message until Kept
 	overtaken                // like putting, but the state has changed since the call of Keep
 )
 
 // upToDate reports whether the stored row has the current state.
 func (s storage) upToDate() bool { return s == kept || s == saved }
 
-// fallbacks is a set of other ways to send a message after Telegram rejected it.
+// fallbacks is a set of changes to a message after Telegram rejected it or a user deleted it.
 type fallbacks uint8
 
 const (
-	inMainTopic fallbacks = 1 << iota // in the main topic, because the topic was deleted; the text says so
+	inMainTopic fallbacks = 1 << iota // send it to the main topic, with a note that its topic was deleted
 	withoutFormatting
-	sentTwice   // a second time, after a user deleted it; there is no third time
-	undeletable // keep it, because Telegram does not allow the bot to delete it
-	asDocuments // pictures as documents
-	asText      // a text instead of the files
-	notRich     // plain text instead of rich content
-	neverRich   // the server does not know rich messages; notRich is set, too
+	sentTwice   // it was sent a second time after a user deleted it; do not send it a third time
+	undeletable // show its text, because Telegram does not allow the bot to delete it
+	asDocuments // send pictures as documents
+	asText      // send a text instead of the files
+	notRich     // send plain text instead of rich content
+	neverRich   // the server does not support rich messages; notRich is set, too
 )
 
 // Step is the next request for a message.
@@ -85,17 +85,17 @@ const (
 	Send
 	Edit
 	Delete
-	Record // no request; only save the state in the database
+	Record // make no request, but save the state in the database
 )
 
-// State returns the state of the message. Before Load, it is Pending.
+// State returns the state of the message, or Pending before Load.
 func (m *Message) State() orchestrator.SendState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.State
 }
 
-// ID returns the ID of the message in the chat, or 0 if it is not there.
+// ID returns the ID of the message in the chat, or 0 if the message is not in the chat.
 func (m *Message) ID() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,21 +110,21 @@ func (m *Message) Mark() int64 {
 	return m.row.Mark
 }
 
-// To returns the conversation of the message. If its topic was deleted, that is the main topic of the chat.
+// To returns the conversation of the message. If the message's topic was deleted, this is the main topic of the chat.
 func (m *Message) To() orchestrator.ConversationID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.row.Conversation
 }
 
-// Refusal returns why Telegram finally rejected the message, or NoFault if it did not.
+// Refusal returns the reason for which Telegram finally rejected the message, or NoFault if Telegram did not reject it.
 func (m *Message) Refusal() tgapi.FaultKind {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.trouble.refusal
 }
 
-// Richness says whether Telegram accepts a message as a rich message.
+// Richness describes whether Telegram accepts a message as a rich message.
 type Richness int
 
 // Values of Richness.
@@ -145,10 +145,10 @@ func (m *Message) Richness() Richness {
 	return TakesRich
 }
 
-// stale differs from the fingerprint of every content. It makes the next step an edit.
+// stale is a value of Message.shown that makes the next step an edit. No content has this fingerprint.
 const stale = "stale"
 
-// Shown returns the fingerprint of the content in the chat, or "" if that is unknown.
+// Shown returns the fingerprint of the content in the chat, or "" if the content is unknown.
 func (m *Message) Shown() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,22 +158,23 @@ func (m *Message) Shown() string {
 	return m.shown
 }
 
-// Invalidate makes the next step an edit, even if the chat already shows the content. The step is an edit even if a
-// request is in progress.
+// Invalidate makes the next step an edit, even if the chat already shows the content, and even if a request is in
+// progress.
 func (m *Message) Invalidate() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shown = stale
 }
 
-// AssumeFingerprint sets the fingerprint of the content that the chat shows. If it is empty, the next step is an edit.
+// AssumeFingerprint sets the fingerprint of the content that the chat shows. If the fingerprint is empty, the next step
+// is an edit.
 func (m *Message) AssumeFingerprint(fingerprint string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shown = fingerprint
 }
 
-// AssumeShown tells m that the chat shows want.
+// AssumeShown sets the content that the chat shows.
 func (m *Message) AssumeShown(want Content) { m.AssumeFingerprint(want.fingerprint()) }
 
 // Load reads the stored state from the database. Further calls do nothing.
@@ -231,16 +232,16 @@ func (m *Message) Adopt(ctx context.Context, id int) error {
 	return m.save(ctx, orchestrator.Sent, id)
 }
 
-// Reset makes m forget the message in the chat, which stays there. The parameter to is the new state of m. After Reset
-// to Pending, the next step sends a new message.
-func (m *Message) Reset(ctx context.Context, to orchestrator.SendState) error {
+// Reset sets a new state and makes m forget the message in the chat, which stays there. If the new state is Pending,
+// the next step sends a new message.
+func (m *Message) Reset(ctx context.Context, state orchestrator.SendState) error {
 	m.mu.Lock()
 	m.shown, m.fallbacks = "", m.fallbacks&^sentTwice
 	m.mu.Unlock()
-	return m.save(ctx, to, 0)
+	return m.save(ctx, state, 0)
 }
 
-// Next returns the step that brings the chat closer to want.
+// Next returns the step that brings the chat closer to the wanted content.
 func (m *Message) Next(want Content) Step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,7 +259,8 @@ func (m *Message) nextLocked(want Content) Step {
 		// The previous process crashed while it was sending the message, so the message may be missing in the chat.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle == Keep && m.shown != want.fingerprint():
-		// The message in the chat may not be final. Its ID is unknown, so it cannot be edited. Send it again.
+		// The message in the chat may not be final. The message cannot be edited, because its ID is unknown. So send
+		// the message again.
 		return Send
 	case unknown && m.row.Content != nil && want.Lifecycle != Growing:
 		return Record
@@ -288,8 +290,8 @@ func (m *Message) Begin(want Content) Step {
 	return step
 }
 
-// showed records that the chat shows want. It returns true if the row in the database still contains content to send.
-// The caller must then save the message.
+// showed records that the chat shows the wanted content. It returns true if the row in the database still contains
+// content to send. The caller must then save the message.
 func (m *Message) showed(want Content) bool {
 	m.mu.Lock()
 	if m.shown != stale {
@@ -299,8 +301,8 @@ func (m *Message) showed(want Content) bool {
 	return m.settle(want)
 }
 
-// settle records that want needs no further request. It returns true if the row in the database still contains content
-// to send. The caller must then save the message.
+// settle records that the wanted content needs no further request. It returns true if the row in the database still
+// contains content to send. The caller must then save the message.
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package message sends, edits and deletes messages until each chat shows what it should. It stores the state of each
-// message in the database, so that the next process can continue after a crash.
+// Package message sends, edits and deletes messages until each chat shows the wanted content. It stores the state of
+// each message in the database, so that the next process can continue after a crash.
 package message
 
 import (
@@ -36,15 +36,15 @@ type Messages struct {
 	log    *slog.Logger
 	owed   owed
 	spool  *Spool // nil: messages cannot have files from a spool
-	// Noticed is called with the text of each message that is stored before it is sent, and with the text of each early
-	// message. It is not called for messages of PostTyped. It may be nil.
+	// Noticed is called with the text of each message that is stored before it is sent, and of each early message, but
+	// not for messages of PostTyped. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	flights   *flights
 	reachable reachability
 }
 
-// New returns a Messages. Its method Run sends the messages that are in the database.
+// New returns a Messages. Run sends the messages that are in the database.
 func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices,
 	log *slog.Logger) *Messages {
 	return &Messages{out: out, client: client, store: store, lang: l, log: log, owed: newOwed(), flights: newFlights()}
@@ -66,7 +66,7 @@ type Spec struct {
 	Content func(ctx context.Context) (Content, error)
 	Order   string         // messages with the same Order are sent one after the other
 	Delay   time.Duration  // pause before the first request
-	Uploads bool           // requests can take minutes, so make them in parallel to other messages' requests
+	Uploads bool           // requests can take minutes, so other messages' requests do not wait for them
 	Called  func(*Message) // called after each request that is not retried; may be nil
 }
 
@@ -82,8 +82,7 @@ func (s *Messages) Open(spec Spec) *Message {
 	}
 }
 
-// OpenAll opens all stored messages of a turn, and returns them by key. The function specOf must return the Spec for a
-// key.
+// OpenAll opens all stored messages of a turn, and returns them by key. specOf must return the Spec for a key.
 func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
 	specOf func(key string) Spec) (map[string]*Message, error) {
 	rows, err := s.store.MessagesOf(ctx, turn)
@@ -99,7 +98,7 @@ func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
 	return all, nil
 }
 
-// KeyAt returns the key of the message with the given ID, or "" if it is not in the database.
+// KeyAt returns the key of the message with the given ID, or "" if the database does not contain the message.
 func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id int) (string, error) {
 	row, err := s.store.MessageAt(ctx, in, id)
 	if err != nil {
@@ -110,13 +109,14 @@ func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id
 
 // calls describes the requests of a message that are in the outbox. Message.mu guards it.
 type calls struct {
-	delayed bool // the first request was made after Spec.Delay
-	waits   bool // a request is waiting, and will call Content when it starts
+	delayed bool // true if the first request was made after Spec.Delay
+	waits   bool // true if a request is waiting, which will call Content when it starts
 	urgency outbox.Priority
-	fails   int // failed requests since the last successful one
+	fails   int // number of failed requests since the last successful one
 }
 
-// Update makes the chat show the result of Content. p is the priority of the requests. Update does not wait for them.
+// Update makes the chat show the content that Spec.Content returns. p is the priority of the requests. Update does not
+// wait for these requests.
 func (m *Message) Update(p outbox.Priority) {
 	m.mu.Lock()
 	if m.calls.waits && m.calls.urgency <= p {
@@ -177,7 +177,7 @@ func (m *Message) called(p outbox.Priority, err error) {
 		if m.spec.Called != nil {
 			m.spec.Called(m)
 		}
-	case !errors.Is(err, outbox.ErrClosed): // after ErrClosed, the next process sends it
+	case !errors.Is(err, outbox.ErrClosed): // after ErrClosed, the next process sends the message
 		// Retry soon, because a user may be waiting.
 		time.AfterFunc(pause, func() { m.Update(p) })
 	}

@@ -22,7 +22,7 @@ type owed struct {
 	stuck chan struct{} // capacity 1; signals that sending failed, so that collect must run again later
 
 	mu      sync.Mutex
-	held    map[string]bool // keys of messages that are in the outbox, or that collect must not send
+	held    map[string]bool // keys of messages that are already in the outbox, or that collect must not send
 	arrival map[string]func(id int)
 }
 
@@ -35,14 +35,14 @@ func newOwed() owed {
 
 const (
 	maxHeld     = 128
-	maxArrivals = 256             // maximum length of arrival, because some messages are never sent
+	maxArrivals = 256             // maximum number of entries in arrival, because some messages are never sent
 	owedRetry   = 5 * time.Second // pause after an error of the database or outbox
 	lastCollect = 5 * time.Second
 )
 
-// Compose returns a message that the caller must store in the same transaction as the event that caused it. After that,
-// Wake sends the message. Compose shortens text that is too long. It panics if the content does not fit into a single
-// request.
+// Compose returns a message. The caller must store it in the same transaction as the event that caused the message, and
+// then call Wake to send it. Compose shortens text that is too long. It panics if the content does not fit into a
+// single request.
 func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	if !c.carried() {
 		panic(fmt.Sprintf("message: no call carries %d files, %d rows of buttons and %d blocks", len(c.Files),
@@ -61,7 +61,7 @@ const AsidePrefix = "aside/"
 // AsidesOf returns the prefix of the keys of all asides of a turn.
 func AsidesOf(turn cli.TurnID) string { return AsidePrefix + string(turn) + "/" }
 
-// maxAsides is how many asides are in the outbox at a time. All other asides stay in the database, where Withdraw can
+// maxAsides is the maximum number of asides in the outbox. All other asides stay in the database, where Withdraw can
 // still drop them.
 const maxAsides = 8
 
@@ -71,8 +71,8 @@ func (s *Messages) PostAside(ctx context.Context, to orchestrator.ConversationID
 	return s.post(ctx, to, AsidesOf(turn), markdown)
 }
 
-// Withdraw drops stored messages of a conversation whose keys have the given prefix, unless they are already being
-// sent.
+// Withdraw drops stored messages of a conversation. It drops the messages whose keys have the given prefix, unless they
+// are already being sent.
 func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID, prefix string) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -93,16 +93,16 @@ func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID,
 // filesPrefix is the prefix of the keys of messages with files from the spool.
 const filesPrefix = "files/"
 
-// ComposeFiles is like Compose, for a request to send files. Such a request may need several messages. The parameter
-// key identifies the request, and n is the index of the message.
+// ComposeFiles is like Compose, for a request to send files. The request has the given key and may need several
+// messages; n is the index of the message.
 func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) orchestrator.Message {
 	m := Compose(to, c)
 	m.Key = fmt.Sprint(filesPrefix, key, "/", n)
 	return m
 }
 
-// Composed reports whether the messages of a request to send files are stored. The parameter key identifies the
-// request. Composed returns false if Telegram rejected the first message.
+// Composed reports whether the messages of the request with the given key are stored; see ComposeFiles. It returns
+// false if Telegram rejected the first message.
 func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
 	if err != nil {
@@ -128,7 +128,8 @@ func (s *Messages) post(ctx context.Context, to orchestrator.ConversationID, pre
 	return nil
 }
 
-// PostOnce stores a message under the given key and sends it. If a message with that key exists, it does nothing.
+// PostOnce stores a message under the given key and sends it. If a message with the same key exists, PostOnce does
+// nothing.
 func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID, key string, c Content) error {
 	m := Compose(to, c)
 	m.Key = key
@@ -197,8 +198,8 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Run sends stored messages until ctx is done, including those of the previous process. After that, Outbox.Drain still
-// sends the messages in the outbox. All other messages stay in the database.
+// Run sends stored messages until ctx is done, including those of the previous process. Outbox.Drain can then still
+// send the messages in the outbox. All other messages stay in the database.
 func (s *Messages) Run(ctx context.Context) {
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -225,8 +226,8 @@ func (s *Messages) Run(ctx context.Context) {
 	}
 }
 
-// collect passes stored messages to the outbox. If a message is sent while collect reads the database, the second
-// request for it does nothing.
+// collect passes stored messages to the outbox. If a message is sent while collect reads the database, a second request
+// to send this message does nothing.
 func (s *Messages) collect(ctx context.Context) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -257,7 +258,7 @@ func (s *Messages) collect(ctx context.Context) error {
 		m.landed = func(err error) {
 			s.drop(row.Key)
 			if err == nil {
-				s.Wake() // the next message now has space in the outbox
+				s.Wake() // the outbox now has space for the next message
 			} else {
 				signal(s.owed.stuck) // Run then calls collect again
 			}
@@ -349,8 +350,8 @@ func (s *Messages) Hold(ctx context.Context, prefix string) (held []orchestrator
 	return held, nil
 }
 
-// Release sends a message that Hold returned, with the content of row. If the message is already in the chat, it is
-// edited. If Telegram did not confirm it, the content is sent as a new message.
+// Release sends a message that Hold returned, with the content of row. If the message is already in the chat, Release
+// edits it. If Telegram did not confirm the message, Release sends the content as a new message.
 func (s *Messages) Release(ctx context.Context, row orchestrator.Message) error {
 	save := true
 	anew := row

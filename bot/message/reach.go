@@ -7,19 +7,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// reachability remembers which chats accept messages from the bot, since ductor started.
+// reachability stores which chats have accepted messages from the bot since the start of ductor.
 type reachability struct {
 	mu        sync.Mutex
 	chats     map[int64]bool
 	onReached func(in orchestrator.ConversationID) // may be nil
 }
 
-// WhenReached sets a function that is called when a chat accepts a message for the first time since the start of
-// ductor. The function is also called when a chat accepts a message after it had rejected others. It must not block.
-// Call WhenReached before Run.
+// WhenReached sets a callback for chats that accept messages again. It is called when a chat accepts a message for the
+// first time since the start of ductor, and when a chat accepts a message after it has rejected others. The callback
+// must not block. Call WhenReached before Run.
 func (s *Messages) WhenReached(f func(in orchestrator.ConversationID)) { s.reachable.onReached = f }
 
-// noteReachable records whether the chat accepts messages, according to the result of a request.
+// noteReachable records whether the chat accepts messages, according to the error of a request.
 func (m *Message) noteReachable(err error) {
 	in := m.To()
 	kind := tgapi.FaultOf(err).Kind
@@ -29,8 +29,8 @@ func (m *Message) noteReachable(err error) {
 	}
 }
 
-// becameReachable records whether the chat accepts messages now. It returns true if the function set by WhenReached
-// must be called.
+// becameReachable records whether the chat accepts messages now. It returns true if the callback of WhenReached must be
+// called.
 func (r *reachability) becameReachable(chat int64, now bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

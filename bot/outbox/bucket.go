@@ -13,7 +13,7 @@ type Rate struct {
 type bucket struct {
 	rate   Rate
 	tokens float64
-	at     time.Time // when tokens was computed
+	at     time.Time // time for which tokens was computed
 }
 
 func newBucket(r Rate, now time.Time) *bucket {
@@ -30,7 +30,7 @@ func (b *bucket) add(now time.Time, n float64) {
 	b.tokens, b.at = min(b.have(now)+n, float64(b.rate.Burst)), now
 }
 
-// set changes the rate. It keeps the tokens, but no more than the new burst.
+// set changes the rate. The bucket keeps its tokens, but no more than the new burst.
 func (b *bucket) set(r Rate, now time.Time) {
 	b.tokens, b.at = b.have(now), now
 	b.rate = r

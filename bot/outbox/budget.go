@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Budget is the number of requests that a chat can get without exceeding Telegram's rate limit, as far as the outbox
-// knows that limit.
+// Budget describes how many requests a chat can get without exceeding Telegram's rate limit, according to the estimate
+// of the outbox.
 type Budget struct {
 	Chat    int64         // 0: budget of the bot in all chats together
 	Rate    Rate          // current estimate of the limit
@@ -33,7 +33,7 @@ func (p *pace) budget(chat int64, now time.Time) Budget {
 	return Budget{chat, p.bucket.rate, p.normal, p.bucket.have(now), max(p.silent.Sub(now), 0)}
 }
 
-// Backlog returns how many calls are waiting, and how long the oldest has been waiting.
+// Backlog returns how many calls are waiting, and how long the oldest call has been waiting.
 func (o *Outbox) Backlog() (waiting int, oldest time.Duration) {
 	now := time.Now()
 	o.mu.Lock()

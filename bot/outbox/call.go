@@ -25,7 +25,7 @@ const (
 	// retried only if Call.Idempotent is set.
 	Ensured Delivery = iota
 	// Newest means that only the last of several waiting calls with the same key is made. Call.Run computes the
-	// content, so that it is current. A Newest call is retried only after a rate limit.
+	// content, so that the content is current. A Newest call is retried only after a rate limit.
 	Newest
 	// Optional means that the call is dropped if it would exceed the budget, or if another call for the chat is made
 	// first.
@@ -38,10 +38,10 @@ type Priority int
 // Values of Priority, from most to least urgent.
 const (
 	// Urgent calls are the first text of an answer and the reply to an abort. They are made within a second, even if
-	// that exceeds the budget.
+	// they exceed the budget.
 	Urgent Priority = iota - 1
 	// Awaited calls are all other calls for which users are waiting: replies, approvals, the end of an answer. They
-	// include edits that remove a button, because users can press the button before that.
+	// include edits that remove a button, because users can press the button before the edit.
 	Awaited
 	// Streaming calls are edits of a growing answer. They are spread over time, and leave some of the budget to more
 	// urgent calls.
@@ -63,14 +63,14 @@ type Call struct {
 	Chat     Chat
 	Delivery Delivery
 	Priority Priority
-	// Key identifies calls that belong together. While an Ensured call is being retried, other calls with its key wait.
-	// A Newest call replaces a waiting call with its key.
+	// Key identifies calls that belong together. While an Ensured call is being retried, other calls with the same key
+	// wait. A Newest call replaces a waiting call with the same key.
 	Key string
-	// Idempotent allows a retry if it is unknown whether the call had an effect.
+	// Idempotent allows the outbox to retry a call that may already have had an effect.
 	Idempotent bool
 	// Delay is a pause before the call, for calls that may become unnecessary. An Optional call is dropped if another
-	// call for the chat is made meanwhile. Drain does not wait for the delay of an Ensured call. Newest calls have no
-	// delay.
+	// call for the chat is made during the delay. Drain does not wait for the delay of an Ensured call. Newest calls
+	// have no delay.
 	Delay time.Duration
 	// Parallel allows an Ensured call to run at the same time as other calls for the chat, because it may take minutes.
 	// Calls with the same key still run one after the other.
@@ -88,8 +88,8 @@ var (
 	ErrClosed   = errors.New("outbox: closed")
 )
 
-// ErrOtherForm is returned by Run if Telegram rejected the request and Run wants to try it in another form. Other calls
-// with the same key must wait for the next try.
+// ErrOtherForm is returned by Run if Telegram rejected the request and the next call of Run will try another form of
+// it. Other calls with the same key must wait for the next try.
 var ErrOtherForm = errors.New("outbox: the next try makes the call in another form")
 
 // ErrNotNeeded is returned by Run if it made no request, because nothing had to be done. The call counts as successful,
@@ -98,10 +98,10 @@ var ErrNotNeeded = errors.New("outbox: the call is not needed")
 
 var errPanic = errors.New("outbox: the call panicked")
 
-// Trouble says how the outbox reacts to the error of a call.
+// Trouble defines how the outbox reacts to the error of a call.
 type Trouble struct {
 	Kind  TroubleKind
-	After time.Duration // only for Limited: how long to wait
+	After time.Duration // how long to wait; only for Limited
 }
 
 // TroubleKind is the kind of reaction to an error.
@@ -110,7 +110,7 @@ type TroubleKind int
 // Values of TroubleKind.
 const (
 	Settled TroubleKind = iota // do not retry: the call succeeded, or failed permanently
-	Limited                    // too many requests; retry after Trouble.After
+	Limited                    // retry after Trouble.After, because there were too many requests
 	NotMade                    // the request had no effect, and may succeed later
 	Unclear                    // the request may have had an effect
 )
@@ -120,11 +120,11 @@ type verdict int
 
 const (
 	decided verdict = iota
-	again           // as soon as the budget allows
+	again           // retry as soon as the budget allows
 	afterPause
 )
 
-// judge decides whether to retry a call that returned err.
+// judge decides whether the outbox must retry a call that returned err.
 func judge(c Call, err error, t Trouble) verdict {
 	ensured := c.Delivery == Ensured
 	switch {

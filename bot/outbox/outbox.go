@@ -35,21 +35,21 @@ func (s Settings) Options() (o Options) {
 	return o
 }
 
-// interval returns the time between two requests at a rate of count per unit. It returns 0 if count is 0.
-func interval(unit time.Duration, count float64) time.Duration {
-	if count == 0 {
+// interval returns the time between two requests for a rate in requests per unit of time. It returns 0 for a rate of 0.
+func interval(unit time.Duration, rate float64) time.Duration {
+	if rate == 0 {
 		return 0
 	}
-	return time.Duration(float64(unit) / count)
+	return time.Duration(float64(unit) / rate)
 }
 
 // Options configures an Outbox. Zero values mean defaults.
 type Options struct {
-	Private Rate                   // for a private chat; default: 20 at once, 1 a second
-	Group   Rate                   // for a group with all its topics; default: 10 at once, 20 a minute
-	Overall Rate                   // for the bot in all chats; default: 30 at once, 30 a second
-	Store   orchestrator.RateStore // keeps budgets over restarts; may be nil
-	// Trouble returns the reaction to the error of a call. If it is nil, no call is retried.
+	Private Rate                   // limit of a private chat; default: 20 at once, 1 a second
+	Group   Rate                   // limit of a group with all its topics; default: 10 at once, 20 a minute
+	Overall Rate                   // limit of the bot in all chats; default: 30 at once, 30 a second
+	Store   orchestrator.RateStore // stores budgets, so that they survive restarts; may be nil
+	// Trouble returns the reaction to the error of a call. If Trouble is nil, no call is retried.
 	Trouble func(error) Trouble
 	Log     *slog.Logger
 	Jitter  func() float64 // returns a random number in [0, 1); may be nil
@@ -126,13 +126,14 @@ func (o *Outbox) Restore(ctx context.Context) error {
 	return nil
 }
 
-// Slowdown describes how Telegram's rate limits currently slow down a chat. The zero value means that they do not.
+// Slowdown describes how Telegram's rate limits currently slow down a chat. The zero value means that the chat is not
+// slowed down.
 type Slowdown struct {
 	Silence time.Duration // time until the next request is allowed
-	Every   time.Duration // time between two requests, if it is longer than usual; otherwise 0
+	Every   time.Duration // time between two requests, if longer than usual; otherwise 0
 }
 
-// Slowed returns how the rate limits of a chat and of the bot affect the chat.
+// Slowed returns how its own rate limit and the rate limit of the bot slow down a chat.
 func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	now := time.Now()
 	o.mu.Lock()
@@ -147,8 +148,8 @@ func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	return s
 }
 
-// Do makes a call and waits for its result. It returns the last error of Run, one of the errors of this package, or the
-// error of ctx if ctx is done before the call starts. Once the call has started, Do waits for its end.
+// Do makes a call and waits until the call has ended. It returns the last error of Run, or one of the errors of this
+// package. If ctx is done before the call starts, Do returns the error of ctx.
 func (o *Outbox) Do(ctx context.Context, c Call) error {
 	if c.Chat == (Chat{}) {
 		return o.direct(ctx, c)
@@ -159,7 +160,7 @@ func (o *Outbox) Do(ctx context.Context, c Call) error {
 }
 
 // Go makes a call for a chat in the background. If done is not nil, it is called exactly once, with the error that Do
-// would return. done must not block, and may be called before Go returns.
+// would return. done must not block. It may be called before Go returns.
 func (o *Outbox) Go(ctx context.Context, c Call, done func(error)) {
 	if done == nil {
 		done = func(error) {}
@@ -187,7 +188,7 @@ func (o *Outbox) post(e *entry) {
 	if ended != nil {
 		end([]*entry{ended}, err)
 	}
-	// The caller may need the processor for long, so let the call start first.
+	// Let the call start now, because the caller may use the processor for long.
 	runtime.Gosched()
 }
 

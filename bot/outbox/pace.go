@@ -12,7 +12,7 @@ const (
 	littleSlower = 1.1 // factor for Every after an error within a burst: the burst is too large
 	faster       = 1.15
 	slowest      = 10 // maximum factor for Every compared with the normal rate
-	stepCalls    = 60 // how many requests must succeed before the rate is increased a little
+	stepCalls    = 60 // number of requests that must succeed before the rate is increased a little
 	stepTime     = 15 * time.Minute
 	mostCalls    = 32 * stepCalls
 )
@@ -21,10 +21,10 @@ const (
 type pace struct {
 	normal Rate // initial rate, to which the rate slowly returns after an error
 	bucket *bucket
-	debt   float64   // how many tokens urgent calls may borrow
-	silent time.Time // no requests before this time, because Telegram demanded it
-	fine   int       // successful requests since the rate last changed
-	step   int       // how many requests must succeed before the next increase
+	debt   float64   // number of tokens that urgent calls may borrow
+	silent time.Time // end of the time in which Telegram allows no requests, after a rate limit error
+	fine   int       // number of successful requests since the rate last changed
+	step   int       // number of requests that must succeed before the next increase
 	since  time.Time
 }
 
@@ -41,8 +41,8 @@ func (p *pace) resume(l orchestrator.SendRate, now time.Time) {
 	}, now)
 }
 
-// silenceOf returns for how long no requests are allowed. If the clock was set back after the rate was stored, it
-// returns the original duration, because the remaining time could be far too long.
+// silenceOf returns how long no requests are allowed. If the clock was set back after the rate was stored, silenceOf
+// returns the original duration, because the computed remaining time could be far too long.
 func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	if now.Before(l.Told) {
 		return max(l.Until.Sub(l.Told), 0)
@@ -84,7 +84,7 @@ const (
 	botDebt  = 30
 )
 
-// wait returns how long the budget still delays a call. waited is how long the call has been waiting.
+// wait returns how much longer the budget delays a call that has already waited for the given time.
 func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time.Duration {
 	if d := p.silent.Sub(now); d > 0 {
 		return d
@@ -101,8 +101,7 @@ func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time
 	return wait
 }
 
-// timeUntil returns how long it takes until the bucket has want tokens, rounded up. The parameter have is the current
-// number of tokens.
+// timeUntil returns how long it takes until the number of tokens in the bucket has grown from have to want, rounded up.
 func (p *pace) timeUntil(want, have float64) time.Duration {
 	if want <= have {
 		return 0
@@ -115,8 +114,8 @@ func (p *pace) spendToken(now time.Time) { p.bucket.add(now, -1) }
 // returnToken returns the token of a call that made no request.
 func (p *pace) returnToken(now time.Time) { p.bucket.add(now, 1) }
 
-// betweenEdits returns the time between two Streaming calls. If less than half of the burst is left, this time is
-// longer, so that tokens accumulate.
+// betweenEdits returns the time between two Streaming calls. If less than half of the burst's tokens are left, this
+// time is longer, so that tokens accumulate.
 func (p *pace) betweenEdits(now time.Time) time.Duration {
 	if p.bucket.have(now) < float64(p.bucket.rate.Burst)/2 {
 		return 2 * p.bucket.rate.Every
@@ -141,7 +140,7 @@ func (p *pace) accepted(now time.Time) bool {
 	return true
 }
 
-// refused handles a rate limit error. It allows no requests for the time in after, and reduces the rate.
+// refused handles a rate limit error. It allows no requests for the given time, and reduces the rate.
 func (p *pace) refused(now time.Time, after time.Duration) {
 	until := now.Add(after)
 	if now.Before(p.silent) { // the rate was already reduced after this request was sent
@@ -151,13 +150,13 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 		return
 	}
 	if p.bucket.rate != p.normal && p.fine < p.step {
-		p.step = min(2*p.step, mostCalls) // the last increase caused an error, so the next one must wait longer
+		p.step = min(2*p.step, mostCalls) // the last increase caused an error, so the next increase must wait longer
 	}
 	left := p.bucket.have(now)
 	p.silent = until
 	defer p.bucket.drain(now)
 	if left < 0 {
-		return // the request used a borrowed token, so the rate itself may be right
+		return // the request used a borrowed token, so the rate may be right
 	}
 	r := Rate{Every: time.Duration(float64(p.bucket.rate.Every) * slower), Burst: p.bucket.rate.Burst * 3 / 4}
 	if left >= 1 {
@@ -171,7 +170,7 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 	p.set(r, now)
 }
 
-// usual reports whether the budget is the same as for a new chat.
+// usual reports whether the budget equals the budget of a new chat.
 func (p *pace) usual(now time.Time) bool {
 	return p.bucket.rate == p.normal && !now.Before(p.silent) && p.bucket.have(now) >= float64(p.bucket.rate.Burst)
 }

@@ -9,7 +9,7 @@ import (
 
 // Maximum numbers of waiting calls in a chat, and of chats whose budgets are in memory.
 const (
-	maxWait     = 512 // for Ensured calls
+	maxWait     = 512 // limit for Ensured calls
 	maxNewest   = 64
 	maxOptional = 4
 	maxQueues   = 1024
@@ -26,7 +26,7 @@ type entry struct {
 	notBefore time.Time // end of the call's delay, or of the pause before a retry
 }
 
-// end ends calls and tells their callers. The caller must not hold o.mu.
+// end ends calls and notifies their callers. The caller of end must not hold o.mu.
 func end(entries []*entry, err error) {
 	for _, e := range entries {
 		if e.unwatch != nil {
@@ -41,9 +41,9 @@ type queue struct {
 	out      *Outbox
 	chat     Chat
 	pace     *pace
-	edit     time.Time       // the next Streaming call must not run before this time
-	waiting  []*entry        // in order of arrival
-	flying   *entry          // the running call; not in waiting
+	edit     time.Time       // earliest time of the next Streaming call
+	waiting  []*entry        // waiting calls in order of arrival
+	flying   *entry          // running call; not in waiting
 	parallel map[string]bool // keys of the running Parallel calls
 	runs     bool
 	wake     chan struct{} // capacity 1; signals that the queue changed
@@ -73,7 +73,7 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	return q
 }
 
-// wakeLocked starts the goroutine of the queue, if calls are waiting and it is not running.
+// wakeLocked starts the goroutine of the queue, if calls are waiting and the goroutine is not running.
 func (q *queue) wakeLocked() {
 	if !q.runs && len(q.waiting) > 0 {
 		q.runs = true
@@ -106,8 +106,8 @@ func (q *queue) count(d Delivery) (n int) {
 	return n
 }
 
-// put adds e to the queue. If a call ends because of that, put returns the call with its error. This is either e or the
-// call that e replaces.
+// put adds the call e to the queue. If e is rejected or replaces another call, put returns the rejected or replaced
+// call with its error.
 func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 	switch e.call.Delivery {
 	case Newest:
@@ -142,7 +142,7 @@ func (q *queue) newest(key string) int {
 	return slices.IndexFunc(q.waiting, func(e *entry) bool { return e.call.Delivery == Newest && e.call.Key == key })
 }
 
-// putBack adds a call for a retry at the front of the queue. It returns false if a newer call has taken its place.
+// putBack adds a call for a retry at the front of the queue. It returns false if a newer call has replaced the call.
 func (q *queue) putBack(e *entry) bool {
 	if e.call.Delivery == Newest && q.newest(e.call.Key) >= 0 {
 		return false
@@ -181,7 +181,7 @@ func (q *queue) endDelays() {
 }
 
 // heads returns the first call of each priority that may run now, or nil. An Ensured call that must wait delays later
-// calls with its key. The result wait is the time until another call may run. It is 0 if no call is waiting.
+// calls with the same key. heads also returns the time until another call may run, or 0 if no call is waiting.
 func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait time.Duration) {
 	held := maps.Clone(q.parallel)
 	for _, e := range q.waiting {
@@ -210,9 +210,9 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// next removes the call to make now from the queue, returns it, and spends its tokens. If no call may be made yet, it
-// returns the time until one may be made, or 0 if no call is waiting. next drops all Optional calls if it returns
-// another call, or if an Optional call exceeds the budget. The result dropped contains them.
+// next removes the call that must be made now from the queue, returns it, and spends its tokens. If no call may be made
+// yet, next returns the time until one may be made, or 0 if no call is waiting. If next returns a call that is not
+// Optional, or if an Optional call exceeds the budget, it drops and returns all Optional calls.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {

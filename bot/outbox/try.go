@@ -64,14 +64,15 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// pause returns the pause before the next attempt. It doubles each time. A random part keeps chats from retrying at the
-// same time.
+// pause returns the pause before the next attempt. The pause doubles with each attempt. A random part prevents the
+// retries of different chats from coinciding.
 func (o *Outbox) pause(tries int) time.Duration {
 	d := firstPause << min(tries, 10)
 	return time.Duration(float64(min(d, lastPause)) * (0.75 + o.opts.Jitter()/4))
 }
 
-// makeParallel makes a Parallel call. At its end it wakes the queue, because calls with the same key may be waiting.
+// makeParallel makes a Parallel call. When the call ends, it wakes the queue, because calls with the same key may be
+// waiting.
 func (q *queue) makeParallel(e *entry) {
 	q.make(e)
 	q.out.mu.Lock()
@@ -126,8 +127,8 @@ func (o *Outbox) settle(e *entry, now time.Time) {
 	end([]*entry{e}, nil)
 }
 
-// learn adapts the budgets to the result of a request, and returns the changed budgets. The parameter q is nil for a
-// call without a chat.
+// learn adapts the budgets to the outcome of a request, and returns the changed budgets. q is nil if the request has no
+// chat.
 func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrator.SendRate) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,7 +150,7 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 		q.pace.refused(now, after)
 		changed(q.chat.ID, q.pace)
 	} else {
-		// It is not certain that the bot exceeded its limit. So only reduce the bot's rate, and stop only this chat.
+		// It is not certain that the bot exceeded its limit. So reduce the bot's rate, but stop only this chat.
 		o.pace.refused(now, 0)
 		changed(0, o.pace)
 		if q != nil {
@@ -164,8 +165,8 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 // botBusy is the number of requests per second above which a rate limit error probably concerns the limit of the bot.
 const botBusy = 10
 
-// concernsBot reports whether a rate limit error probably concerns the limit of the bot, and not that of the chat: the
-// bot made many requests, but only few of them for this chat.
+// concernsBot reports whether a rate limit error probably concerns the limit of the bot, and not the limit of the chat.
+// This is the case if the bot made many requests, but only few of them for this chat.
 func (o *Outbox) concernsBot(q *queue, now time.Time) bool {
 	return o.usage.at(now) >= botBusy && float64(q.pace.bucket.rate.Burst)-q.pace.bucket.have(now) < 2.5
 }
@@ -180,7 +181,7 @@ func (u *usage) at(now time.Time) float64 { return u.count * math.Exp(-now.Sub(u
 
 func (u *usage) add(now time.Time) { u.count, u.since = u.at(now)+1, now }
 
-// savePatience is the timeout for storing a rate. The next call waits for that.
+// savePatience is the timeout for storing a rate. The next call waits until the rate is stored.
 const savePatience = 5 * time.Second
 
 func (o *Outbox) save(learned []orchestrator.SendRate) {

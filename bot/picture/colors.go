@@ -4,7 +4,7 @@ import (
 	"image/color"
 )
 
-// Color is the purpose of a colour, such as the background. A theme defines the actual colour.
+// Color is the purpose of a colour, such as the background. Each theme defines the actual colours.
 type Color uint8
 
 // Colours by purpose. Mark1 to Mark6 are for the data series of a plot, in this order.
@@ -69,8 +69,8 @@ func newPaints(theme Theme) paints {
 	return paints{list: base[:], mixed: map[mixture]uint8{}}
 }
 
-// mix returns the palette index of a mixture of two palette colours. The parameter shade is the share of foreground,
-// from 0 to shades. If the palette already has 256 colours, mix returns the nearer one of the two colours.
+// mix returns the palette index of a mixture of two palette colours. shade is the share of the foreground, from 0 to
+// shades. If the palette already has 256 colours, mix returns the colour that is nearer to the mixture.
 func (p *paints) mix(background, foreground, shade uint8) uint8 {
 	if shade == 0 || shade >= shades || background == foreground {
 		if shade == 0 {

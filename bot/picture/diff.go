@@ -8,15 +8,15 @@ import (
 // Words contains the labels in the picture of a diff, translated for the user.
 type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 
-// Diff draws a unified diff for a phone. It returns false if the diff needs more rows than most, or contains a
+// Diff draws a unified diff for a phone. It returns false if the diff needs more than maxRows rows, or contains a
 // character that the font lacks. The caller should then send the diff as a file.
-func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok bool, err error) {
+func Diff(theme Theme, unified string, maxRows int, words Words) (data []byte, ok bool, err error) {
 	const perColumn = 8 // bytes; a diff with more bytes per column of the picture certainly has too many rows
-	if len(unified) > perColumn*most*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*most {
+	if len(unified) > perColumn*maxRows*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*maxRows {
 		return nil, false, nil
 	}
 	rows := diffRows(unified, words)
-	if len(rows) == 0 || len(rows) > most {
+	if len(rows) == 0 || len(rows) > maxRows {
 		return nil, false, nil
 	}
 	data, err = Draw(theme, PhoneColumns, rows)
@@ -31,8 +31,8 @@ type diffFile struct {
 	rows           []Line
 }
 
-// diffRows returns the lines of the picture: a heading for each file, and the lines of its diff. A line number is only
-// shown at the start of each hunk.
+// diffRows returns the lines of the picture: a heading for each file, and the lines of its diff. Only the start of a
+// hunk has a line number.
 func diffRows(unified string, words Words) (rows []Line) {
 	for i, f := range splitDiff(unified, words) {
 		if i > 0 {

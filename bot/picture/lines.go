@@ -5,18 +5,18 @@ import "strings"
 // Run is text in one style.
 type Run struct {
 	Text   string
-	Color  Color // Back stands for Ink, so that the zero Run is readable
+	Color  Color // colour of the text; Back, the zero value, means Ink
 	Weight Weight
 }
 
-// Line is a line of text. The field Below contains the background colour of the whole line.
+// Line is a line of text. Below is the background colour of the whole line.
 type Line struct {
 	Runs  []Run
 	Below Color
 }
 
-// Draw returns a PNG picture of lines. It cuts lines off after the given number of columns; call Wrap first to avoid
-// that.
+// Draw returns a PNG picture of lines. It cuts lines off after the given number of columns. To break long lines
+// instead, call Wrap first.
 func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
 	c, err := New(theme, columns, len(lines))
 	if err != nil {
@@ -76,8 +76,7 @@ func Width(text string) (n int) {
 	return n
 }
 
-// expand removes invisible characters and replaces tabs by spaces. The parameter column is the column of the first
-// character.
+// expand removes invisible characters and replaces tabs by spaces. column is the column at which the text starts.
 func expand(text string, column int) string {
 	var out strings.Builder
 	for _, r := range text {

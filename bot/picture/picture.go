@@ -31,7 +31,7 @@ const maxPixels = 6 << 20
 // ErrTooLarge means that a picture would need too much memory.
 var ErrTooLarge = errors.New("the picture would be too large")
 
-// Theme decides whether a picture has a light or a dark background.
+// Theme defines whether a picture has a light or a dark background.
 type Theme uint8
 
 // Themes.

@@ -25,15 +25,15 @@ const (
 	failed  state = "failed"
 )
 
-// emoji returns the icon of a state. Telegram allows only a few emoji as icons, and all of these are allowed.
+// emoji returns the icon of a state. Telegram allows only a few emoji as icons, including all that emoji returns.
 func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }
 
 // Telegram writes a line into the topic for each change of the icon, so there should be few changes.
 const (
-	settleDelay = 3 * time.Second  // before a change, in case the state changes again
-	minInterval = 30 * time.Second // between two changes
+	settleDelay = 3 * time.Second  // pause before a change, in case the state changes again
+	minInterval = 30 * time.Second // shortest time between two changes
 )
 
 // Client changes the icons of topics. *tgapi.Client implements it.
@@ -51,7 +51,7 @@ type IconOptions struct {
 	Log    *slog.Logger
 }
 
-// Icons shows the activity of conversations in the icons of their topics. It only changes topics that ductor opened. It
+// Icons shows the activity of conversations in the icons of their topics. It changes only topics that ductor opened. It
 // is safe for concurrent use.
 type Icons struct {
 	opts IconOptions
@@ -69,7 +69,7 @@ type topic struct {
 }
 
 // NewIcons returns Icons for all stored topics. An icon that still shows a running turn of the previous process soon
-// changes to idle. To prevent that, call Follow for a turn that continues.
+// changes to idle. To prevent this change, call Follow for a turn that continues.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)
@@ -106,7 +106,7 @@ func (i *Icons) Follow(t orchestrator.Turn) *TopicTurn {
 	return &TopicTurn{icons: i, in: in, asks: cli.Asks{}}
 }
 
-// Ended makes the icon of a topic show the result of its turn.
+// Ended makes the icon of a topic show how the turn has ended.
 func (i *Icons) Ended(in orchestrator.ConversationID, o orchestrator.Outcome) {
 	s := idle
 	if o.State == orchestrator.TurnFailed || o.State == orchestrator.TurnInterrupted {
@@ -172,8 +172,8 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	return i.opts.Store.SaveTopic(ctx, in, string(wants))
 }
 
-// icon returns the ID of the icon that a topic should show, and the state that it stands for. It returns an empty state
-// if the icon need not change, or if Telegram does not offer it.
+// icon returns the ID of the icon that a topic should show, and the state that this icon represents. It returns an
+// empty state if the icon need not change, or if Telegram does not offer the icon.
 func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id string, wants state, err error) {
 	i.mu.Lock()
 	ids := i.ids
@@ -197,7 +197,7 @@ func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id st
 	return id, t.wants, nil
 }
 
-// done records the result of a change. After a failed change, it schedules another one.
+// done records whether a change has succeeded. After a failed change, it schedules another one.
 func (i *Icons) done(in orchestrator.ConversationID, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -221,7 +221,7 @@ type TopicTurn struct {
 	asks  cli.Asks
 }
 
-// Observe handles an event of the turn. It changes the icon when the agent starts or stops to wait for a user.
+// Observe handles an event of the turn. It changes the icon when the agent starts to wait for a user, or stops waiting.
 func (t *TopicTurn) Observe(ev cli.Event) {
 	if t == nil || !t.asks.Note(ev) {
 		return

@@ -1,7 +1,7 @@
 // Package project implements the commands /project and /newtopic. With /project, users list projects, select the
 // project or Git worktree in which a conversation works, and remove worktrees. With /newtopic, they open a topic for a
-// project. The package also shows the activity of topics in their icons. It returns texts and handles buttons; other
-// packages send the messages.
+// project. The package also shows the activity of topics in their icons. It returns texts and handles buttons. It sends
+// no messages.
 package project
 
 import (
@@ -47,8 +47,8 @@ type Screen struct{ o Options }
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command handles "/project". Without arguments, it lists the projects. With the name of a project, it makes the
-// conversation work there. In "app@branch", the conversation works in the worktree of the branch.
+// Command handles "/project". Without arguments, it lists the projects. With the name of a project, it sets the
+// conversation's directory to the project. "/project app@branch" sets the directory to the worktree of the branch.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	name, branch, _ := strings.Cut(strings.TrimSpace(args), "@")
@@ -77,8 +77,8 @@ func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orche
 	return text + Moved(p, before, now)
 }
 
-// Moved tells the user in which environment the conversation works now, such as a sandbox. It returns "" if the
-// environment did not change.
+// Moved returns a text about the environment in which the conversation works now, such as a sandbox. It returns "" if
+// the environment did not change.
 func Moved(p lang.Printer, before, now orchestrator.Status) string {
 	place := render.Place(p, now.Sandbox.Name())
 	switch {
@@ -248,7 +248,8 @@ func sign(current bool) string {
 	return ""
 }
 
-// tree opens or removes a worktree. If the worktree has uncommitted changes, it asks the user to confirm the removal.
+// tree opens or removes a worktree. To remove a worktree with uncommitted changes, it first asks the user to confirm
+// the removal.
 func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key string) (a tgapi.Answer, err error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {

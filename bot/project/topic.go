@@ -21,15 +21,15 @@ type Topics interface {
 	SetModel(ctx context.Context, in orchestrator.ConversationID, w orchestrator.Wants) error
 }
 
-// Opened is the result of "/newtopic".
+// Opened describes what "/newtopic" has done.
 type Opened struct {
 	Text  string                      // reply to the command
-	In    orchestrator.ConversationID // the new topic; zero if none was opened
+	In    orchestrator.ConversationID // the new topic; zero if no topic was opened
 	First string                      // the first message in the new topic
 }
 
 // NewTopic handles "/newtopic": it opens a topic in which agents work in a certain project. args contains the name of
-// the project, optionally followed by an agent or a model for the topic. Each call opens another topic.
+// the project. The name of an agent or a model for the topic may follow. Each call opens another topic.
 func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args string) (Opened, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	words := strings.Fields(args)

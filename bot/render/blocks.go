@@ -8,10 +8,10 @@ import (
 )
 
 // Blocks renders the stream's Markdown as the blocks of a rich message: tables, lists, headings and code become
-// separate blocks. It calls clean to remove unwanted text from the Markdown first. The result may exceed Telegram's
-// limits; see FitBlocks. If the Markdown is far longer than a rich message, Blocks omits its middle, puts the block
-// left in that place, and returns cut = true.
-func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []Block, cut bool) {
+// separate blocks. First, it calls clean to remove unwanted text from the Markdown. The blocks may exceed Telegram's
+// limits; see FitBlocks. If the Markdown is far longer than a rich message, Blocks replaces its middle by the block
+// placeholder, and returns cut = true.
+func (s *Stream) Blocks(clean func(source string) string, placeholder Block) (blocks []Block, cut bool) {
 	src := clean(string(s.source))
 	if len(src) <= 2*richPart {
 		return blocksOf(src, s.FileMarks), false
@@ -23,17 +23,17 @@ func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []
 	if at := strings.IndexByte(tail, '\n'); at >= 0 && at < richPart/2 {
 		tail = tail[at+1:]
 	}
-	return slices.Concat(blocksOf(head, s.FileMarks), []Block{left}, blocksOf(tail, s.FileMarks)), true
+	return slices.Concat(blocksOf(head, s.FileMarks), []Block{placeholder}, blocksOf(tail, s.FileMarks)), true
 }
 
-// richPart is how many bytes are rendered of the start, and of the end, of a very long source. This is more than a rich
-// message can show.
+// richPart is the number of bytes that are rendered at the start, and at the end, of a very long source. A rich message
+// cannot show more.
 const richPart = 2 * RichLimit
 
-// blocksOf renders Markdown as blocks. If marks is false, file marks are ordinary text.
-func blocksOf(src string, marks bool) []Block {
+// blocksOf renders Markdown as blocks. If withFileMarks is false, file marks are ordinary text.
+func blocksOf(src string, withFileMarks bool) []Block {
 	clean := []byte(cleanSource(src))
-	return blockReader{clean}.inside(parse(clean, marks), 1)
+	return blockReader{clean}.inside(parse(clean, withFileMarks), 1)
 }
 
 type blockReader struct{ source []byte }
@@ -69,7 +69,7 @@ func (r blockReader) block(n ast.Node, depth int) []Block {
 		return only(Block{Kind: Paragraph, Text: r.text(n)})
 	}
 	flat := r.flat(n)
-	if depth >= richDepth { // Telegram allows no quotes at this depth
+	if depth >= richDepth { // Telegram allows no further quotes at this depth
 		flat.Entities = slices.DeleteFunc(flat.Entities, func(e Entity) bool { return e.Kind.quote() })
 	}
 	return Lay(flat)

@@ -12,7 +12,7 @@ import (
 type builder struct {
 	buf      []byte
 	units    int // length of buf in UTF-16 units
-	start    int // if len(buf) == start, a block begins and white space is dropped; -1: keep white space
+	start    int // if len(buf) == start, a block begins and white space is dropped; -1: no white space is dropped
 	entities []Entity
 	open     []span
 	count    counts
@@ -22,12 +22,12 @@ type builder struct {
 type span struct {
 	kind  Kind
 	url   string
-	units int  // start of the style, or of its rest after an interruption
+	units int  // start of the style, or of the rest of the style after an interruption
 	bytes int  // the same position as units, but in bytes
 	shown bool // false if a surrounding span has the same style, or Telegram does not allow it here
 }
 
-// counts contains how many open spans with shown = true each kind has.
+// counts contains the numbers of open spans with shown = true, by kind.
 type counts struct{ quotes, links, bold, italic, strike int }
 
 func (c *counts) of(k Kind) *int {
@@ -68,7 +68,7 @@ func (b *builder) begin(kind Kind, url string) {
 	}
 	if shown && kind.quote() {
 		b.interrupt()
-		defer b.resume() // close and reopen all styles, because a quote cannot be inside them
+		defer b.resume() // close and reopen all other styles, because a quote cannot be inside them
 	}
 	b.open = append(b.open, span{kind: kind, url: url, units: b.units, bytes: len(b.buf), shown: shown})
 }
@@ -132,7 +132,7 @@ func (b *builder) resume() {
 }
 
 // emit adds the entity e for the text from a position (in units and bytes) to the end. It excludes white space at the
-// edges, because Telegram would not format that.
+// edges, which Telegram would not format.
 func (b *builder) emit(e Entity, units, bytes int) {
 	to, end := len(b.buf), b.units
 	for to > bytes && trimmed(b.buf[to-1]) {
@@ -174,14 +174,14 @@ func (b *builder) add(t Text) {
 	b.write(at.take(int(^uint(0) >> 1)))
 }
 
-// text returns the result without white space at the end.
+// text returns the built text without white space at the end.
 func (b *builder) text() Text {
 	t := b.blocks()
 	t.Text = strings.TrimRight(t.Text, " \n")
 	return t
 }
 
-// blocks returns the result including white space at the end.
+// blocks returns the built text including white space at the end.
 func (b *builder) blocks() Text {
 	sortEntities(b.entities)
 	return Text{Text: string(b.buf), Entities: b.entities}
@@ -194,7 +194,7 @@ func sortEntities(es []Entity) {
 	})
 }
 
-// rank returns the order of entities for the same text. An entity contains those with a higher rank.
+// rank defines how entities for the same text are nested: an entity contains the entities with a higher rank.
 func rank(k Kind) int {
 	switch k {
 	case Blockquote, Expandable:

@@ -9,8 +9,8 @@ import (
 )
 
 // cleanRune returns the character that Telegram would show for r, or false if Telegram drops r. Telegram turns control
-// characters into spaces, and drops characters that change the writing direction. The text must not contain such
-// characters: if Telegram dropped them itself, the offsets of entities would be wrong.
+// characters into spaces, and drops characters that change the writing direction. ductor must do the same before it
+// sends a text: if Telegram dropped a character, the offsets of entities would be wrong.
 func cleanRune(r rune) (rune, bool) {
 	switch {
 	case r == '\n':
@@ -25,7 +25,7 @@ func cleanRune(r rune) (rune, bool) {
 	return r, true
 }
 
-// tab replaces a tab. Telegram would turn it into a single space, and code would lose its indentation.
+// tab replaces a tab. Telegram would turn a tab into a single space, and code would lose its indentation.
 const tab = "    "
 
 // appendClean appends s to dst as Telegram would show it. Invalid UTF-8 becomes U+FFFD.
@@ -68,9 +68,9 @@ func isClean(s string) bool {
 	return true
 }
 
-// cleanSource prepares Markdown for the parser. It removes invalid UTF-8, control characters and carriage returns.
-// Where the output of a program overwrites a line, only the final text stays, as in a terminal. Tabs stay, because they
-// can be indentation. The number of lines does not change.
+// cleanSource prepares Markdown for the parser. It removes invalid UTF-8, control characters and carriage returns. If
+// the output of a program overwrites a line, cleanSource keeps only the final text of the line, as a terminal does. It
+// keeps tabs, because they can be indentation. The number of lines does not change.
 func cleanSource(s string) string {
 	if isClean(s) {
 		return s

@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// cuts contains positions at which a text can be cut. For each kind of position, it contains the last one, as an offset
-// in bytes. 0 means that there is none.
+// cuts contains positions at which a text can be cut. Each field contains the last position of one kind, as an offset
+// in bytes. 0 means that there is no such position.
 type cuts struct {
-	paragraph int // an empty line outside of code
-	line      int // the end of a line outside of code
-	codeLine  int // the end of a line in code
+	paragraph int // last empty line outside of code
+	line      int // last end of a line outside of code
+	codeLine  int // last end of a line in code
 	sentence  int
 	word      int
 }
 
-// cut returns the length of the next part in bytes. The parameter window is the longest text that fits into the part;
-// more text must follow it. cut prefers the end of a paragraph or line to that of a sentence or word, unless the part
-// would be too short.
+// cut returns the length of the next part in bytes. window is the longest text that fits into the part; more text must
+// follow. cut prefers the end of a paragraph or line to the end of a sentence or word, unless the part would be too
+// short.
 func (s *splitter) cut(window string) int {
 	c := s.find(window)
 	half, quarter, little := len(window)/2, len(window)/4, len(window)/16

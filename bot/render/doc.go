@@ -5,7 +5,7 @@
 // HTML ("parse modes"), so special characters cannot break a message.
 //
 // Markdown renders a complete source. Stream renders a source that grows, with the same result. Split cuts a Text into
-// messages. Small functions such as Plain, Styled, Concat and Slice help to put a message together.
+// messages. Small functions such as Plain, Styled, Concat and Slice build messages.
 package render
 
 // Kind is a type of message entity, named as in the Bot API.
@@ -40,7 +40,7 @@ func (k Kind) raw() bool { return k == Code || k == Pre }
 
 func (k Kind) quote() bool { return k == Blockquote || k == Expandable }
 
-// keepsIndent reports whether Telegram keeps white space at the start of such an entity.
+// keepsIndent reports whether Telegram keeps white space at the start of an entity of this kind.
 func (k Kind) keepsIndent() bool { return k.raw() || k.quote() }
 
 // Text is plain text with formatting. Entities are sorted by offset; an outer entity precedes the entities in it.

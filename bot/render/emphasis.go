@@ -18,7 +18,9 @@ import (
 //   - In 2**3**4, a ** between letters or digits can end bold text, but not start it.
 //   - Within a web address, these characters are a part of the address.
 //   - __init__.py is the name of a file, not bold.
-//   - Next to Chinese, Japanese or Korean text, a * needs no space or punctuation around it: these languages use none.
+//
+// - Next to Chinese, Japanese or Korean text, a * needs no space or punctuation around it, because these languages use
+// no spaces.
 type emphasis struct{}
 
 func (emphasis) Trigger() []byte { return []byte{'*', '_', '~'} }
@@ -72,8 +74,8 @@ func adjustStars(d *parser.Delimiter, before, after rune) {
 
 var dunder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__`) })
 
-// dunderName returns the length of a name such as __init__ at the start of line, or 0. It is a name, and not bold text,
-// only if the characters around it look like a path or a program.
+// dunderName returns the length of a name such as __init__ at the start of line, or 0. Such a text is a name, and not
+// bold text, only if the characters around it look like a path or a program.
 func dunderName(before rune, line []byte) int {
 	name := dunder().Find(line)
 	if name == nil || wordRune(before) {

@@ -11,7 +11,7 @@ import (
 )
 
 // FileMark is text in an answer with which an agent sends a file to the chat: [[file: out/report.pdf]], or with a
-// caption [[file: out/plan.png | The plan]]. In code it has no effect.
+// caption [[file: out/plan.png | The plan]]. A FileMark in code has no effect.
 type FileMark struct {
 	Path    string
 	Caption string
@@ -69,7 +69,7 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 	return m
 }
 
-// fileMark is a file mark in the syntax tree. Its path is empty if the end of the mark is missing.
+// fileMark is a file mark in the syntax tree. The path is empty if the end of the mark is missing.
 type fileMark struct {
 	ast.BaseInline
 	FileMark

@@ -8,7 +8,7 @@ import (
 const (
 	maxTableWidth = 44 // maximum columns of a table in monospace, because a phone cannot show more
 	maxLabelWidth = 40 // maximum columns of a header in lines such as "header: value"
-	maxRepeats    = 8  // maximum result of the function repeats
+	maxRepeats    = 8  // maximum value of repeats for a table that is written as records
 )
 
 const gap = 3 // " | "
@@ -102,7 +102,7 @@ func repeats(rows [][]Text) int {
 }
 
 // records writes each row as lines of the form "header: value", with an empty line between rows. A column without any
-// values appears only in the first row, so that its header is not lost.
+// values appears only in the first row, so that its header is not missing.
 func (r *renderer) records(rows [][]Text) {
 	header, body := rows[0], rows[1:]
 	if len(body) == 0 {
@@ -154,8 +154,8 @@ func at(row []Text, i int) Text {
 	return Text{}
 }
 
-// piped writes a table with a | between its cells, like the source. This is for tables that are too wide for any other
-// form.
+// piped writes a table with a | between its cells, like the source. It is used for tables that are too wide for any
+// other form.
 func (r *renderer) piped(rows [][]Text) {
 	for i, row := range rows {
 		kind := Bold

@@ -122,7 +122,7 @@ func (r *renderer) link(n *ast.Link) {
 
 func (r *renderer) image(n *ast.Image) { r.labelled(n, unescape(n.Destination), n.Title) }
 
-// labelled writes "label (address)". If both are equal, or one is empty, it writes only one of them.
+// labelled writes "label (address)". If label and address are equal, or one is empty, labelled writes only one of them.
 func (r *renderer) labelled(n ast.Node, address string, title []byte) {
 	from := len(r.out.buf)
 	r.inlines(n)
@@ -166,7 +166,7 @@ func unescape(b []byte) string {
 }
 
 // reference returns the character for an HTML character reference at the start of b, and the length of the reference.
-// If b starts with an & that is no reference, it returns the &.
+// If the & at the start of b does not begin a reference, it returns the &.
 func reference(b []byte) (string, int) {
 	const longest = 33
 	end := bytes.IndexByte(b[:min(len(b), longest)], ';')
@@ -185,13 +185,13 @@ func reference(b []byte) (string, int) {
 	return "&", 1
 }
 
-// longestURL is the maximum length of the address of a link. Longer addresses are shown as text. Otherwise the request
-// for a message with many links could become too large.
+// longestURL is the maximum length of the address of a link. Longer addresses are shown as text, because the request
+// for a message with many of them could become too large.
 const longestURL = 1024
 
 // linkable reports whether Telegram accepts raw as the address of a link. It must be an http or https address whose
-// host contains a dot, or a tg address. Mail addresses are not linkable: Telegram would turn such a link into a web
-// address. In plain text, Telegram recognizes mail addresses itself.
+// host contains a dot, or a tg address. Mail addresses are not linkable, because Telegram would turn such a link into a
+// web address. In plain text, Telegram recognizes mail addresses itself.
 func linkable(raw string) bool {
 	if raw == "" || len(raw) > longestURL || !isClean(raw) || strings.ContainsAny(raw, " \n\\<>\"^`{}|") {
 		return false

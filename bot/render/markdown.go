@@ -14,9 +14,9 @@ import (
 var sharedParser = sync.OnceValue(newParser)
 
 // Markdown renders GitHub-flavoured Markdown. The result is valid for any source, even if it ends in the middle of a
-// link or code block. Content that Telegram cannot format becomes text, so nothing but markup is lost: images and
-// rejected links become "label (address)", and HTML and link reference definitions stay as written. Line breaks stay.
-// Markdown is safe for concurrent use.
+// link or code block. Content that Telegram cannot format becomes text: images and rejected links become "label
+// (address)", and HTML and link reference definitions stay as written. Line breaks stay. Markdown is safe for
+// concurrent use.
 func Markdown(src string) Text {
 	if len(src) > maxBlock {
 		s := Stream{}
@@ -31,12 +31,12 @@ func Markdown(src string) Text {
 	return r.out.text()
 }
 
-// parse parses Markdown. If marks is false, file marks are ordinary text.
-func parse(source []byte, marks bool) ast.Node {
-	shared := sharedParser() // must come first, because it registers the keys of the context
+// parse parses Markdown. If withFileMarks is false, file marks are ordinary text.
+func parse(source []byte, withFileMarks bool) ast.Node {
+	shared := sharedParser() // must come first, because sharedParser registers the keys of the context
 	pc := parser.NewContext()
-	if marks {
-		pc.Set(marksWanted, marks)
+	if withFileMarks {
+		pc.Set(marksWanted, withFileMarks)
 	}
 	return shared.Parse(text.NewReader(source), parser.WithContext(pc))
 }
@@ -46,11 +46,11 @@ type renderer struct {
 	out    *builder
 	indent string // white space before each line, inside of lists
 	inCell bool   // inside a table cell, where \| in code means |
-	apart  bool   // an empty line in the source precedes the first block
+	apart  bool   // true if an empty line in the source precedes the first block
 }
 
-// topLevel writes one block at the top level of the document. The result depends only on the block and on whether an
-// empty line precedes it, so that Stream can reuse it.
+// topLevel writes one block at the top level of the document. The rendering depends only on the block and on whether an
+// empty line precedes the block, so that Stream can reuse the rendering.
 func (r *renderer) topLevel(n ast.Node) {
 	mark := len(r.out.buf)
 	apart := blankBefore(r.source, lineStart(r.source, n.Pos()))
@@ -86,7 +86,8 @@ func lineStart(source []byte, pos int) int {
 	return bytes.LastIndexByte(source[:pos], '\n') + 1
 }
 
-// blankBefore reports whether the line before the line at start is blank. It returns true at the start of the source.
+// blankBefore reports whether the line that starts at start follows a blank line. It returns true at the start of the
+// source.
 func blankBefore(source []byte, start int) bool {
 	if start == 0 {
 		return true
@@ -95,7 +96,7 @@ func blankBefore(source []byte, start int) bool {
 	return len(bytes.TrimSpace(source[from:start])) == 0
 }
 
-// children writes the blocks inside n. The first one continues the current line.
+// children writes the blocks inside n. The first block continues the current line.
 func (r *renderer) children(n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		mark := len(r.out.buf)
@@ -154,7 +155,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	}
 	code := linesOf(n, r.source)
 	if IsBlank(code) {
-		language, rest = "", language+" "+rest // without code, show the language as text
+		language, rest = "", language+" "+rest // the block contains no code, so show its language as text
 	}
 	if rest = strings.TrimSpace(rest); rest != "" {
 		r.out.write(rest)
@@ -165,7 +166,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 	r.pre(language, code)
 }
 
-// pre writes code on lines of its own. It is not indented, even inside a list.
+// pre writes code on separate lines. The lines are not indented, even inside a list.
 func (r *renderer) pre(language, code string) {
 	code = strings.Trim(code, "\n")
 	if IsBlank(code) {
@@ -217,7 +218,7 @@ func (r *renderer) list(n *ast.List) {
 	}
 }
 
-// numberAfter returns the number of a list item that follows an item with the number last. This is the number in the
+// numberAfter returns the number of a list item that follows an item with the number last. It returns the number in the
 // source, but at least last+1.
 func numberAfter(last int, item ast.Node) int {
 	written, _ := item.Attribute(numberAttribute)
@@ -225,7 +226,7 @@ func numberAfter(last int, item ast.Node) int {
 	return max(last+1, number)
 }
 
-// bullet returns the text before an item of an unordered list. It is empty if the item has a checkbox.
+// bullet returns the text before an item of an unordered list. The text is empty if the item has a checkbox.
 func bullet(item ast.Node) string {
 	if first := item.FirstChild(); first != nil {
 		if _, ok := first.FirstChild().(*taskBox); ok {

@@ -49,8 +49,8 @@ func newParser() parser.Parser {
 	)
 }
 
-// shallow wraps the parser of quotes or lists. It limits their nesting to maxDepth. Deeper quotes and lists become
-// text.
+// shallow wraps the parser of quotes or lists. It limits the nesting of quotes and lists to maxDepth. Deeper quotes and
+// lists become text.
 type shallow struct{ parser.BlockParser }
 
 func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
@@ -63,8 +63,8 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// numbered stores the number of each list item as it is written. goldmark itself stores only the first number of a
-// list.
+// numbered stores the number of each list item as written in the source. goldmark itself stores only the first number
+// of a list.
 type numbered struct{ parser.BlockParser }
 
 var numberAttribute = []byte("number")
@@ -90,10 +90,10 @@ func (n numbered) Open(parent ast.Node, reader text.Reader, pc parser.Context) (
 }
 
 // links wraps goldmark's parser of links and images. It ignores addresses and titles longer than maxAddress, because
-// goldmark would be slow for them.
+// goldmark would parse them slowly.
 type links struct{ parser.InlineParser }
 
-// maxAddress is the maximum length of an address in bytes. Telegram accepts only shorter ones.
+// maxAddress is the maximum length of an address in bytes. Telegram accepts only shorter addresses.
 const maxAddress = 4 << 10
 
 func (l links) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
@@ -109,15 +109,15 @@ func (l links) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context)
 	l.InlineParser.(parser.CloseBlocker).CloseBlock(parent, block, pc)
 }
 
-// bounded limits how many times an inline parser is used in one block.
+// bounded limits how often an inline parser is used in one block.
 type bounded struct {
 	parser.InlineParser
 	key parser.ContextKey
 	max int
 }
 
-func newBounded(p parser.InlineParser, most int) bounded {
-	return bounded{InlineParser: p, key: parser.NewContextKey(), max: most}
+func newBounded(p parser.InlineParser, limit int) bounded {
+	return bounded{InlineParser: p, key: parser.NewContextKey(), max: limit}
 }
 
 func (b bounded) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {

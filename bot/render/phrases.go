@@ -23,8 +23,8 @@ func ChangeSign[K ~string](kind K) string {
 	return "✎"
 }
 
-// DiffCount returns the number of added and removed lines in a diff, for example " +3 −1". It returns "" if there are
-// none.
+// DiffCount returns the number of added and removed lines in a diff, for example " +3 −1". It returns "" if the diff
+// has no such lines.
 func DiffCount(diff string) string {
 	added, removed := 0, 0
 	for line := range strings.Lines(diff) {
@@ -43,8 +43,8 @@ func DiffCount(diff string) string {
 }
 
 // DiffText makes the unified diff of a file readable for users. It replaces the line before each hunk by the position
-// of the hunk in words. It removes headings that contain only the name of the file. The parameter path is that name.
-// DiffText returns diff unchanged if it is not a unified diff.
+// of the hunk in words. It removes headings that contain only the path of the file. DiffText returns diff unchanged if
+// it is not a unified diff.
 func DiffText(p lang.Printer, path, diff string) string {
 	if !strings.HasPrefix(diff, "@@ ") && !strings.Contains(diff, "\n@@ ") {
 		return diff
@@ -71,8 +71,8 @@ func DiffText(p lang.Printer, path, diff string) string {
 	return out.String()
 }
 
-// hunk is parsed from a line such as "@@ -1,3 +4,5 @@ func main()". Its fields old and now count the lines of the hunk
-// that were not consumed yet.
+// hunk is parsed from a line such as "@@ -1,3 +4,5 @@ func main()". The fields old and now are the numbers of lines
+// that were not consumed yet, in the old and in the new file.
 type hunk struct {
 	old, now int
 	first    int
@@ -107,8 +107,8 @@ func lineRange(text, sign string) (first, lines int, ok bool) {
 	return first, lines, signed && err == nil && countErr == nil
 }
 
-// consume reports whether line is the next line of the hunk, and counts it. An empty line is accepted as an unchanged
-// empty line that lost its leading space.
+// consume reports whether line is the next line of the hunk, and counts it. An empty line counts as an unchanged empty
+// line without its leading space.
 func (s *hunk) consume(line string) bool {
 	switch {
 	case line[0] == '+' && s.now > 0:
@@ -190,7 +190,7 @@ func ChoiceText[Agent, Model, Effort ~string](p lang.Printer, agent Agent, model
 	return strings.Join(parts, " · ")
 }
 
-// ModelText returns a text such as "Claude · opus" for an agent and its model. It omits the model if that is empty.
+// ModelText returns a text such as "Claude · opus" for an agent and its model. It omits an empty model.
 func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) string {
 	if model == "" {
 		return AgentName(p, agent)
@@ -198,7 +198,7 @@ func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) s
 	return ChoiceText(p, agent, model, "")
 }
 
-// Place returns a text that says where agents run: in the given sandbox, or on this machine if the name is empty.
+// Place returns a text about the place where agents run: the given sandbox, or this machine if the name is empty.
 func Place(p lang.Printer, sandbox string) string {
 	if sandbox == "" {
 		return p.Text("common.on-machine")
@@ -207,7 +207,7 @@ func Place(p lang.Printer, sandbox string) string {
 }
 
 // BypassLeft returns a text such as "bypass, 12 min left". In bypass mode, agents need no approvals until the given
-// time. BypassLeft returns "" if that time has passed.
+// time. BypassLeft returns "" if this time has passed.
 func BypassLeft(p lang.Printer, until, now time.Time) string {
 	left := until.Sub(now)
 	switch {
@@ -219,7 +219,8 @@ func BypassLeft(p lang.Printer, until, now time.Time) string {
 	return p.Text("common.bypass-left", p.Span(left.Truncate(time.Minute)))
 }
 
-// WithBypassLeft returns the name of a permission mode. In bypass mode, it adds the remaining time, if that is limited.
+// WithBypassLeft returns the name of a permission mode. In bypass mode, it adds the remaining time, if the mode has an
+// end.
 func WithBypassLeft[Mode ~string](p lang.Printer, mode Mode, until, now time.Time) string {
 	if line := BypassLeft(p, until, now); line != "" && mode == "bypass" {
 		return line

@@ -12,9 +12,9 @@ import (
 
 // Maximum lengths of a message, in UTF-16 units.
 const (
-	MessageLimit = 4096 // set by Telegram
-	CaptionLimit = 1024 // set by Telegram, for the text below a file
-	FullMessage  = 4000 // for a message that another message continues
+	MessageLimit = 4096 // Telegram's limit
+	CaptionLimit = 1024 // Telegram's limit for the text below a file
+	FullMessage  = 4000 // ductor's limit for a message that another message continues
 )
 
 // ShortenPlain shortens s to at most limit UTF-16 units.
@@ -37,7 +37,7 @@ func Cut(s string, limit int) string {
 	return s
 }
 
-// LastLines returns the end of a text, at most limit UTF-16 units. If possible, the result starts at the beginning of a
+// LastLines returns the end of a text, at most limit UTF-16 units. If possible, this end starts at the beginning of a
 // line.
 func LastLines(text string, limit int) string {
 	runes := []rune(text)
@@ -75,7 +75,7 @@ func Revealed(s string) string {
 			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 	}
-	return Plain(b.String()).Text // with the characters that Telegram shows, so that callers can measure the text
+	return Plain(b.String()).Text // as Telegram shows the text, so that callers can measure it
 }
 
 // hidden reports whether Revealed must replace r by an escape.
@@ -92,7 +92,7 @@ func hidden(r rune) bool {
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Fingerprint returns a short hash of a text. It is stored to recognize the text later.
+// Fingerprint returns a short hash of a text. The hash is stored, so that ductor recognizes the text later.
 func Fingerprint(t Text) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %+v", t.Text, t.Entities)
@@ -107,7 +107,7 @@ func AsMessage(t Text) Text {
 	}
 	whole := parts[0].Text
 	for i, p := range parts[1:] {
-		// If the message has too many links, the later ones become plain text.
+		// If the message has too many links, the last ones become plain text.
 		whole = Concat(whole, Text{Text: parts[i].Gap + p.Text.Text})
 	}
 	return whole

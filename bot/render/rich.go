@@ -25,14 +25,14 @@ const (
 	QuoteOf   BlockKind = "blockquote" // contains Blocks
 	List      BlockKind = "list"
 	TableOf   BlockKind = "table"   // contains Rows
-	Details   BlockKind = "details" // shows Text; users can unfold it to see Blocks
+	Details   BlockKind = "details" // shows Text; users can unfold the block to see Blocks
 )
 
 // Block is a part of a rich message, such as a paragraph or a table.
 type Block struct {
 	Kind     BlockKind `json:"kind"`
 	Text     Text      `json:"text,omitzero"`
-	Level    int       `json:"level,omitempty"`    // of a heading; 1 is the highest
+	Level    int       `json:"level,omitempty"`    // level of a heading; 1 is the highest
 	Language string    `json:"language,omitempty"` // programming language of PreBlock
 	Blocks   []Block   `json:"blocks,omitempty"`   // content of QuoteOf or Details
 	Items    []Item    `json:"items,omitempty"`
@@ -147,9 +147,9 @@ func sizeOf(blocks []Block) (s extent) {
 }
 
 // FitBlocks makes blocks fit into one rich message. First, it removes the content of Details blocks, beginning with the
-// first one, until the rest fits. If the message is still too large, FitBlocks omits its middle, puts the block left in
-// that place, and returns cut = true.
-func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
+// first one, until the rest fits. If the message is still too large, FitBlocks replaces its middle by the block
+// placeholder, and returns cut = true.
+func FitBlocks(blocks []Block, placeholder Block) (fit []Block, cut bool) {
 	limit := extent{RichLimit, RichBlocks}
 	total := sizeOf(blocks)
 	if total.within(limit) {
@@ -168,8 +168,8 @@ func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 	tail := tailOf(fit, extent{RichLimit / 4, RichBlocks / 4})
 	rest := limit
 	rest.take(sizeOf(tail))
-	rest.take(left.extent())
-	return append(append(headOf(fit, rest), left), tail...), true
+	rest.take(placeholder.extent())
+	return append(append(headOf(fit, rest), placeholder), tail...), true
 }
 
 // headOf returns as much of the beginning of blocks as fits into room.
@@ -211,8 +211,8 @@ func (b Block) head(room extent) []Block {
 	return []Block{b}
 }
 
-// fitting returns the first parts (list items or rows) that fit into room, and adds their sizes to s. The function
-// sizeOfPart returns the size of a block that contains a single part.
+// fitting returns the first parts (list items or rows) that fit into room, and adds their sizes to s. sizeOfPart
+// returns the size of a block that contains a single part.
 func fitting[P any](parts []P, s *extent, room extent, sizeOfPart func(P) extent) []P {
 	for i, p := range parts {
 		part := sizeOfPart(p)
@@ -239,7 +239,7 @@ func tailOf(blocks []Block, room extent) []Block {
 	if from == 0 || room.blocks < 1 || sizeOf(out).units > RichLimit/16 {
 		return out
 	}
-	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // a long block does not fit, so use its end
+	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // too long for room, so use its end
 		n := Len(b.Text.Text)
 		b.Text = Slice(b.Text, n-room.units, n)
 		if line := strings.IndexByte(b.Text.Text, '\n'); line >= 0 && line < len(b.Text.Text)/2 {

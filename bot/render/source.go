@@ -18,7 +18,7 @@ func Source(t Text) string {
 	s := source{units: utf16.Encode([]rune(t.Text))}
 	from := 0
 	for _, e := range s.valid(t.Entities, Kind.quote) {
-		if e.Offset < from { // a quote inside another quote
+		if e.Offset < from { // the quote is inside another quote
 			continue
 		}
 		s.write(t.Entities, from, e.Offset)
@@ -35,9 +35,8 @@ type source struct {
 	open  []Entity // styles that are open at the moment, outermost first
 }
 
-// valid returns the entities of those kinds for which the function accepts returns true. They are sorted by offset,
-// outermost first. valid limits them to the text and removes white space at their edges. It omits entities that are
-// empty then.
+// valid returns the entities whose kind is accepted, sorted by offset, outermost first. It limits the entities to the
+// text and removes white space at their edges. It omits entities that become empty.
 func (s *source) valid(all []Entity, accepts func(Kind) bool) (some []Entity) {
 	for _, e := range all {
 		from, to := s.place(e.Offset), s.place(e.End())
@@ -67,8 +66,8 @@ func (s *source) place(at int) int {
 
 func (s *source) text(from, to int) string { return string(utf16.Decode(s.units[from:to])) }
 
-// quote writes a quote, with "> " before each line. A blank line follows, because Markdown would count the next line as
-// a part of the quote otherwise.
+// quote writes a quote, with "> " before each line. A blank line follows, because the next line would otherwise be a
+// part of the quote in Markdown.
 func (s *source) quote(all []Entity, e Entity) {
 	inner := source{units: s.units}
 	inner.write(all, e.Offset, e.End())
@@ -79,7 +78,7 @@ func (s *source) quote(all []Entity, e Entity) {
 	}
 }
 
-// breaks returns the number of line breaks in a row at an offset.
+// breaks returns the number of consecutive line breaks at an offset.
 func (s *source) breaks(at int) (n int) {
 	for at+n < len(s.units) && s.units[at+n] == '\n' {
 		n++
@@ -137,7 +136,7 @@ var (
 	addresses = strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "%0A", " ", "%20")
 )
 
-// change closes and opens styles. After that, exactly the styles in want are open.
+// change closes and opens styles until exactly the styles in want are open.
 func (s *source) change(want []Entity) {
 	same := 0
 	for same < min(len(want), len(s.open)) && want[same] == s.open[same] {
@@ -168,7 +167,7 @@ func (s *source) mark(e Entity, end bool) string {
 	}
 }
 
-// code writes code in backticks. It uses more backticks than the code contains in a row.
+// code writes code in backticks. It uses more backticks than the longest sequence of backticks in the code.
 func (s *source) code(e Entity, from, end int) {
 	text := s.text(from, end)
 	ticks := "`"

@@ -14,8 +14,8 @@ type Part struct {
 // MaxEntities is the maximum number of entities in one message. Telegram drops all others.
 const MaxEntities = 100
 
-// maxAttributes is the maximum total length of addresses and languages in one part, in bytes. It keeps every request
-// below Telegram's limit of 32768 bytes.
+// maxAttributes is the maximum total length of addresses and languages in one part, in bytes. With this limit, no
+// request exceeds Telegram's limit of 32768 bytes.
 const maxAttributes = 8 << 10
 
 // Split cuts t into parts of at most limit UTF-16 units. A limit below 16 counts as 16. Each part is a valid message:
@@ -38,7 +38,7 @@ func Split(t Text, limit int) (parts []Part) {
 	return parts
 }
 
-// splitter splits a text from its start. The field entities contains only those that end after the cursor.
+// splitter splits a text from its start. It stores only the entities that end after the cursor.
 type splitter struct {
 	cursor
 	entities []Entity
@@ -126,7 +126,7 @@ func (s *splitter) window(units int) string {
 }
 
 // budget returns the maximum length of the next part in UTF-16 units. It is less than s.limit if a message cannot hold
-// all entities of such a part.
+// all entities of a part with the length s.limit.
 func (s *splitter) budget() int {
 	var l load
 	for _, e := range s.entities {

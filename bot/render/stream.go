@@ -13,7 +13,7 @@ import (
 // longer change are rendered only once, and blocks longer than maxBlock are split, so that the total time is
 // proportional to the length of the answer. The zero Stream is ready for use. A Stream is not safe for concurrent use.
 type Stream struct {
-	// FileMarks makes Text show the name of the file in place of each FileMark. Text then omits a mark whose end is
+	// FileMarks makes Text show the name of the file in place of each FileMark. Text omits a FileMark whose end is
 	// still missing.
 	FileMarks bool
 
@@ -22,18 +22,18 @@ type Stream struct {
 	units  int    // length of done in UTF-16 units
 	ents   []Entity
 	marks  []mark
-	cached *Text // result of Text; nil after a change
-	most   int   // maximum length of a block in bytes; 0: maxBlock
+	cached *Text // cached return value of Text; nil after a change
+	most   int   // maximum length of a block in bytes; 0 means maxBlock
 }
 
 // mark is the start of a top-level block in the source. The blocks before it can no longer change.
 type mark struct {
 	source int
-	proof  int // end of the block's first line; if Retract removes that line, the mark is invalid
+	proof  int // end of the block's first line; if Retract removes this line, the mark is invalid
 	bytes  int
 	units  int
 	ents   int
-	rest   *rest // not nil if the block is the second part of a longer one
+	rest   *rest // not nil if the block is the second part of a longer block
 }
 
 // rest describes the second part of a block that was longer than maxBlock.
@@ -42,7 +42,7 @@ type rest struct {
 	seam  string // white space between the two parts
 }
 
-// maxBlock is how many bytes of Markdown are parsed at once. Blocks in normal answers are shorter.
+// maxBlock is the maximum number of bytes of Markdown that are parsed at once. Blocks in normal answers are shorter.
 const maxBlock = 32 << 10
 
 // Append appends Markdown. md may end anywhere, even inside a character.
@@ -92,7 +92,8 @@ func (s *Stream) last() mark {
 	return s.marks[len(s.marks)-1]
 }
 
-// render renders the source after the last mark. If blocks there can no longer change, it adds marks after them.
+// render renders the source after the last mark. If blocks after the last mark can no longer change, it adds marks
+// after these blocks.
 func (s *Stream) render() Text {
 	most := cmp.Or(s.most, maxBlock)
 	for len(s.source)-s.last().source > most {
@@ -105,8 +106,8 @@ func (s *Stream) render() Text {
 	return s.joined(r)
 }
 
-// advance parses tail, which is the source after the last mark. If blocks in it can no longer change, advance adds a
-// mark after them and returns true. The result r contains the rendering of the text after the last mark.
+// advance parses tail, which is the source after the last mark. If blocks in tail can no longer change, advance adds a
+// mark after them and returns true. The renderer contains the rendering of the text after the last mark.
 func (s *Stream) advance(tail []byte) (r *renderer, found bool) {
 	from, fence := s.last().source, s.fence(tail)
 	raw := append([]byte(fence), tail...)
@@ -131,8 +132,8 @@ func (s *Stream) advance(tail []byte) (r *renderer, found bool) {
 	return r, final != nil
 }
 
-// fence returns the first line of a code block if tail continues that block. advance must put the line before tail. If
-// tail continues no code block, fence returns "".
+// fence returns the first line of the code block that tail continues. advance must put this line before tail. If tail
+// continues no code block, fence returns "".
 func (s *Stream) fence(tail []byte) string {
 	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(tail)) > 0 {
 		return rest.fence
@@ -140,9 +141,9 @@ func (s *Stream) fence(tail []byte) string {
 	return ""
 }
 
-// divide splits a block that is longer than maxBlock, if possible at the end of a line or word. The parameter head is
-// the beginning of the block. The result must depend only on the source, not on the pieces in which Append received the
-// source.
+// divide splits a block that is longer than maxBlock, if possible at the end of a line or word. head is the beginning
+// of the block. The position of the split must depend only on the source, not on the pieces in which Append received
+// the source.
 func (s *Stream) divide(head []byte) {
 	next := mark{source: s.last().source, proof: s.last().source + len(head) + 1}
 	part, seam := head, ""
@@ -180,8 +181,8 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
-// openFence returns the first line of the code block at the end of the source if that block is not closed. Otherwise it
-// returns "".
+// openFence returns the first line of an unclosed code block at the end of the source. It returns "" if there is no
+// such code block.
 func openFence(doc ast.Node, source []byte) string {
 	code, ok := doc.LastChild().(*ast.FencedCodeBlock)
 	if !ok || code.Lines().Len() == 0 || code.Lines().At(code.Lines().Len()-1).Stop < len(source) {
@@ -192,8 +193,8 @@ func openFence(doc ast.Node, source []byte) string {
 }
 
 // finalBlock returns the last top-level block whose start can no longer change, because its first line is complete and
-// the line before it is blank. The blocks before it cannot change either. finalBlock returns nil if no block is before
-// it.
+// the line before it is blank. The blocks before this block cannot change either. finalBlock returns nil if there are
+// no blocks before it.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())
@@ -247,8 +248,8 @@ func appendMoved(es, more []Entity, by int) []Entity {
 	return es
 }
 
-// rawOffset converts pos, the start of a line in clean, to the offset of that line in raw. clean must be the result of
-// cleanSource(raw).
+// rawOffset converts pos, the start of a line in clean, to the offset of the same line in raw. clean must be the result
+// of cleanSource(raw).
 func rawOffset(raw, clean []byte, pos int) int {
 	if len(raw) == len(clean) && bytes.Equal(raw, clean) {
 		return pos

@@ -9,12 +9,12 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// tables recognizes tables in paragraphs. goldmark's own table parser drops cells beyond the number of columns in the
-// header; tables does not.
+// tables recognizes tables in paragraphs. It replaces goldmark's own table parser, which drops cells beyond the number
+// of columns in the header.
 type tables struct{}
 
-// table is a block in the syntax tree. Its children are rows. The children of a row are cells, which have inline
-// content.
+// table is a block in the syntax tree. The children of a table are rows. The children of a row are cells, which have
+// inline content.
 type table struct {
 	ast.BaseBlock
 	align []align
@@ -70,7 +70,7 @@ func (tables) Transform(node *ast.Paragraph, reader text.Reader, _ parser.Contex
 	}
 }
 
-// replaceTail keeps the first n lines of the paragraph p, and replaces all other lines by the table t.
+// replaceTail replaces the lines of a paragraph by a table, except the first n lines.
 func replaceTail(p *ast.Paragraph, t *table, n int, source []byte) {
 	p.Parent().InsertAfter(p.Parent(), p, t)
 	if n == 0 {

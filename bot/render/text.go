@@ -18,10 +18,10 @@ func Len(s string) int {
 func Fits(t Text, limit int) bool { return len(t.Text) <= limit || Len(t.Text) <= limit }
 
 // Plain returns s without formatting. It replaces characters that Telegram would change: a tab by four spaces, control
-// characters by a space, and invalid UTF-8 by U+FFFD. White space stays.
+// characters by a space, and invalid UTF-8 by U+FFFD. Other white space stays.
 func Plain(s string) Text { return Text{Text: string(appendClean(nil, s))} }
 
-// Styled returns s with formatting. kind must not need a URL; for code with a language, see CodeBlock. A text that
+// Styled returns s with formatting. kind must not need a URL. For code with a language, use CodeBlock. A text that
 // consists only of white space stays unformatted.
 func Styled(kind Kind, s string) Text { return entire(s, Entity{Kind: kind}) }
 
@@ -81,7 +81,7 @@ func Filled(s string, t Text) Text {
 }
 
 // Slice returns the part of t between two UTF-16 offsets, and shortens entities that extend beyond them. An offset
-// inside a surrogate pair means its end, and an offset outside of t means the nearest end of t.
+// inside a surrogate pair means the end of the pair, and an offset outside of t means the nearest end of t.
 func Slice(t Text, from, to int) Text {
 	c := cursor{text: t.Text}
 	c.take(from)
@@ -90,8 +90,8 @@ func Slice(t Text, from, to int) Text {
 	return Text{Text: s, Entities: clip(t.Entities, s, start, c.units)}
 }
 
-// clip returns the parts of the entities es between two offsets. s is the text between these offsets. The results have
-// offsets relative to the start of s.
+// clip returns the parts of entities between two offsets. s is the text between these offsets. The offsets of the
+// returned entities are relative to the start of s.
 func clip(es []Entity, s string, start, end int) []Entity {
 	var out []Entity
 	at := cursor{text: s}

@@ -40,7 +40,7 @@ func ToolName(p lang.Printer, name string) string {
 		return p.Text("tool.agent")
 	case "TodoWrite", "todo_write", "todowrite", "write_todos", "update_todo", "update_plan":
 		return p.Text("tool.todo")
-	case "other", "tool": // the agent does not say which tool it is
+	case "other", "tool": // the agent does not report the name of the tool
 		return p.Text("tool.other")
 	}
 	if key, shared := kinds()[tools.KindOf(name)]; shared {
@@ -49,7 +49,7 @@ func ToolName(p lang.Printer, name string) string {
 	return name
 }
 
-// Rule returns a permission rule in words for users. This is a command, or a tool and what the rule allows it to do.
+// Rule describes a permission rule for users: a command, or a tool and what the tool may do.
 func Rule(p lang.Printer, text string) string {
 	tool, what, about := strings.Cut(strings.TrimSuffix(text, ")"), "(")
 	if !about || !strings.HasSuffix(text, ")") {

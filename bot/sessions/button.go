@@ -24,19 +24,19 @@ const (
 	opPin     op = "p"
 	opArchive op = "a"
 	opExport  op = "m"
-	opJSON    op = "j" // only in old messages, where it exported JSON
+	opJSON    op = "j" // exported JSON; only in old messages
 	opRename  op = "n" // explains how to rename a session
 	opTurns   op = "t" // lists the turns from which users can fork the session
-	opFork    op = "f" // the key is the ID of the turn
-	opDelete  op = "d" // asks whether to delete the session
+	opFork    op = "f" // forks the session after a turn; the key is the ID of the turn
+	opDelete  op = "d" // asks the user whether to delete the session
 	opDeleted op = "D"
 
 	opElsewhere op = "e" // lists the user's sessions in other chats
-	opMoving    op = "x" // asks whether to move the session to this chat
+	opMoving    op = "x" // asks the user whether to move the session to this chat
 	opMove      op = "X"
 
 	opTerminal op = "T" // lists the sessions that the agents have stored on this machine
-	opStored   op = "R" // continues a session of opTerminal; key is the agent, and arg the agent's ID of the session
+	opStored   op = "R" // continues a session from opTerminal's list; key: agent; arg: the agent's ID of the session
 	opReported op = "V" // like opStored, but answers with a new message
 )
 
@@ -47,8 +47,8 @@ type pressed struct {
 	arg string
 }
 
-// newButton returns a button. The key and the argument must be short, because the data of a button is limited. IDs of
-// sessions and turns are short enough.
+// newButton returns a button. The key and the argument must be short, because Telegram limits the data of a button. IDs
+// of sessions and turns are short enough.
 func newButton(text string, op op, key, arg string) tgapi.Button {
 	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }

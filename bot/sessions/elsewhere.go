@@ -12,10 +12,11 @@ import (
 )
 
 // elsewhere lists the user's sessions in other chats. In a group, all members can read the titles, so elsewhere first
-// asks the user to confirm. The parameter readers contains the confirmation.
-func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int, readers audience) (tgapi.Page, error) {
+// asks the user to confirm, unless confirmed is toAll.
+func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
+	confirmed audience) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	if by.Conversation.Group() && readers != toAll {
+	if by.Conversation.Group() && confirmed != toAll {
 		return s.askToShow(p, opElsewhere, "0", p.Text("sessions.elsewhere-in-group")), nil
 	}
 	found, more, err := s.o.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
@@ -35,7 +36,7 @@ func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
 		k = append(k, []tgapi.Button{newButton(name, opMoving, string(f.Session.ID), "")})
 	}
 	k = append(k, arrows(page, more, func(sign string, to int) tgapi.Button {
-		return newButton(sign, opElsewhere, strconv.Itoa(to), string(readers))
+		return newButton(sign, opElsewhere, strconv.Itoa(to), string(confirmed))
 	})...)
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, []tgapi.Button{listButton(p)})}, nil
 }

@@ -22,11 +22,11 @@ type Options struct {
 	Current func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
 	Now     func() time.Time
 	Lang    *lang.Choices
-	// Files returns a button for a session: it lists the restore points of the changed files. It is nil if ductor does
-	// not record changes.
+	// Files returns a button that lists the restore points of a session's changed files. It is nil if ductor does not
+	// record changes.
 	Files func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
-	// SetAway handles "/terminal" with an argument, which decides when agents in the owner's terminals ask for
-	// approvals in the chat. "on" means always, "off" means never, and "auto" means only while the screen is locked or
+	// SetAway handles "/terminal" with an argument. The argument defines when agents in the owner's terminals ask for
+	// approvals in the chat: "on" means always, "off" means never, and "auto" means only while the screen is locked or
 	// idle. SetAway returns ErrNotOwner if the user is not an owner of the bot, ErrBadChoice for other arguments, and
 	// ErrNoHooks if no agent can ask in the chat. If SetAway is nil, agents in terminals never ask in the chat.
 	SetAway func(by orchestrator.Press, choice string) error
@@ -177,15 +177,15 @@ func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op,
 	return a, err
 }
 
-// resumed returns the page of a session that a button has made the current one. The parameter said is a short notice
-// for the user.
-func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string,
+// resumed returns the page of a session after a button has made it the current session. The user also sees a short
+// notice.
+func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, notice string,
 	err error) (tgapi.Answer, error) {
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
 	page, err := s.page(ctx, p, now)
-	return tgapi.Answer{Text: said, Edit: page}, err
+	return tgapi.Answer{Text: notice, Edit: page}, err
 }
 
 func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID,

@@ -14,11 +14,11 @@ import (
 )
 
 // stored lists the sessions that agents have stored for the conversation's directory, for example sessions in a
-// terminal. In a group, all members can read the list, so stored first asks the user to confirm. The parameter readers
-// contains the confirmation.
-func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, readers audience) (tgapi.Page, error) {
+// terminal. In a group, all members can read the list, so stored first asks the user to confirm, unless confirmed is
+// toAll.
+func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, confirmed audience) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
-	if in.Group() && readers != toAll {
+	if in.Group() && confirmed != toAll {
 		return s.askToShow(p, opTerminal, "", p.Text("sessions.terminal-in-group")), nil
 	}
 	all, err := s.o.Sessions.Stored(ctx, in)
@@ -53,7 +53,8 @@ func (s *Screen) askToShow(p lang.Printer, list op, key, question string) tgapi.
 	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {listButton(p)}}}
 }
 
-// audience determines who may read a list. It is toAll after the user has confirmed that all members of a group may.
+// audience determines who may read a list. It is toAll after the user has confirmed that all members of a group may
+// read it.
 type audience string
 
 const toAll audience = "all"

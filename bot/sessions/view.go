@@ -19,7 +19,7 @@ const (
 	excerptShown = 160
 	saidShown    = 500
 	perPage      = 8
-	turnsShown   = 200 // number of turns from which users can choose one to fork
+	turnsShown   = 200 // maximum number of turns from which users can choose one to fork
 )
 
 // list returns a page of the list of a conversation's sessions.
@@ -204,7 +204,7 @@ func pin(s orchestrator.Session) string {
 
 func (s *Screen) title(p lang.Printer, of orchestrator.Session) string { return Title(p, of.Title) }
 
-// Title returns the title of a session or turn. If it has none, Title returns a placeholder.
+// Title returns the title of a session or turn. It returns a placeholder for an empty title.
 func Title(p lang.Printer, title string) string {
 	if title == "" {
 		return p.Text("sessions.no-title")
@@ -233,7 +233,7 @@ func (s *Screen) ago(p lang.Printer, at time.Time) string {
 	return p.Text("sessions.ago", p.Rounded(ago))
 }
 
-// Counts describes the size of a session: the number of its messages, their cost and their tokens. It omits unknown
+// Counts describes the size of a session: the number of its messages, and their cost and tokens. It omits unknown
 // values, and returns "" for a new session.
 func Counts(p lang.Printer, of orchestrator.Session) string {
 	var counts []string

@@ -26,7 +26,7 @@ const Action = "W"
 type Options struct {
 	Messages *message.Messages
 	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // returns a button that stops the turn
-	After    func() time.Duration                               // users get a notice after this silence; 0: never
+	After    func() time.Duration                               // returns how long a silence causes a notice; 0: never
 	Quiet    func(at time.Time) bool                            // reports whether notices must make no sound
 	Lang     *lang.Choices
 }
@@ -98,14 +98,14 @@ func (w *Watcher) Forget(turn cli.TurnID, in orchestrator.ConversationID) {
 	}).Update(outbox.Awaited)
 }
 
-// state decides whether the chat shows a notice for a turn.
+// state defines whether the chat shows a notice for a turn.
 type state int
 
 const (
-	active state = iota // no notice: the agent was active recently
-	paused              // no notice: the turn is paused, or waits for a user
-	silent              // the notice is shown
-	waited              // never a notice again: a user pressed "Wait", or the turn ended
+	active state = iota // the chat shows no notice: the agent was active recently
+	paused              // the chat shows no notice: the turn is paused, or waits for a user
+	silent              // the chat shows the notice
+	waited              // the chat shows no further notice: a user pressed "Wait", or the turn has ended
 )
 
 // Turn watches one turn. Methods of a nil *Turn do nothing. Observe must not be called concurrently. All other methods
@@ -118,7 +118,7 @@ type Turn struct {
 	timer   *time.Timer
 
 	start        time.Time
-	lastActivity atomic.Int64 // duration since start, in nanoseconds
+	lastActivity atomic.Int64 // time of the last event, in nanoseconds since start
 	// needsLock tells Observe to lock mu for every event. It is true while a notice is shown, while the turn is paused,
 	// and after the timer has fired.
 	needsLock atomic.Bool
@@ -174,11 +174,11 @@ func (k *Turn) noteLocked(ev cli.Event) state {
 	return active
 }
 
-// elapsed is called by the timer. If the agent has been silent since the timer started, it shows the notice. Otherwise,
-// it starts the timer again for the rest of the time.
+// elapsed is called by the timer. If the agent has been silent since the timer started, elapsed shows the notice.
+// Otherwise, it starts the timer again for the remaining time.
 func (k *Turn) elapsed() {
 	k.mu.Lock()
-	k.needsLock.Store(true) // before reading lastActivity, so that a concurrent Observe is not missed
+	k.needsLock.Store(true) // set needsLock before reading lastActivity, so that no concurrent Observe is missed
 	rest := k.after - (time.Since(k.start) - time.Duration(k.lastActivity.Load()))
 	says := false
 	switch {
@@ -217,7 +217,7 @@ func (k *Turn) content() message.Content {
 	}
 }
 
-// end removes the notice and sets the final state. The state waited prevents further notices.
+// end removes the notice and sets the final state of the turn. If this state is waited, no further notices follow.
 func (k *Turn) end(s state) {
 	k.timer.Stop()
 	k.mu.Lock()
@@ -237,7 +237,7 @@ func (k *Turn) Ended() {
 	}
 }
 
-// Left stops watching the turn, because ductor ends. The notice remains in the chat, because the turn continues.
+// Left stops watching the turn, because ductor is stopping. The notice stays in the chat, because the turn continues.
 func (k *Turn) Left() {
 	if k != nil {
 		k.timer.Stop()

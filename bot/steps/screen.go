@@ -1,5 +1,5 @@
-// Package steps implements the button "Steps" below an answer. It lists the agent's steps in the turn, which are uses
-// of tools and changes of files, and shows the output or the diff of a step.
+// Package steps implements the button "Steps" below an answer. The button lists the agent's steps in the turn, which
+// are uses of tools and changes of files. Users can then open the output or the diff of a step.
 package steps
 
 import (
@@ -159,7 +159,7 @@ func (s *Screen) line(p lang.Printer, step orchestrator.Step, limit int) render.
 	return render.Concat(name, render.Plain(s.result(p, step)))
 }
 
-// result describes the result of a tool.
+// result returns a text about how a tool has ended.
 func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	line := ""
 	switch {
@@ -206,7 +206,7 @@ func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, []tgapi.Button{back})
 }
 
-// inputText returns the arguments of a tool, one per line. It omits the argument that the title shows.
+// inputText returns the arguments of a tool, one per line. It omits the argument that the step's title shows.
 func inputText(input, title string) string {
 	var lines []string
 	for _, l := range cli.Leaves(json.RawMessage(input)) {

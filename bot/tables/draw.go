@@ -10,11 +10,11 @@ import (
 // Limits of a picture, in cells. A cell is the space of one character.
 const (
 	widest  = 2 * picture.PhoneColumns // maximum width of a table
-	perCell = 10                       // minimum width of a column, if possible
+	perCell = 10                       // minimum width of a column, if the picture has room for it
 	gapWide = 2
-	rowsMax = 160  // lines; the picture omits further lines
-	columns = 32   // the picture omits further columns
-	cellMax = 2048 // characters per cell of the table; the picture omits the rest
+	rowsMax = 160  // maximum lines; the picture omits further lines
+	columns = 32   // maximum columns; the picture omits further columns
+	cellMax = 2048 // maximum characters per cell of the table; the picture omits the rest of the cell
 )
 
 // Draw draws a table with a bold header and with lines between the rows. If the text of a cell is too wide, it takes
@@ -68,8 +68,8 @@ func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 	return canvas.PNG()
 }
 
-// bounded shortens a table to the limits of a picture, and marks omissions with "…". So drawing needs little time, even
-// if an agent writes a huge table.
+// bounded shortens a table to the limits of a picture, and marks omissions with "…". The limits prevent a huge table of
+// an agent from taking long to draw.
 func bounded(t render.Table) render.Table {
 	var rows [][]string
 	for _, row := range t.Rows[:min(len(t.Rows), rowsMax+1)] {

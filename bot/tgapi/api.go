@@ -16,25 +16,25 @@ import (
 	"time"
 )
 
-// API makes requests to those Bot API methods that send nothing to a chat: polling, getMe, the menu of commands, and
-// files. It exists because the library go-telegram/bot, which Client uses, cannot poll on demand.
+// API makes requests that send nothing to a chat: polling, getMe, the menu of commands, and files. It exists because
+// the library go-telegram/bot, which Client uses, cannot poll on demand.
 //
 // Its errors never contain a URL, because each URL of the Bot API contains the bot token.
 type API struct {
 	base   string // without a trailing slash
 	token  string
-	files  string // directory with the files of a self-hosted server with --local; otherwise empty
+	files  string // directory with the files of a self-hosted server with --local; empty for other servers
 	client *http.Client
 }
 
 // KeepsFiles sets the directory in which a self-hosted Bot API server with --local stores files. Fetch then opens files
-// there instead of downloading them. Call it before any other method.
+// in this directory instead of downloading them. Call KeepsFiles before any other method.
 func (a *API) KeepsFiles(dir string) { a.files = dir }
 
 // AnswerError is an error that the Bot API returned.
 type AnswerError struct {
 	Method      string
-	Code        int // the HTTP status if the Bot API sent no error code
+	Code        int // error code of the Bot API, or the HTTP status if there is no error code
 	Description string
 	RetryAfter  time.Duration
 }
@@ -43,11 +43,11 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("%s: %d %s", e.Method, e.Code, e.Description)
 }
 
-// bodyLimit is the maximum size of a response in bytes. 100 large updates are much smaller.
+// bodyLimit is the maximum size of a response in bytes. It is much larger than 100 large updates.
 const bodyLimit = 32 << 20
 
-// Call makes a request. It sends params as JSON. It decodes the result into the variable to which the parameter result
-// points, unless result is nil.
+// Call makes a request. It sends params as JSON. Unless result is nil, Call decodes the result of the method into
+// *result.
 func (a *API) Call(ctx context.Context, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -74,8 +74,7 @@ func (a *API) Call(ctx context.Context, method string, params, result any) error
 	return decodeAnswer(method, resp.StatusCode, data, result)
 }
 
-// decodeAnswer decodes the result of a response into the variable to which the parameter result points, unless result
-// is nil.
+// decodeAnswer parses a response. Unless result is nil, it decodes the result of the method into *result.
 func decodeAnswer(method string, status int, data []byte, result any) error {
 	answer := struct {
 		OK          bool   `json:"ok"`
@@ -111,8 +110,8 @@ func decodeAnswer(method string, status int, data []byte, result any) error {
 // Local reports whether Fetch opens files on this machine; see KeepsFiles.
 func (a *API) Local() bool { return a != nil && a.files != "" }
 
-// Fetch returns the content of a file. path is the path that the method getFile returned. The caller must close the
-// file.
+// Fetch returns the content of a file. path is the path that the Bot API's method getFile returned. The caller must
+// close the file.
 func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	if a.Local() && filepath.IsAbs(path) {
 		return a.open(path)
@@ -137,8 +136,8 @@ func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 }
 
 // open opens a file in the directory of a self-hosted Bot API server. It rejects links that lead out of the directory.
-// The server may know the directory under another path, for example in a container. In that case, open uses the part of
-// the path that starts with the bot token.
+// In a container, the server may know the directory under another path. In this case, open uses the part of the path
+// that starts with the bot token.
 func (a *API) open(path string) (io.ReadCloser, error) {
 	refused := func(why string) error {
 		return &AnswerError{Method: "open file", Code: http.StatusNotFound, Description: why}

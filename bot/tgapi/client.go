@@ -21,14 +21,14 @@ type ClientOptions struct {
 	Token     string
 	APIBase   string            // default: https://api.telegram.org
 	Transport http.RoundTripper // default: NewTransport("")
-	Timeout   time.Duration     // for each request; default: 30 s
+	Timeout   time.Duration     // timeout of each request; default: 30 s
 	Scrub     *Scrubber         // removes secrets from everything that is sent; default: only the bot token
 }
 
-// Client sends, edits and deletes messages. Each method makes one HTTP request. It does not observe rate limits and
-// does not retry; package outbox does. Errors are of type *CallError and never contain the bot token. An edit that
-// changes nothing succeeds. "Idempotent" in the comment of a method means that a repeated request has no further
-// effect. A Client is safe for concurrent use.
+// Client sends, edits and deletes messages. Each method makes one HTTP request. A Client does not observe rate limits
+// and does not retry: this is the task of package outbox. Errors are of type *CallError and never contain the bot
+// token. An edit that changes nothing succeeds. "Idempotent" in the comment of a method means that a repeated request
+// has no further effect. A Client is safe for concurrent use.
 type Client struct {
 	api     *telegram.Bot
 	timeout time.Duration
@@ -62,7 +62,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	w := newWire(o.Transport)
 	api, err := telegram.New(o.Token, telegram.WithSkipGetMe(), telegram.WithHTTPClient(0, w),
 		telegram.WithServerURL(strings.TrimRight(o.APIBase, "/")),
-		telegram.WithErrorsHandler(func(error) {}), // errors from closing a response are harmless
+		telegram.WithErrorsHandler(func(error) {}), // ignore errors from closing a response, which are harmless
 	)
 	if err != nil {
 		return nil, errors.New("make the Telegram client: " + o.Scrub.String(err.Error()))
@@ -83,7 +83,7 @@ func (c *Client) Edit(ctx context.Context, chat int64, message int, t render.Tex
 	return unchanged(call(ctx, c, "editMessageText", c.api.EditMessageText, p))
 }
 
-// EditKeyboard replaces the buttons of a message. If k is nil, it removes them. Idempotent.
+// EditKeyboard replaces the buttons of a message. If k is nil, it removes the buttons. Idempotent.
 func (c *Client) EditKeyboard(ctx context.Context, chat int64, message int, k Keyboard) error {
 	p := &telegram.EditMessageReplyMarkupParams{ChatID: chat, MessageID: message, ReplyMarkup: markup(k)}
 	return unchanged(call(ctx, c, "editMessageReplyMarkup", c.api.EditMessageReplyMarkup, p))
@@ -103,7 +103,7 @@ func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 // Typing shows "typing…" in a chat for a few seconds. Idempotent.
 func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) error {
 	return call(ctx, c, "sendChatAction", c.api.SendChatAction, &telegram.SendChatActionParams{
-		// For the General topic of a group, this request needs the ID of the topic. Requests that send messages do not.
+		// Unlike requests that send messages, this request needs a topic ID even for the General topic of a group.
 		ChatID: to.Chat, MessageThreadID: to.Topic, Action: models.ChatActionTyping,
 	})
 }
@@ -130,8 +130,8 @@ func (c *Client) React(ctx context.Context, chat int64, message int, emoji strin
 	return call(ctx, c, "setMessageReaction", c.api.SetMessageReaction, p)
 }
 
-// AnswerCallback ends the loading animation of a button that a user pressed, and shows a text of at most 200
-// characters, unless it is empty. Idempotent.
+// AnswerCallback ends the loading animation of a button that a user pressed, and shows a text, unless the text is
+// empty. The text has at most 200 characters. Idempotent.
 func (c *Client) AnswerCallback(ctx context.Context, query, text string) error {
 	p := &telegram.AnswerCallbackQueryParams{CallbackQueryID: query, Text: c.scrub.String(text)}
 	return call(ctx, c, "answerCallbackQuery", c.api.AnswerCallbackQuery, p)
@@ -144,7 +144,7 @@ func call[P, R any](ctx context.Context, c *Client, method string, do func(conte
 	return err
 }
 
-// send is like call, for requests that return a message. It returns the ID of that message.
+// send is like call, for requests that return a message. It returns the ID of the message.
 func send[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error),
 	p *P) (message int, err error) {
 	return sendWithin(ctx, c, c.timeout, method, do, p)
@@ -163,8 +163,8 @@ func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, m
 	return t.message, nil
 }
 
-// faultOfCall returns the fault of a request that failed. The parameter caller is the context of the caller. It does
-// not include the timeout of the request.
+// faultOfCall returns the fault of a request that failed. It needs the caller's context, which does not contain the
+// timeout of the request.
 func faultOfCall(caller context.Context, t *trace) Fault {
 	switch {
 	case !t.tried:
@@ -186,8 +186,8 @@ func unchanged(err error) error {
 	return err
 }
 
-// replyTo returns the parameters for a reply to a message, or nil if message is 0. If that message was deleted,
-// Telegram sends the reply as an ordinary message.
+// replyTo returns the parameters for a reply to a message, or nil if message is 0. If the message to which it replies
+// was deleted, Telegram sends the reply as an ordinary message.
 func replyTo(message int) *models.ReplyParameters {
 	if message == 0 {
 		return nil
@@ -195,7 +195,7 @@ func replyTo(message int) *models.ReplyParameters {
 	return &models.ReplyParameters{MessageID: message, AllowSendingWithoutReply: true}
 }
 
-// thread returns the topic ID in a request that sends a message. For the General topic of a group, it must be 0.
+// thread returns the topic ID in a request that sends a message. For the General topic of a group, this ID must be 0.
 func thread(topic int) int {
 	if topic == 1 {
 		return 0
@@ -221,8 +221,8 @@ func entities(in []render.Entity) []models.MessageEntity {
 	return out
 }
 
-// markup returns the buttons in the library's format. If there are no buttons, it must return an untyped nil: the
-// library would send a typed nil as "null", which Telegram rejects.
+// markup returns the buttons in the library's format. If there are no buttons, markup must return an untyped nil,
+// because the library would send a typed nil as "null", which Telegram rejects.
 func markup(k Keyboard) models.ReplyMarkup {
 	if len(k) == 0 {
 		return nil

@@ -18,16 +18,16 @@ type FaultKind string
 // Values of FaultKind. The zero value is NoFault.
 const (
 	NoFault      FaultKind = ""
-	RateLimited  FaultKind = "rate-limited" // try again after RetryAfter
+	RateLimited  FaultKind = "rate-limited" // too many requests; try again after RetryAfter
 	NotModified  FaultKind = "not-modified" // an edit changed nothing; this counts as success
-	MessageGone  FaultKind = "message-gone" // deleted, or too old to be edited
+	MessageGone  FaultKind = "message-gone" // the message was deleted, or is too old to be edited
 	TopicGone    FaultKind = "topic-gone"
-	NoTopics     FaultKind = "no-topics" // this chat has no topics
+	NoTopics     FaultKind = "no-topics" // the chat has no topics
 	NoTopicRight FaultKind = "no-topic-right"
 	ChatGone     FaultKind = "chat-gone"  // the bot may not write to the chat, or the chat does not exist
 	ChatMoved    FaultKind = "chat-moved" // the group became a supergroup with the ID MovedTo
 	TooLong      FaultKind = "too-long"
-	BadRequest   FaultKind = "bad-request" // rejected; a retry would not help
+	BadRequest   FaultKind = "bad-request" // Telegram rejected the request; a retry would not help
 	NoMethod     FaultKind = "no-method"   // the server does not know the method
 	Unauthorized FaultKind = "unauthorized"
 	Conflict     FaultKind = "conflict" // another program polls with the same bot token, or a webhook is set
@@ -38,7 +38,7 @@ const (
 	OtherFault   FaultKind = "other" // the error does not come from a Client
 )
 
-// Fault describes why a request failed. Description comes from Telegram; it is empty if there was no response.
+// Fault describes why a request failed. Description comes from Telegram. It is empty if there was no response.
 type Fault struct {
 	Kind        FaultKind
 	RetryAfter  time.Duration
@@ -61,8 +61,8 @@ func (e *CallError) Error() string { return "telegram " + e.Method + ": " + e.te
 // Unwrap returns a context error, or nil.
 func (e *CallError) Unwrap() error { return e.cause }
 
-// FaultOf returns the fault of an error. The fault of nil is NoFault. For errors that do not come from a Client, it is
-// Cancelled if they are context errors, and otherwise OtherFault.
+// FaultOf returns the fault of an error. The fault of nil is NoFault. For an error that does not come from a Client,
+// FaultOf returns Cancelled if it is a context error, and otherwise OtherFault.
 func FaultOf(err error) Fault {
 	var call *CallError
 	switch {
@@ -141,7 +141,7 @@ func kindOf(code int, description string) FaultKind {
 	return BadRequest
 }
 
-// badRequests contains the fault for each known description of error code 400. Telegram uses this code for most
+// badRequests contains the fault for each known description of the error code 400, which Telegram uses for most
 // rejections.
 var badRequests = []struct {
 	text string
@@ -174,9 +174,8 @@ var badRequests = []struct {
 	{"text is too long", TooLong},
 }
 
-// NewCallError returns the error of a request to method with the given fault. The parameter cause may be nil. The
-// result wraps cause only if cause is a context error. The text of the error has at most 400 bytes, and scrub removes
-// secrets from it.
+// NewCallError returns the error of a request to method with the given fault. The error wraps cause only if cause is a
+// context error. cause may be nil. The text of the error has at most 400 bytes, and scrub removes secrets from it.
 func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallError {
 	text := f.Description
 	if text == "" && cause != nil {
@@ -189,7 +188,8 @@ func NewCallError(method string, f Fault, cause error, scrub *Scrubber) *CallErr
 	return &CallError{Method: method, Fault: f, text: cli.Shorten(scrub.String(text), 400), cause: plainCause(cause)}
 }
 
-// plainCause returns err if it is a context error, and otherwise nil. Other errors could contain secrets.
+// plainCause returns err if it is a context error. Otherwise it returns nil, because other errors could contain
+// secrets.
 func plainCause(err error) error {
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
@@ -199,7 +199,7 @@ func plainCause(err error) error {
 	return nil
 }
 
-// TroubleOf tells the outbox how to react to an error of a Client.
+// TroubleOf returns how the outbox must react to an error of a Client.
 func TroubleOf(err error) outbox.Trouble {
 	switch f := FaultOf(err); f.Kind {
 	case RateLimited:

@@ -18,26 +18,27 @@ import (
 type Files struct {
 	To       orchestrator.ConversationID
 	Files    []File
-	Caption  render.Text // below the first file; at most 1024 UTF-16 units
-	Keyboard Keyboard    // only for a single file; albums cannot have buttons
+	Caption  render.Text // text below the first file; at most 1024 UTF-16 units
+	Keyboard Keyboard    // buttons of a single file; albums cannot have buttons
 	ReplyTo  int
 	Silent   bool
 }
 
-// File is a file to send. Its maximum size is 50 MB, or 10 MB for a picture. It is read into memory completely.
+// File is a file to send. The maximum size is 50 MB, or 10 MB for a picture. Sending reads the whole file into memory.
 type File struct {
 	Name    string
 	Content io.Reader
-	Plain   string // text to send if Content is nil; secrets are removed from it
+	Plain   string // content of a text file, if Content is nil; secrets are removed from it
 	Size    int64  // length of Content in bytes
-	Picture bool   // send as a picture, not as a document
-	Caption string // for files of an album, except the first
+	Picture bool   // true to send the file as a picture, not as a document
+	Caption string // caption of a file in an album, except the first file
 }
 
-// slowest is the slowest upload speed for which the timeout is sufficient, in bytes per second.
+// slowest is the upload speed, in bytes per second, for which the timeout of an upload is just sufficient.
 const slowest = 64 << 10
 
-// SendFiles sends a message with files, and returns its ID, or that of the first message of an album. Not idempotent.
+// SendFiles sends a message with files, and returns its ID. For an album, it returns the ID of the first message. Not
+// idempotent.
 func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 	var size int64
 	for i := range f.Files {
@@ -67,8 +68,8 @@ func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 	})
 }
 
-// album returns the parameters of an album. The attachments are named like the files, because Telegram shows these
-// names.
+// album returns the parameters of an album. The attachments are named like the files, because Telegram shows the names
+// of the attachments.
 func (c *Client) album(f Files) *telegram.SendMediaGroupParams {
 	p := &telegram.SendMediaGroupParams{
 		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), DisableNotification: f.Silent,

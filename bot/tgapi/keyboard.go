@@ -8,7 +8,8 @@ import (
 	"ductor/bot/render"
 )
 
-// Button is a button below a message. When a user presses it, Telegram sends Data to the bot, at most DataLimit bytes.
+// Button is a button below a message. When a user presses it, Telegram sends Data to the bot. Data has at most
+// DataLimit bytes.
 type Button struct {
 	Text string `json:"text"`
 	Data string `json:"data"`
@@ -20,10 +21,10 @@ type Keyboard [][]Button
 // DataLimit is Telegram's maximum length of a button's data, in bytes.
 const DataLimit = 64
 
-// ButtonData returns the data of a button. The parameter action selects a handler, and what is passed to that handler.
-// ButtonData returns false if the data is too long.
-func ButtonData(action, what string) (string, bool) {
-	data := action + ":" + what
+// ButtonData returns the data of a button. The action selects a handler, which gets arg. ButtonData returns false if
+// the data is too long.
+func ButtonData(action, arg string) (string, bool) {
+	data := action + ":" + arg
 	return data, len(data) <= DataLimit
 }
 
@@ -45,14 +46,14 @@ func ButtonNumber(s string) (int, bool) {
 	return n, err == nil && n >= 0 && n < 1000 && strconv.Itoa(n) == s
 }
 
-// rowColumns is how many columns of text a phone shows in one row of buttons. Telegram makes all buttons of a row
-// equally wide, and cuts texts that are too long. buttonColumns is the width of the edges of a button.
+// rowColumns is the number of columns of text that a phone shows in one row of buttons. buttonColumns is the width of
+// the edges of a button. Telegram makes all buttons of a row equally wide, and cuts texts that are too long.
 const (
 	rowColumns    = 42
 	buttonColumns = 2
 )
 
-// fitted splits rows whose texts a phone would cut. In some languages, the texts are longer.
+// fitted splits rows whose texts a phone would cut, because the texts are longer in some languages.
 func (k Keyboard) fitted() Keyboard {
 	rows := make(Keyboard, 0, len(k))
 	for _, row := range k {

@@ -13,11 +13,11 @@ import (
 // Message is a message to send.
 type Message struct {
 	To       orchestrator.ConversationID
-	Text     render.Text    // at most 4096 UTF-16 units
-	Rich     []render.Block // for a rich message, instead of Text; otherwise nil
+	Text     render.Text    // content of a plain message; at most 4096 UTF-16 units
+	Rich     []render.Block // content of a rich message, instead of Text; nil for a plain message
 	Keyboard Keyboard
-	ReplyTo  int  // ID of the message to reply to; 0: no reply; if that message was deleted, Telegram ignores ReplyTo
-	Silent   bool // do not notify users
+	ReplyTo  int  // ID of the message to which this message replies, unless it was deleted; 0: no reply
+	Silent   bool // true if users get no notification
 }
 
 // Send sends a message and returns its ID. Not idempotent.

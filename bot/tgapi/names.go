@@ -24,7 +24,7 @@ func (n *ChatNames) Learn(chat int64, title string) {
 // LearnUser stores the name of a user.
 func (n *ChatNames) LearnUser(id orchestrator.PersonID, name string) { n.users.Store(id, name) }
 
-// User returns the name of a user, or "" if it is unknown.
+// User returns the name of a user, or "" if the name is unknown.
 func (n *ChatNames) User(id orchestrator.PersonID) string {
 	if n == nil {
 		return ""
@@ -34,14 +34,14 @@ func (n *ChatNames) User(id orchestrator.PersonID) string {
 	return render.ShortLine(text, 60)
 }
 
-// Where describes a conversation, for example "in the group Family". The description is meant for users who are in the
-// conversation reader.
-func (n *ChatNames) Where(p lang.Printer, reader, conversation orchestrator.ConversationID) string {
+// Where describes a conversation, for example "in the group Family". The description is for users in the conversation
+// readBy.
+func (n *ChatNames) Where(p lang.Printer, readBy, conversation orchestrator.ConversationID) string {
 	title, known := n.titles.Load(conversation.Chat)
 	switch {
-	case conversation == reader:
+	case conversation == readBy:
 		return p.Text("common.in-this-chat")
-	case conversation.Chat == reader.Chat:
+	case conversation.Chat == readBy.Chat:
 		return strings.TrimSpace(p.Text("common.in-another-topic") + " " + TopicLink(conversation))
 	case !conversation.Group():
 		return p.Text("common.in-private-chat")

@@ -12,19 +12,19 @@ type Page struct {
 	Keyboard Keyboard
 }
 
-// Answer is what a handler wants to show after a button press or command.
+// Answer describes what the bot must show after a button press or command.
 type Answer struct {
 	Text      string                 // short text that Telegram shows after the press
-	Edit      Page                   // new content of the message with the button; no change if Text is empty
+	Edit      Page                   // new content of the button's message; no change if Edit.Text is empty
 	Formatted render.Text            // content with formatting, in place of Edit.Text
 	Messages  []orchestrator.Message // messages to store in the transaction that marks the update as handled
-	Instead   *Button                // button that replaces the pressed one; may be nil
+	Instead   *Button                // button that replaces the pressed button; may be nil
 }
 
 // Stale returns the answer to a button that no longer works.
 func Stale(p lang.Printer) Answer { return Answer{Text: p.Text("common.stale-button")} }
 
-// perPage is how many buttons of a list are shown at a time. A phone can show them all.
+// perPage is the number of buttons of a list on one page. A phone can show this number of buttons without scrolling.
 const perPage = 8
 
 // Pages returns the number of pages for a list of n buttons.
@@ -33,8 +33,8 @@ func Pages(n int) int { return (n + perPage - 1) / perPage }
 // PageOf returns the index of the page with button i.
 func PageOf(i int) int { return i / perPage }
 
-// Paged returns which of n buttons are on a page, and a row of buttons to turn the pages, if there are several. page is
-// limited to the existing pages.
+// Paged returns which of n buttons are on a page. If there are several pages, it also returns a row of buttons that
+// turn the pages. If the page does not exist, Paged uses the nearest page.
 func Paged(p lang.Printer, page, n int, data func(page int) string) (from, to int, pager Keyboard) {
 	pages := Pages(n)
 	page = max(min(page, pages-1), 0)

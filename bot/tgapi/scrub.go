@@ -17,13 +17,14 @@ import (
 // for concurrent use. A nil Scrubber removes nothing.
 type Scrubber struct{ set atomic.Pointer[secrets.Set] }
 
-// NewScrubber returns a Scrubber that knows the bot token, the part of it after the colon, and the secrets in more.
-func NewScrubber(token string, more ...string) *Scrubber {
+// NewScrubber returns a Scrubber that removes the bot token, the part of the token after the colon, and further
+// secrets.
+func NewScrubber(token string, further ...string) *Scrubber {
 	if _, key, ok := strings.Cut(token, ":"); ok {
-		more = append(more, key)
+		further = append(further, key)
 	}
 	s := &Scrubber{}
-	s.set.Store(secrets.NewSet(append(more, token)...))
+	s.set.Store(secrets.NewSet(append(further, token)...))
 	return s
 }
 
@@ -96,7 +97,7 @@ func (s *Scrubber) Blocks(blocks []render.Block) []render.Block {
 func (s *Scrubber) Handler(next slog.Handler) slog.Handler { return scrubHandler{s, next, nil} }
 
 // scrubHandler implements Handler. It removes secrets from the attributes of a logger only when it writes a record,
-// because most loggers with attributes write none.
+// because most loggers with attributes write no records.
 type scrubHandler struct {
 	scrub *Scrubber
 	next  slog.Handler

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// NewTransport returns the HTTP transport for Telegram. The parameter proxy is a URL with the scheme http, https,
-// socks5 or socks5h. If it is empty, the environment variables for proxies apply. The transport limits the time for
-// connecting, but not the time for a response, because Telegram holds long polls.
+// NewTransport returns the HTTP transport for Telegram. proxy is a URL with the scheme http, https, socks5 or socks5h.
+// If it is empty, the environment variables for proxies apply. The transport limits the time for connecting, but not
+// the time for a response, because Telegram holds long polls.
 //
-// The transport uses HTTP/1.1 only. With HTTP/2, all requests would share one connection. If that connection broke
+// The transport uses HTTP/1.1 only. With HTTP/2, all requests would share one connection. If this connection broke
 // unnoticed, for example because the laptop slept, all requests would hang.
 func NewTransport(proxy string) (*http.Transport, error) {
 	from := http.ProxyFromEnvironment
@@ -51,11 +51,11 @@ func NewTransport(proxy string) (*http.Transport, error) {
 	}, nil
 }
 
-// trace observes one request, to find out whether it may have reached Telegram.
+// trace observes one request, to determine whether the request may have reached Telegram.
 type trace struct {
 	tried     bool
 	connected atomic.Bool
-	broken    atomic.Bool // the request was not written completely
+	broken    atomic.Bool // true if the request was not written completely
 	fault     Fault       // set if the response reports an error
 	message   int         // ID of the message in the response
 }
@@ -81,12 +81,14 @@ type wire struct{ client *http.Client }
 func newWire(transport http.RoundTripper) wire {
 	return wire{&http.Client{
 		Transport: transport,
-		// Do not send the token to another server. The error would contain the token, too.
+		// Do not follow redirects: the request would send the token to another server, and the error would contain the
+		// token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// answerLimit is the maximum size of a response in bytes. The response to a sent message contains its whole text.
+// answerLimit is the maximum size of a response in bytes. The response to a sent message contains the whole text of the
+// message.
 const answerLimit = 4 << 20
 
 // Do implements the client interface of go-telegram/bot.
@@ -115,8 +117,8 @@ func (w wire) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// read stores the content of a response in t, and returns a body for the library. If the request succeeded, that body
-// contains no message. The library then parses none: ductor needs only the ID of the message.
+// read stores the content of a response in t, and returns a body for the library. If the request succeeded, this body
+// contains no message, so that the library parses no message: ductor needs only the message's ID.
 func (t *trace) read(status int, body []byte) []byte {
 	if id, ok := sentID(body); ok && status == http.StatusOK {
 		t.message = id
@@ -143,7 +145,7 @@ func (t *trace) read(status int, body []byte) []byte {
 const nothingToRead = `{"ok":true,"result":null}`
 
 // sentID returns the ID of the message in a response, if the response has Telegram's usual layout. It does not parse
-// the rest, which contains the whole text of the message.
+// the rest of the response, which contains the whole text of the message.
 func sentID(body []byte) (id int, ok bool) {
 	rest, ok := bytes.CutPrefix(body, []byte(`{"ok":true,"result":{"message_id":`))
 	digits, _, more := bytes.Cut(rest, []byte(","))

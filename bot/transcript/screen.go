@@ -1,6 +1,6 @@
 // Package transcript asks users whether the transcript of a voice message is correct, before an agent gets it as a
-// prompt. It also sends a notice if a user's message became the answer to an agent's question. The notice has a button
-// that sends the message as a prompt instead.
+// prompt. The package also creates a notice if a user's message became the answer to an agent's question. The notice
+// has a button that also sends the message as a prompt.
 package transcript
 
 import (
@@ -24,7 +24,7 @@ const Action = "V"
 const (
 	opSend    = "s"
 	opDiscard = "d"
-	opPrompt  = "p" // sends an answer to a question as a prompt, too
+	opPrompt  = "p" // sends the message that answered a question as a prompt, too
 )
 
 // Journal stores texts, and finds the messages that show them. See orchestrator.Journal.
@@ -49,7 +49,7 @@ type Screen struct{ Options }
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// waiting describes a transcript about which the user has not decided. It is stored in the database.
+// waiting describes a transcript that the user has neither sent nor discarded. It is stored in the database.
 type waiting struct {
 	Person  orchestrator.PersonID `json:"person"`
 	Of      orchestrator.RightsOf `json:"of"`
@@ -88,7 +88,7 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 }
 
 // Ask stores the prompt of a voice message. It returns a message with buttons that send or discard the prompt. The
-// parameter transcript is the last part of the prompt's text.
+// prompt's text must end with the transcript.
 func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, transcript string) (orchestrator.Message, error) {
 	before, _ := strings.CutSuffix(p.Text, transcript)
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: transcript, Arrived: p.Arrived}
@@ -170,9 +170,9 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return a, err
 }
 
-// Edited handles an edit of a voice message's caption: the text replaces the transcript, if the user has not decided
-// about it yet. Edited returns the ID and the new content of the message that shows the transcript. It returns false if
-// there is no undecided transcript.
+// Edited handles an edit of a voice message's caption: the new caption replaces the transcript, unless the user has
+// already sent or discarded the prompt. Edited returns the ID and the new content of the message that shows the
+// transcript. It returns false if it replaced no transcript.
 func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, spoken int,
 	text string) (shown int, page tgapi.Page, ok bool, err error) {
 	key := keyOf(in, spoken)
@@ -188,7 +188,8 @@ func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by 
 	return m.ID, s.page(s.Lang.Of(in.Chat), w, spoken), err == nil, err
 }
 
-// Replied handles a reply to the message that shows a transcript. text replaces the transcript, as in Edited.
+// Replied handles a reply to the message that shows a transcript. The text of the reply replaces the transcript, as in
+// Edited.
 func (s *Screen) Replied(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, to int,
 	text string) (page tgapi.Page, ok bool, err error) {
 	m, err := s.Journal.MessageAt(ctx, in, to)

@@ -15,7 +15,7 @@ type GroupMembers string
 // Values of GroupMembers. Any other value means ListedMembers.
 const (
 	ListedMembers GroupMembers = "listed" // only users with a known role; see Users.RoleOf
-	AllMembers    GroupMembers = "all"    // all members; unknown users may only send prompts
+	AllMembers    GroupMembers = "all"    // all members, but unknown users may only send prompts
 )
 
 // GroupTrigger decides which messages in an allowed group are prompts for the bot.
@@ -51,8 +51,8 @@ type Policy struct {
 	AllowedGroups []int64      `toml:"allowed_groups"` // chat IDs
 	GroupMembers  GroupMembers `toml:"group_members" default:"listed" check:"listed|all"`
 	GroupTrigger  GroupTrigger `toml:"group_trigger" default:"mention" check:"mention|all"`
-	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // work like /abort in private chats
-	Reactions     bool         `toml:"reactions" default:"true"`                // react to a prompt with 👀
+	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // same as /abort in private chats
+	Reactions     bool         `toml:"reactions" default:"true"`                // react to prompts with 👀
 }
 
 // Check implements the checker interface of package config.
@@ -70,9 +70,9 @@ func (p Policy) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
-// permits reports whether a user may use the bot in a chat. If the message was sent in the name of a channel or group,
-// senderChat is that chat. permits returns false for such a message, because Telegram does not reveal the user who
-// wrote it.
+// permits reports whether a user may use the bot in a chat. senderChat is the channel or group in whose name the
+// message was sent, if any. permits then returns false, because Telegram does not reveal the user who wrote such a
+// message.
 func (a Allow) permits(chat wireChat, from *wireUser, senderChat *wireChat) bool {
 	if from == nil || from.IsBot || senderChat != nil {
 		return false
@@ -95,8 +95,8 @@ func (a Allow) moves(m *wireMessage) bool {
 	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().AllowedGroups, m.Chat.ID)
 }
 
-// joins reports whether an unknown user accepts an invitation with this update, and then registers the user. The update
-// must be a message "/start CODE" in a private chat. joins asks the store only if the code has a valid form.
+// joins registers an unknown user who accepts an invitation, and reports whether it has done so. The update must be a
+// message "/start CODE" in a private chat. joins asks the store only if the code has a valid form.
 func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	m := w.Message
 	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" ||
@@ -108,7 +108,7 @@ func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	return ok && !a.listed(user) && a.Joins.Join(ctx, user, m.From.name(), code)
 }
 
-// roleOf returns the role of a user. The caller must have checked the user with permits.
+// roleOf returns the role of a user. The caller must have called permits for the user.
 func (a Allow) roleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	if a.Users != nil {
 		if role := a.Users.RoleOf(user); role != orchestrator.RoleNone {

@@ -24,7 +24,7 @@ func (b *backoff) next() time.Duration {
 }
 
 // level returns the log level for the last failure. The first failure is often only a stale connection, so it is not a
-// warning. After many failures in a row, only every eighth is a warning.
+// warning. After many failures in a row, only every eighth failure is a warning.
 func (b *backoff) level() slog.Level {
 	const each = 8
 	switch {

@@ -14,18 +14,18 @@ import (
 // Command is a bot command that a user sent, such as "/model opus" or "/new@our_bot".
 type Command struct {
 	Name string // lower case, without the slash
-	To   string // the name of the bot after the @; empty if there is none
+	To   string // name of the bot after the @; empty if the command names no bot
 	Args string
 }
 
-// commandForm matches a bot command at the start of a text. It does not match a path, as in "/usr/bin/env is missing",
-// because that text is a prompt.
+// commandForm matches a bot command at the start of a text. It does not match a path: "/usr/bin/env is missing" is a
+// prompt.
 var commandForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
 })
 
-// ParseCommand parses a command at the start of a text. It returns false if the text has none. It also returns false if
-// the text starts with two slashes: users write "//name" to send "/name" to the agent.
+// ParseCommand parses a command at the start of a text. It returns false if the text does not start with a command. It
+// also returns false if the text starts with two slashes: users write "//name" to send "/name" to the agent.
 func ParseCommand(text string) (Command, bool) {
 	m := commandForm().FindStringSubmatch(text)
 	if m == nil {
@@ -42,9 +42,9 @@ type CommandSpec struct {
 	Name    string             // without the slash
 	Aliases []string           // alternative names, which no menu shows
 	Help    lang.Key           // line in the menu and in /help; empty: the command is hidden
-	Right   orchestrator.Right // the right that users need; empty: none
+	Right   orchestrator.Right // right that users need for the command; empty: none
 	Takes   CommandInput
-	Absent  bool        // the bot was started without the feature, so the command counts as unknown
+	Absent  bool        // the bot was started without the command's feature, so the command is unknown to users
 	Do      CommandFunc // nil only for /abort, which the router runs before queued commands
 }
 
@@ -55,7 +55,7 @@ type CommandInput string
 const (
 	TakesWords  CommandInput = ""
 	TakesPrompt CommandInput = "prompt" // a prompt for an agent; keeps the user's formatting
-	TakesFile   CommandInput = "file"   // the file of the command's message, or of the message that it replies to
+	TakesFile   CommandInput = "file"   // a file in the command's message, or in the message to which it replies
 )
 
 func (s CommandSpec) isAbort() bool { return s.Do == nil }
@@ -94,13 +94,13 @@ func unescaped(text string) string {
 	return text
 }
 
-// isAbortWord reports whether the whole text is one of the words. It ignores case and punctuation at the end.
+// isAbortWord reports whether the text consists only of one of the words. It ignores case and punctuation at the end.
 func isAbortWord(text string, words []string) bool {
 	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })
 }
 
-// Refusal returns the key of a text for users with the given role. The text says that they may not use a command.
+// Refusal returns the key of the text that tells users with the given role that they may not use a command.
 func Refusal(role orchestrator.UserRole) lang.Key {
 	switch role {
 	case orchestrator.RoleMember:

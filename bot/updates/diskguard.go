@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// diskGuard tells chats that ductor cannot handle their messages, because the disk with the database is full or broken.
-// It cannot store these notices before it sends them. Only the poller's goroutine uses a diskGuard.
+// diskGuard notifies chats that ductor cannot handle their messages, because the disk with the database is full or
+// broken. It cannot store these notices, so it sends them directly. Only the poller's goroutine uses a diskGuard.
 type diskGuard struct {
 	journal  orchestrator.Inbox
 	concerns func(orchestrator.Update) (concern, bool)
@@ -26,7 +26,7 @@ type diskGuard struct {
 	answered map[int64]bool // IDs of updates with /status that were already answered
 }
 
-// concern is what diskGuard needs to know about an update.
+// concern contains the properties of an update that diskGuard needs.
 type concern struct {
 	conversation orchestrator.ConversationID
 	status       bool // the update is the command /status
@@ -35,8 +35,8 @@ type concern struct {
 const (
 	// diskRetry is how often the poller checks whether a full disk has space again.
 	diskRetry = 10 * time.Second
-	// diskSteady is how long the disk must work before the next problem is reported again. It limits the notices if the
-	// disk becomes full again and again.
+	// diskSteady is how long the disk must work before a new problem is reported. It limits the number of notices if
+	// the disk becomes full again and again.
 	diskSteady = time.Hour
 )
 

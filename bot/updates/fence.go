@@ -33,8 +33,8 @@ func fencedText(text string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(lineEnds.Replace(text), "\n"), "\n", "\n> ")
 }
 
-// originOf names the author of a message that its sender did not write, such as a forwarded message. It returns "" if
-// the sender wrote the message.
+// originOf names the author of a message that its sender did not write, such as a forwarded message. It returns "" for
+// a message that the sender wrote.
 func originOf(m *wireMessage) string {
 	switch {
 	case m.Forwarded != nil:
@@ -45,8 +45,8 @@ func originOf(m *wireMessage) string {
 	return ""
 }
 
-// contextOf returns lines for the start of a prompt. They name the author of the message if the sender did not write
-// it. They also quote the message to which the prompt replies, if any.
+// contextOf returns lines for the start of a prompt. If the sender did not write the message, the lines name its
+// author. If the message replies to another message, they quote this other message.
 func contextOf(m *wireMessage, me Identity) string {
 	var b strings.Builder
 	if origin := originOf(m); origin != "" {
@@ -60,7 +60,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	switch {
 	case m.Quote != nil:
 		quoted = markdownOf(m.Quote.Text, m.Quote.Entities)
-	case r != nil && !me.wrote(r): // receiver.addSubject quotes the bot's own messages
+	case r != nil && !me.wrote(r): // receiver.addSubject quotes messages of the bot
 		quoted = markdownOf(r.textAndEntities())
 	}
 	if quoted == "" {
@@ -77,12 +77,13 @@ func memberLine(m *wireMessage) string {
 
 // Maximum lengths of text that is quoted before a prompt, in characters.
 const (
-	quoteLimit  = 4000  // from a message
-	reportLimit = 16000 // from the report of a scheduled job
+	quoteLimit  = 4000  // text of a message
+	reportLimit = 16000 // report of a scheduled job
 )
 
-// subjectOf returns lines for the start of a prompt that replies to a message of the bot. The lines quote that message.
-// subjectOf returns "" if the message is the agent's own newest answer, because the agent then needs no quote.
+// subjectOf returns lines for the start of a prompt that replies to a message of the bot. The lines quote the bot's
+// message. subjectOf returns "" if the user replied to the agent's newest answer, because the agent then needs no
+// quote.
 func subjectOf(in *Message, s orchestrator.Subject) string {
 	text, limit, whom := in.sent.reply.words, quoteLimit, "you"
 	switch {
@@ -160,7 +161,7 @@ func (m *wireMessage) textAndEntities() (string, []wireEntity) {
 }
 
 // describeContent describes a contact or location in words. It returns "" for other messages. Names and addresses are
-// quoted, because the sender did not necessarily write them.
+// quoted, because the sender may not have written them.
 func (m *wireMessage) describeContent() string {
 	switch {
 	case m.Contact != nil:

@@ -25,8 +25,8 @@ type Finisher struct {
 
 // Sender sends messages from the database. *message.Messages implements it.
 type Sender interface {
-	// Follow calls the function arrived as soon as the message with the given key is in the chat. The parameter id is
-	// the ID of that message. After a restart of ductor, arrived is not called any more.
+	// Follow calls arrived with the ID of the message that has the given key, as soon as this message is in the chat.
+	// After a restart of ductor, arrived is not called any more.
 	Follow(key string, arrived func(id int))
 	// Wake starts to send messages that were just stored.
 	Wake()
@@ -37,7 +37,8 @@ func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *F
 }
 
 // unfinished contains updates that could not be marked as handled because the disk was full or failed, and prompts that
-// wait because an earlier prompt of their conversation is in the list. The poller handles them again when the disk works, unless an abort has removed them.
+// wait because an earlier prompt of their conversation is in the list. The poller handles these updates and prompts
+// again when the disk works, unless an abort has removed them.
 type unfinished struct {
 	mu  sync.Mutex
 	all []undone
@@ -47,7 +48,7 @@ type unfinished struct {
 type undone struct {
 	updates []int64
 	prompt  *Message // nil if the task is not a prompt
-	taken   bool     // the poller is dispatching it
+	taken   bool     // true while the poller is dispatching the updates
 }
 
 func (u *unfinished) add(updates []int64, prompt *Message) {
@@ -74,8 +75,8 @@ func (u *unfinished) addBehind(updates []int64, prompt *Message) bool {
 	return earlier
 }
 
-// drop removes the prompts for which the function unwanted returns true. It returns the IDs of their updates, and the
-// number of prompts.
+// drop removes the prompts for which unwanted returns true. It returns the number of removed prompts, and the IDs of
+// their updates.
 func (u *unfinished) drop(unwanted func(*Message) bool) (updates []int64, prompts int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -107,14 +108,14 @@ func (u *unfinished) take() bool {
 	return len(u.all) > 0
 }
 
-// isTaken reports whether an update is taken, and no abort has removed it.
+// isTaken reports whether an update is taken and was not removed by an abort.
 func (u *unfinished) isTaken(update orchestrator.Update) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.ContainsFunc(u.all, func(w undone) bool { return w.taken && slices.Contains(w.updates, update.ID) })
 }
 
-// dispatched removes everything that is taken.
+// dispatched removes all taken entries.
 func (u *unfinished) dispatched() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -125,14 +126,13 @@ func (u *unfinished) dispatched() {
 // so that finished work is recorded.
 const finishPatience = 10 * time.Second
 
-// Finish marks updates as handled and stores notices, in one transaction. If that fails, it returns false. ductor then
-// handles the updates again after a restart, or when a full disk has space again.
+// Finish marks updates as handled and stores notices, in one transaction. If the transaction fails, Finish returns
+// false. ductor then handles the updates again after a restart, or when a full disk has space again.
 func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool) {
 	return f.finish(ctx, nil, updates, notices...)
 }
 
-// finish implements Finish. If the updates are the messages of a prompt, the parameter prompt is that prompt. Otherwise
-// it is nil.
+// finish implements Finish. prompt is nil if the updates are not the messages of a prompt.
 func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
 	notices ...orchestrator.Message) (done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
@@ -151,8 +151,8 @@ func (f *Finisher) finish(ctx context.Context, prompt *Message, updates []int64,
 	return true
 }
 
-// Forgetting returns a Finisher for updates that contain a secret. That Finisher erases the content of the updates from
-// the database.
+// Forgetting returns a Finisher for updates that contain a secret. This Finisher erases the content of finished updates
+// from the database.
 func (f *Finisher) Forgetting() *Finisher {
 	return &Finisher{journal: secretJournal{f.journal}, sender: f.sender, unfinished: f.unfinished, log: f.log}
 }
@@ -170,22 +170,22 @@ func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi
 	f.Tell(ctx, in.Conversation, in.Quote(), in.Updates(), text, k)
 }
 
-// answerPrompt is like Answer, but for a prompt that will not run. A prompt can consist of several messages: the
-// parameter updates contains the IDs of all their updates.
-func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updates []int64, text string) {
-	f.finish(ctx, in, updates, refusal(in.Conversation, in.Quote(), text))
+// answerPrompt is like Answer, but for a prompt that will not run. updateIDs are the updates of all messages of the
+// prompt.
+func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updateIDs []int64, text string) {
+	f.finish(ctx, in, updateIDs, refusal(in.Conversation, in.Quote(), text))
 }
 
 // refusal returns a notice that the user's message had no effect. The notice replies to the message with the ID
-// replyTo, unless that is 0. It must not get lost, so it may appear twice in the chat after a crash.
+// replyTo, unless replyTo is 0. The notice must not get lost, so it may appear twice in the chat after a crash.
 func refusal(to orchestrator.ConversationID, replyTo int, text string) orchestrator.Message {
 	return message.Compose(to, message.Content{
 		Text: render.Plain(text), ReplyTo: replyTo, Lifecycle: message.ResendIfUnknown,
 	})
 }
 
-// AnswerFollowed is like Answer, but also calls the function arrived with the ID of the answer; see Sender.Follow. The
-// caller can use the ID to edit the answer later.
+// AnswerFollowed is like Answer, but also calls arrived with the message ID of the answer; see Sender.Follow. The
+// caller can use this ID to edit the answer later.
 func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string, k tgapi.Keyboard,
 	arrived func(id int)) {
 	m := message.Compose(in.Conversation, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: in.Quote()})
@@ -194,7 +194,7 @@ func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string,
 }
 
 // Tell marks updates as handled and sends a message to a conversation. The message replies to the message with the ID
-// replyTo, unless that is 0.
+// replyTo, unless replyTo is 0.
 func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string,
 	k tgapi.Keyboard) {
 	f.Finish(ctx, updates, message.Compose(id, message.Content{

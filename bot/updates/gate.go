@@ -16,16 +16,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// gate decides which updates come from users who may use the bot. All updates pass through it. It is not safe for
-// concurrent use.
+// gate decides which updates come from users who may use the bot. ductor passes all updates through a gate. It is not
+// safe for concurrent use.
 type gate struct {
 	allow    Allow
 	me       Identity
 	tidy     func(chat int64, message int) // deletes Telegram's notice that the bot has pinned a message
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time          // when the database was lost: earlier messages may have been handled; zero: never
-	dropped  func(*wireMessage) // tells the chat that a message from before the loss is not handled
+	lost     time.Time          // time when the database was lost; earlier messages may be handled; zero: never
+	dropped  func(*wireMessage) // notifies the chat that ductor does not handle a message from before the loss
 	hide     HideFunc           // may be nil
 	log      *slog.Logger
 }
@@ -46,7 +46,8 @@ func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 	return w, true
 }
 
-// admits reports whether the sender of an update may use the bot. It logs the sender otherwise.
+// admits reports whether the sender of an update may use the bot. If the sender may not use the bot, admits logs the
+// sender.
 func (g *gate) admits(w *wireUpdate) bool {
 	m := w.message()
 	if m == nil {
@@ -70,8 +71,8 @@ func (g *gate) admits(w *wireUpdate) bool {
 }
 
 // moved transfers the conversations of an allowed group that has become a supergroup, because a supergroup has a new
-// ID. It notifies the bot's owner: the bot ignores the supergroup until the owner adds the new ID to the allowed
-// groups.
+// ID. It notifies the bot's owner, because the bot ignores the supergroup until the owner adds the new ID to the
+// allowed groups.
 func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups",
 		"chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
@@ -92,19 +93,19 @@ func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 // joinPatience limits how long the poller waits for the store to check an invitation.
 const joinPatience = 5 * time.Second
 
-// joins reports whether an unknown user accepts an invitation with this update.
+// joins reports whether the update is from an unknown user who accepts an invitation.
 func (g *gate) joins(w *wireUpdate) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), joinPatience)
 	defer cancel()
 	return g.allow.joins(ctx, w)
 }
 
-// strip returns the part of an update that ductor stores. If the sender may not use the bot, that is only the ID, so
-// that strangers cannot fill the disk. If the update is Telegram's notice that the bot has pinned a message, strip also
-// deletes the notice from the chat.
+// strip returns the part of an update that ductor stores. If the sender may not use the bot, strip returns only the ID
+// of the update, so that strangers cannot fill the disk. If the update is Telegram's notice that the bot has pinned a
+// message, strip also deletes the notice from the chat.
 //
 // After the database was lost, strip removes the content of messages that were sent before the loss, because ductor may
-// already have handled them. It notifies their senders.
+// already have handled these messages. It notifies their senders.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	w, ok := g.read(u)
 	switch {
@@ -130,7 +131,7 @@ type HideFunc func(in orchestrator.ConversationID, user orchestrator.PersonID, u
 // hiddenText replaces the text of a message for which HideFunc returned true.
 const hiddenText = "🔑 …"
 
-// hidden removes the text of a message from its update if HideFunc reports the text as a secret. Otherwise hidden only
+// hidden removes the text of a message from the update if HideFunc reports this text as a secret. Otherwise hidden only
 // masks login tokens, which may also be in captions, edited messages and quoted messages.
 func (g *gate) hidden(u orchestrator.Update, m *wireMessage) orchestrator.Update {
 	if m == nil || m.From == nil || m.Text == "" || g.hide == nil ||
@@ -171,14 +172,14 @@ func masked(raw []byte) []byte {
 }
 
 // refusals logs users who may not use the bot, so that the owner can find their IDs and allow them. It logs the same
-// user and chat at most once an hour, and at most one line a minute in total, so that strangers cannot fill the log. It
-// is not safe for concurrent use.
+// user in the same chat at most once an hour, and at most one line a minute in total, so that strangers cannot fill the
+// log. It is not safe for concurrent use.
 type refusals struct {
 	log    *slog.Logger
 	now    func() time.Time
 	seen   map[refused]time.Time
 	last   time.Time
-	silent int // number of updates since then that were not logged
+	silent int // number of updates since the last log line that were not logged
 }
 
 type refused struct{ chat, user int64 }

@@ -11,15 +11,15 @@ import (
 
 // Handler implements the commands and buttons of the bot. It also marks the updates that it handles as handled.
 type Handler interface {
-	// Command returns the command with the given name. If there is none, it returns false, and a command that answers
-	// with an error message.
+	// Command returns the command with the given name. If there is no such command, it returns false, and a command
+	// that answers with an error message.
 	Command(name string) (CommandSpec, bool)
 	// Press handles a button that a user pressed.
 	Press(ctx context.Context, p Press)
 	// Stop stops everything that runs in a conversation.
 	Stop(ctx context.Context, a Abort)
-	// Reply is called for a message that is not a command, before it becomes a prompt. Reply handles the message if it
-	// is an answer, for example to an agent's question. It returns false if the message is a prompt.
+	// Reply is called for a message that is not a command, before it becomes a prompt. Reply handles the message if the
+	// message is an answer, for example to an agent's question. It returns false if the message is a prompt.
 	Reply(ctx context.Context, in *Message) bool
 	// Named returns the model settings for a name that a user wrote at the start of a prompt, such as "fast" in "@fast
 	// explain this". It returns false if no model has that name.
@@ -27,25 +27,25 @@ type Handler interface {
 	// Heard is called for prompts that were sent as speech. If the sender must confirm the transcript first, Heard asks
 	// for the confirmation and returns true.
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
-	// Subject describes the bot's message to which a user has replied. The parameter in is the user's message. If
-	// Subject returns the zero value, the prompt quotes the bot's message.
+	// Subject describes the bot's message to which the user's message replies. If Subject returns the zero value, the
+	// prompt quotes the bot's message.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject
-	// Edited is called if a user edits a prompt that has left the queue. The parameter message is the ID of the
-	// prompt's first message, and text is the new text of the prompt. Edited returns false if it ignores the edit.
-	Edited(ctx context.Context, in *Message, message int, text string) bool
+	// Edited is called if a user edits a prompt that has left the queue. first is the ID of the prompt's first message,
+	// and text is the new text of the prompt. Edited returns false if it ignores the edit.
+	Edited(ctx context.Context, in *Message, first int, text string) bool
 	// Moved transfers the conversations of a group to the group's new chat ID.
 	Moved(ctx context.Context, from, to int64) error
 }
 
 // Turns starts turns. A turn is one prompt together with the agent's work on it.
 type Turns interface {
-	// Submit stores a prompt as a turn and marks its updates as handled, both or neither. Settings in w take precedence
-	// over those of the conversation.
+	// Submit stores a prompt as a turn and marks its updates as handled, in one transaction. The settings in w take
+	// precedence over the settings of the conversation.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	// EditQueued changes the text of the queued turn that was created by the given message. It returns false if no such
 	// turn is queued.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
-	// Runs reports whether a turn of the conversation is running. It must return at once.
+	// Runs reports whether a turn of the conversation is running. It must not block.
 	Runs(id orchestrator.ConversationID) bool
 }
 
@@ -57,7 +57,8 @@ type Listener interface {
 // ErrNothingHeard is returned by Listener.Transcribe if the recording contains no words.
 var ErrNothingHeard = errors.New("nothing was said")
 
-// Feedback sends small hints that users can do without. They are not stored and may get lost. Its methods do not block.
+// Feedback sends small hints that users can do without. The hints are not stored, so they may get lost. No method
+// blocks.
 type Feedback interface {
 	// React adds an emoji reaction to a message after a delay. The reaction is dropped if the bot sends something else
 	// to the chat during the delay.
@@ -74,7 +75,7 @@ type Press struct {
 	Query   string // ID for the Bot API method answerCallbackQuery
 	Data    string
 	Message int
-	Buttons tgapi.Keyboard // all buttons of the message; nil if the message is too old
+	Buttons tgapi.Keyboard // all buttons of the pressed button's message; nil if the message is too old
 	Name    string         // name of the user
 }
 
@@ -85,8 +86,8 @@ type Request struct {
 	File FileFunc
 }
 
-// FileFunc returns the file that belongs to a command: the file of its message, or of the message that it replies to.
-// name contains no directories. FileFunc returns ErrNoFile if neither message has a file.
+// FileFunc returns the file that belongs to a command: a file in the command's message, or in the message to which the
+// command replies. The name contains no directories. FileFunc returns ErrNoFile if neither message has a file.
 type FileFunc func(ctx context.Context) (name string, content []byte, err error)
 
 // CommandFunc executes a command and marks its update as handled.

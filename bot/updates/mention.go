@@ -9,8 +9,8 @@ import (
 	"ductor/bot/render"
 )
 
-// addressed reports whether a message in a group is meant for the bot. This is the case if it mentions the bot, or
-// replies to one of its messages.
+// addressed reports whether a message in a group is meant for the bot. This is the case if the message mentions the
+// bot, or replies to a message of the bot.
 func addressed(m *wireMessage, me Identity) bool {
 	if r := m.ReplyTo; r != nil && me.wrote(r) && !isTopicStart(m, r) {
 		return true
@@ -22,8 +22,8 @@ func addressed(m *wireMessage, me Identity) bool {
 // span is a range of a text, in UTF-16 units.
 type span struct{ from, to int }
 
-// mentions returns the positions at which a text mentions the bot. It relies on the entities from Telegram, which do
-// not contain the name within an e-mail address such as me@ductor_bot.example.
+// mentions returns the positions at which a text mentions the bot. It relies on the entities from Telegram, because
+// Telegram does not treat the e-mail address me@ductor_bot.example as a mention of @ductor_bot.
 func mentions(text string, entities []wireEntity, me Identity) []span {
 	if len(entities) == 0 {
 		return nil

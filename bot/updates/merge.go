@@ -15,18 +15,18 @@ const (
 	// telegramText is the maximum length of a Telegram message, in UTF-16 units. Telegram apps split longer texts into
 	// several messages.
 	telegramText = 4096
-	// splitText is how long a message must be to count as a part of a split text. Apps split a text at a blank line, a
-	// line break or a space in the second half of the first 4096 units. So each part but the last is longer than
-	// splitText.
+	// splitText is the minimum length of a message that may be a part of a split text. Apps split a text at a blank
+	// line, a line break or a space in the second half of the first 4096 units. So every part except the last one is
+	// longer than splitText.
 	splitText = telegramText / 2
-	// partSeconds is the maximum time between two parts of a prompt, according to the dates that Telegram adds. After
-	// ductor was offline, all messages arrive at once, so the time of arrival would not help.
+	// partSeconds is the maximum time between two parts of a prompt, according to the dates that Telegram adds. The
+	// time of arrival would not help, because all messages arrive at once after ductor was offline.
 	partSeconds = 2
 	maxAlbum    = 10
 	maxParts    = 50 // maximum number of messages that are merged into one prompt
 )
 
-// mergeWindows says how long to wait for the next part of an album or of a split text.
+// mergeWindows defines how long to wait for the next part of an album or of a split text.
 type mergeWindows struct{ album, paste time.Duration }
 
 // next returns how long to wait for another part of the prompt, and a function that recognizes such a part. It returns
@@ -51,7 +51,7 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 }
 
 // absorbRest waits for the remaining parts of a long command that the Telegram app has split into several messages. It
-// returns their text, and merges their updates into the task t.
+// returns the text of these parts, and merges their updates into the task t.
 func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Message) (text string) {
 	for last := in; last.sent.ofPaste() && w.paste > 0; {
 		next := q.absorb(ctx, t, w.paste, func(in *Message) bool {
@@ -68,8 +68,9 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 }
 
 // continues reports whether a message (in) can belong to the same prompt as the message before it (last). This is the
-// case if both are files of the same album, or if a Telegram app sent them at the same time. An app does so for a
-// comment and the message that it forwards, for several forwarded messages, and for the parts of a split text.
+// case if both are files of the same album, or if a Telegram app sent both at the same time. An app sends several
+// messages at once if the user adds a comment to a forwarded message, if the user forwards several messages, and if a
+// text is too long for one message.
 func continues(last, in *Message) bool {
 	if in.sent.edited || in.sent.secret || last.sent.secret || in.User != last.User {
 		return false
@@ -83,9 +84,10 @@ func continues(last, in *Message) bool {
 	return next && apart >= -partSeconds && apart <= partSeconds && !answers
 }
 
-// belongs reports whether a message (in) certainly belongs to the same prompt as the message before it (last). It is
-// stricter than continues, because it is used for messages that arrive after the prompt was submitted. Two texts that
-// were sent at the same time may be separate prompts. A file or a forwarded message belongs to the message before it.
+// belongs reports whether a message (in) certainly belongs to the same prompt as the message before it (last). Its
+// rules are stricter than the rules of continues, because belongs is used for messages that arrive after the prompt was
+// submitted. A file or a forwarded message belongs to the message before it, but two texts that were sent at the same
+// time may be separate prompts.
 func belongs(last, in *Message) bool {
 	return continues(last, in) && (in.sent.forwarded || in.sent.file != nil || last.sent.ofPaste())
 }
@@ -114,8 +116,8 @@ func wordingOf(parts []*Message) string {
 }
 
 // seam returns the text between two parts of a prompt. It is empty if the Telegram app split the text exactly at the
-// maximum length. Otherwise the app split the text at a line break and removed the line break, so seam returns one.
-// Between a forwarded text and the user's own text, seam returns a blank line.
+// maximum length. Otherwise the app split the text at a line break and removed this line break, so seam returns a line
+// break. Between a forwarded text and the user's own text, seam returns a blank line.
 func seam(part, next *Message) string {
 	switch {
 	case part.sent.ofPaste() && part.sent.units >= telegramText && !next.sent.forwarded && next.sent.file == nil:
@@ -129,8 +131,8 @@ func seam(part, next *Message) string {
 // mergedKept is the maximum number of prompts that mergeMemory stores.
 const mergedKept = 64
 
-// mergeMemory stores the messages of prompts that consist of several messages. After a user has edited one of them, it
-// computes the new text of the whole prompt. It is safe for concurrent use.
+// mergeMemory stores the messages of prompts that consist of several messages. After a user has edited one of these
+// messages, mergeMemory computes the new text of the whole prompt. It is safe for concurrent use.
 type mergeMemory struct {
 	mu     sync.Mutex
 	recent [][]*Message
@@ -149,8 +151,8 @@ func (m *mergeMemory) remember(parts []*Message) {
 	m.recent = append(m.recent, parts)
 }
 
-// edited returns the new text of a prompt after the user edited the message in, and the ID of the prompt's first
-// message.
+// edited returns the new text of a prompt after the user has edited one of its messages, and the ID of the prompt's
+// first message.
 func (m *mergeMemory) edited(in *Message) (message int, text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -205,14 +207,14 @@ func (r *recent) remember(p sentPrompt) {
 }
 
 // follower recognizes group messages that are meant for the bot although they do not mention it. Such a message belongs
-// to another message that mentions the bot: it is a further file of an album, a forwarded message after its comment, or
+// to another message that mentions the bot: it is a further file of an album, a forwarded message with a comment, or
 // the next part of a split text. Only the router uses a follower.
 type follower struct {
 	windows  mergeWindows
 	seen     *seen
 	albums   map[albumKey]bool
 	last     map[senderKey]*Message // last message of each sender that was meant for the bot
-	followed map[int64]bool         // IDs of updates; the batch may contain a later message of the same prompt
+	followed map[int64]bool         // by update ID: the batch may contain a later message of the same prompt
 }
 
 type albumKey struct {
@@ -262,9 +264,9 @@ func (f *follower) belongs(in *Message) bool {
 	return in.sent.album != "" && f.albums[albumKey{in.Conversation, in.sent.album}] || last != nil && belongs(last, in)
 }
 
-// inside reports whether a message belongs to an album or a split text. A slash at its start then does not make it a
-// command. In a private chat, the parts of a split text have consecutive message IDs. Other IDs mean that the bot or
-// the user has sent something in between.
+// inside reports whether a message belongs to an album or a split text. Such a message is not a command, even if it
+// starts with a slash. In a private chat, the parts of a split text have consecutive message IDs. A gap in the IDs
+// means that the bot or the user has sent another message in between.
 func (f *follower) inside(in *Message) bool {
 	last := f.last[in.by()]
 	if in.sent.album != "" {

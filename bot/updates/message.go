@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is a user's message for the bot. The sender may use the bot.
+// Message is a message for the bot from a user who may use the bot.
 type Message struct {
 	Update       int64
 	Conversation orchestrator.ConversationID
@@ -18,22 +18,22 @@ type Message struct {
 	ReplyTo      int    // ID of the bot's message to which this message replies; 0: none
 	Text         string // Markdown, without the bot's name
 	Plain        string // Text without Markdown
-	Context      string // lines before the prompt, such as the message that it replies to
+	Context      string // lines before the prompt, such as a quote of the message to which the prompt replies
 	Private      bool
 
 	sent          original
 	arrived       time.Time
 	acknowledged  bool    // the message has the 👀 reaction; only the goroutine that handles the message uses it
-	sender        string  // a line for the agent about an unknown sender; empty for known users
-	follows       bool    // the same batch of updates contains a message that may continue this one
-	onlyWithAlbum bool    // a file of an album in a group; for the bot only if another file's caption mentions the bot
+	sender        string  // line for the agent about an unknown sender; empty for known users
+	follows       bool    // true if the same batch of updates contains a message that may continue this message
+	onlyWithAlbum bool    // file of an album; for the bot only if another file's caption mentions the bot
 	merged        []int64 // IDs of updates whose messages were merged into this one
 	// Files contains the downloaded files of the message, and of messages merged into it.
 	Files []orchestrator.Attachment
 }
 
 // NewMessage returns a message that did not come from Telegram, for example a text that the bot's owner typed in a
-// terminal. update is the ID under which it is stored.
+// terminal. update is the ID of the update that stores the message.
 func NewMessage(by orchestrator.Press, update int64, text string) *Message {
 	return &Message{
 		Update: update, Conversation: by.Conversation, User: by.Person, Role: by.Role, Text: text, Plain: text,
@@ -47,16 +47,16 @@ func (in *Message) Secret() bool { return in.sent.secret }
 // original contains the properties of a sent message that decide whether other messages are merged with it.
 type original struct {
 	date      int64
-	forwarded bool // the sender did not write the text, so it is fenced and cannot be a command
+	forwarded bool // the sender did not write the text, so the text is fenced and cannot be a command
 	edited    bool
 	secret    bool   // the text was removed, because it is a secret
-	units     int    // length of the original text in UTF-16 units
+	units     int    // length of the sent text in UTF-16 units
 	album     string // Telegram's ID of the album; empty if the message is not in one
 	file      *fileRef
-	reply     *reply // the message to which this one replies; nil if it does not
+	reply     *reply // message to which the sent message replies; nil if it is not a reply
 }
 
-// ofPaste reports whether the message is so long that a Telegram app may have split a text. Then another part may
+// ofPaste reports whether the message is so long that a Telegram app may have split a text. Another part may then
 // follow.
 func (p *original) ofPaste() bool { return p.units > splitText && p.file == nil && !p.forwarded }
 
@@ -66,7 +66,7 @@ func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merg
 type reply struct {
 	id     int
 	words  string // text as Markdown
-	quoted bool   // the user selected a part of the text to quote; Message.Context contains it
+	quoted bool   // the user selected a part of the text to quote; Message.Context contains this part
 	file   *fileRef
 }
 
@@ -80,8 +80,8 @@ func (in *Message) By() orchestrator.Press {
 	}
 }
 
-// Quote returns the ID of the message that an answer should reply to. In a private chat it returns 0, because a reply
-// is not necessary there.
+// Quote returns the ID of the message to which an answer should reply. It returns 0 in a private chat, where answers
+// need not be replies.
 func (in *Message) Quote() int {
 	if in.Private {
 		return 0
@@ -105,8 +105,8 @@ const (
 	speech   fileKind = "speech" // transcribed into the prompt's text
 )
 
-// conversationOf returns the conversation of a message. A thread ID alone does not mean that the message is in a topic:
-// in groups without topics, replies have thread IDs too.
+// conversationOf returns the conversation of a message. A message with a thread ID is not necessarily in a topic,
+// because replies in groups without topics have thread IDs too.
 func conversationOf(m *wireMessage) orchestrator.ConversationID {
 	id := orchestrator.ConversationID{Chat: m.Chat.ID}
 	if m.InTopic && m.Thread > 1 {

@@ -24,8 +24,8 @@ type PollerOptions struct {
 	Timeout  time.Duration             // how long Telegram may hold a getUpdates request
 	Owner    orchestrator.PersonID     // user to notify if the disk has a problem; 0 for none
 	Conflict func(ctx context.Context) // called if another program polls with the same bot token
-	// Polled is called after each poll with its result and the pause before the next poll. It must not block. It may be
-	// nil.
+	// Polled is called after each poll with the poll's error and the pause before the next poll. It must not block. It
+	// may be nil.
 	Polled func(err error, wait time.Duration)
 	Log    *slog.Logger
 	Now    func() time.Time
@@ -47,8 +47,8 @@ func NewPoller(o PollerOptions) *Poller {
 	}
 }
 
-// Poller receives updates from Telegram by long polling. It stores each update before it acknowledges it to Telegram,
-// so that no update is lost in a crash.
+// Poller receives updates from Telegram by long polling. It stores each update before it acknowledges the update to
+// Telegram, so that a crash loses no update.
 type Poller struct {
 	api        *tgapi.API
 	journal    orchestrator.Inbox
@@ -61,7 +61,7 @@ type Poller struct {
 	backoff    backoff
 	log        *slog.Logger
 
-	offset int64 // offset parameter of the next getUpdates request; 0: all unacknowledged updates
+	offset int64 // parameter "offset" of the next getUpdates request; 0: request all unacknowledged updates
 	last   last
 }
 
@@ -75,7 +75,7 @@ type reports struct {
 	polled   func(err error, wait time.Duration)
 }
 
-// PollMost returns the longest time that a poll with the given timeout can take.
+// PollMost returns the maximum duration of a poll with the given timeout.
 func PollMost(timeout time.Duration) time.Duration { return timeout + pollGrace }
 
 const (
@@ -110,7 +110,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// next makes one poll. If the disk has a problem, next handles that problem instead. It returns the pause before the
+// next makes one poll. If the disk has a problem, next handles this problem instead. It returns the pause before the
 // next call.
 func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	state, changed := p.journal.Disk()
@@ -134,8 +134,8 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	return p.pollOnce(ctx)
 }
 
-// awaitRoom checks whether a full disk has space again. If it has none, awaitRoom reads new updates only to tell their
-// senders about the problem. It does not acknowledge these updates.
+// awaitRoom checks whether a full disk has space again. If the disk is still full, awaitRoom reads new updates only to
+// notify their senders of the problem. It does not acknowledge these updates.
 func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error) {
 	err := p.journal.RetryDisk(ctx)
 	if state, _ := p.journal.Disk(); err == nil || state != orchestrator.DiskFull {
@@ -157,8 +157,8 @@ func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 	return diskRetry, nil
 }
 
-// takeUpUnfinished handles updates again that could not be marked as handled because the disk was full. It repeats that
-// until no prompt waits behind them.
+// takeUpUnfinished again handles updates that could not be marked as handled because the disk was full. Then it handles
+// the prompts that arrived meanwhile and had to wait behind these updates.
 func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 	for ctx.Err() == nil && p.unfinished.take() {
 		err := p.takeUp(ctx, p.unfinished.isTaken)
@@ -172,8 +172,7 @@ func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 
 func anyUpdate(orchestrator.Update) bool { return true }
 
-// takeUp handles stored updates that are not marked as handled, in order. It skips an update if the function wanted
-// returns false.
+// takeUp handles, in order, the stored updates that are not marked as handled and for which wanted returns true.
 func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bool) error {
 	after := int64(0)
 	for {
@@ -196,8 +195,8 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 
 func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error) {
 	patience := p.timeout
-	if !p.last.answered && p.last.conflicts == 0 { // after a conflict, only a long poll finds the other poller
-		patience = 0 // Telegram answers at once, which shows that it is reachable
+	if !p.last.answered && p.last.conflicts == 0 { // after a conflict, only a long poll reveals another poller
+		patience = 0 // with 0, Telegram answers at once, which shows that it is reachable
 	}
 	updates, err := p.poll(ctx, patience)
 	if ctx.Err() != nil {
@@ -230,10 +229,10 @@ func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error)
 	return 0, nil
 }
 
-// storeAndDispatch stores updates and dispatches those that are new. Then it advances the offset, so that the next poll
+// storeAndDispatch stores updates and dispatches the new ones. Then it advances the offset, so that the next poll
 // acknowledges the updates. After a crash or a lost response, Telegram sends the same updates again. The flush to disk
-// comes after the dispatch, so that handlers can start meanwhile. Anything they write reaches the disk after the
-// updates.
+// comes after the dispatch, so that handlers can start meanwhile. Anything that the handlers write reaches the disk
+// after the updates.
 func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Update) error {
 	newest := updates[0].ID
 	kept := make([]orchestrator.Update, 0, len(updates))
@@ -255,8 +254,8 @@ func (p *Poller) storeAndDispatch(ctx context.Context, updates []orchestrator.Up
 	return nil
 }
 
-// poll requests updates from Telegram. Telegram may hold the request for up to patience until an update arrives. poll
-// logs and skips updates whose ID it cannot read.
+// poll requests updates from Telegram. If there are no updates, Telegram may hold the request until one arrives, but at
+// most for patience. poll logs and skips updates whose ID it cannot read.
 func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrator.Update, error) {
 	ctx, cancel := context.WithTimeout(ctx, PollMost(patience))
 	defer cancel()
@@ -284,7 +283,7 @@ func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrat
 	return updates, nil
 }
 
-// trouble handles the error of a poll. It returns the pause before the next poll, or an error that ends the poller.
+// trouble handles an error of a poll. It returns the pause before the next poll, or an error that ends the poller.
 func (p *Poller) trouble(ctx context.Context, err error) (wait time.Duration, fatal error) {
 	if tgapi.TokenRefused(err) {
 		return 0, ErrToken
@@ -316,8 +315,8 @@ func (p *Poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Dur
 	wait := p.timeout + conflictRest + p.backoff.jitter(backoffBase)
 	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own",
 		"again_in", wait)
-	// Report only the second conflict in a row. The first may be caused by the last poll of the previous ductor
-	// process.
+	// Report only the second conflict in a row. The last poll of the previous ductor process can cause a first
+	// conflict.
 	if p.last.conflicts == 2 {
 		p.report.conflict(ctx)
 	}

@@ -19,7 +19,7 @@ type class int
 // Classes of tasks, the most urgent first:
 //   - Urgent tasks (aborts) run immediately. They wait for earlier commands only if no turn is running.
 //   - Control tasks (commands and buttons) wait for earlier prompts, so that a "/new" takes effect after the prompt
-//     that was sent before it. But they do not wait while that prompt downloads its files.
+//     that was sent before it. But they do not wait while the files of such a prompt are downloaded.
 //   - Content tasks (prompts) run in order, and after every command that was sent before them.
 const (
 	classUrgent class = iota
@@ -31,16 +31,16 @@ const (
 // queueBounds is the maximum number of waiting tasks of each class in one conversation.
 var queueBounds = [classes]int{8, 32, 128}
 
-// task is the work for one update, or for several that were merged.
+// task is the work for one update, or for several merged updates.
 type task struct {
-	seq     int64 // position in the queue: the ID of the first update, which is the same after a restart
+	seq     int64 // position in the queue: the ID of the first update, which a restart does not change
 	class   class
 	conv    orchestrator.ConversationID
 	updates []int64
-	content *Message                                     // the prompt; only for classContent
-	do      func(ctx context.Context, q *queue, t *task) // the work; only for the other classes
-	dropped bool                                         // an abort removed the task and marks its updates as handled
-	stop    context.CancelFunc                           // cancels a content task; set when it starts
+	content *Message                                     // prompt of the task; only for classContent
+	do      func(ctx context.Context, q *queue, t *task) // runs the task; only for the other classes
+	dropped bool                                         // an abort removed the task and marks the updates as handled
+	stop    context.CancelFunc                           // cancels a content task; set when the task starts
 }
 
 // queues runs the tasks of all conversations. Tasks of one conversation run in order; different conversations run in
@@ -51,9 +51,9 @@ type queues struct {
 	log      *slog.Logger
 	patience time.Duration // timeout of control and urgent tasks
 
-	life          context.Context // context of all tasks; cancelled if they do not end in time after stop
+	life          context.Context // context of all tasks; cancelled if tasks do not end in time after stop
 	end           context.CancelFunc
-	background    context.Context // context for spawn; cancelled at the start of stop
+	background    context.Context // context of the goroutines of spawn; cancelled at the start of stop
 	endBackground context.CancelFunc
 	wg            sync.WaitGroup
 
@@ -65,9 +65,9 @@ type queues struct {
 type pace int
 
 const (
-	promptly  pace = iota // it works, and cannot be interrupted
-	gathering             // it waits for more messages of the same prompt; a command ends the wait
-	slowly                // it waits for the network; commands may run meanwhile
+	promptly  pace = iota // the task works, and cannot be interrupted
+	gathering             // the task waits for more messages of the same prompt; a command ends the wait
+	slowly                // the task waits for the network; commands may run meanwhile
 )
 
 // queue contains the tasks of one conversation. queues.mu guards its fields.
@@ -77,9 +77,9 @@ type queue struct {
 	waiting [classes][]*task
 	active  [classes]*task
 	worker  [classes]bool
-	pace    pace          // of the running content task
-	full    [classes]bool // the user was told that too many tasks are waiting; reset when there is space
-	changed chan struct{} // closed and replaced when a field above changes
+	pace    pace          // pace of the running content task
+	full    [classes]bool // the user was notified of too many waiting tasks; reset when there is space
+	changed chan struct{} // closed and replaced when one of the fields above changes
 }
 
 func newQueues(log *slog.Logger, patience time.Duration) *queues {
@@ -98,9 +98,9 @@ type admission int
 
 const (
 	admitted admission = iota
-	crowded            // there is no space; the caller must notify the user
-	silenced           // there is no space; the user was already notified
-	stopping           // ductor is stopping; the next process runs the task
+	crowded            // the queue is full; the caller must notify the user
+	silenced           // the queue is full; the user was already notified
+	stopping           // ductor is stopping; the next process will run the task
 )
 
 // enqueue adds t to the queue of its conversation. It never blocks.
@@ -200,7 +200,7 @@ func (q *queue) take(c class) *task {
 			q.touch()
 			return t
 		}
-		q.await(context.Background()) // this needs no deadline, because the earlier task has one
+		q.await(context.Background()) // no deadline is necessary, because the earlier task has one
 	}
 }
 
@@ -224,8 +224,8 @@ func (q *queue) before(c class, seq int64) bool {
 	return len(q.waiting[c]) > 0 && q.waiting[c][0].seq < seq
 }
 
-// await waits until the queue changes. The caller must hold the lock; await releases it while waiting. It returns false
-// if ctx is done.
+// await waits until the queue changes. It returns false if ctx is done. The caller must hold the lock, which await
+// releases during the wait.
 func (q *queue) await(ctx context.Context) bool {
 	changed := q.changed
 	q.all.mu.Unlock()
@@ -238,7 +238,7 @@ func (q *queue) await(ctx context.Context) bool {
 	}
 }
 
-// awaitBefore waits until all tasks of class c that came before t have ended, or ctx is done.
+// awaitBefore waits until all tasks of class c before the task t have ended, or ctx is done.
 func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()

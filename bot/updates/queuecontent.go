@@ -10,15 +10,16 @@ import (
 // A running content task calls gather or goSlow before it waits for more messages of the same prompt or for the
 // network. During the wait, an abort can drop the task. After the task has called commit, no abort can drop it.
 
-// gather records that t waits for more messages of the same prompt. It returns false if an abort dropped t.
+// gather records that the task waits for more messages of the same prompt. It returns false if an abort dropped the
+// task.
 func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
 
-// goSlow records that t waits for the network, so that commands may run meanwhile. It returns false if an abort dropped
-// t.
+// goSlow records that the task waits for the network, so that commands may run meanwhile. It returns false if an abort
+// dropped the task.
 func (q *queue) goSlow(t *task) bool { return q.setPace(t, slowly) }
 
-// commit records that t does not wait any more. From now on, no abort can drop t. It returns false if an abort already
-// dropped t.
+// commit records that the task does not wait any more. It returns false if an abort already dropped the task.
+// Otherwise, no abort can drop it from now on.
 func (q *queue) commit(t *task) bool { return q.setPace(t, promptly) }
 
 func (q *queue) setPace(t *task, p pace) bool {
@@ -33,30 +34,30 @@ func (q *queue) setPace(t *task, p pace) bool {
 	return true
 }
 
-// absorb waits for the next content task in the queue. If the function fits accepts its message, absorb removes the
-// task from the queue, merges it into t and returns it. Otherwise absorb returns nil. It also returns nil if no task
-// comes within window, if a command comes first, or if ctx is done. The caller must have called gather.
+// absorb waits for the next content task in the queue. If this task's message fits, absorb removes the task from the
+// queue, merges it into t and returns it. Otherwise absorb returns nil. It also returns nil if no task comes within
+// window, if a command comes first, or if ctx is done. The caller must have called gather.
 func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits func(*Message) bool) *task {
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	for {
-		if next, known := q.nextPart(t, fits); known || !q.await(ctx) {
+		if next, final := q.nextPart(t, fits); final || !q.await(ctx) {
 			return next
 		}
 	}
 }
 
-// nextPart removes the next content task from the queue and returns it, if it belongs to t. Otherwise, next is nil. The
-// result known is false if a later call may return a task. absorb must then continue to wait. The caller must hold the
-// lock.
-func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known bool) {
+// nextPart removes the next content task from the queue and returns it, if it belongs to t. Otherwise, nextPart returns
+// nil; if final is false, a later call may still return a task, so absorb must continue to wait. The caller must hold
+// the lock.
+func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, final bool) {
 	if t.dropped || q.all.closed() {
 		return nil, true
 	}
 	if q.arrived(classUrgent, t.seq, newest) {
-		return nil, false // an abort is waiting or running, and may drop t
+		return nil, false // wait, because an abort is waiting or running, and may drop t
 	}
 	waiting := q.waiting[classContent]
 	if len(waiting) == 0 {
@@ -71,7 +72,7 @@ func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, known b
 	return head, true
 }
 
-// newest is greater than the position of any task.
+// newest is a position after all tasks.
 const newest = math.MaxInt64
 
 // arrived reports whether a task of class c between the positions from and to is waiting or running.
@@ -81,8 +82,8 @@ func (q *queue) arrived(c class, from, to int64) bool {
 }
 
 // dropContent removes content tasks that came before the abort, if concerns returns true for their message. It cannot
-// remove a task that has called commit. Instead, it waits for the end of that task, so that the caller can stop the
-// turn that the task started.
+// remove a task that has called commit. It waits until such a task has ended, so that the caller can stop the turn that
+// the task started.
 func (q *queue) dropContent(ctx context.Context, abort *task,
 	concerns func(*Message) bool) (updates []int64, prompts int) {
 	k := q.all
@@ -121,9 +122,9 @@ type Abort struct {
 	unfinished *unfinished
 }
 
-// Drop removes prompts that were sent before the abort and have not become turns yet. It removes only prompts for which
-// the function concerns returns true. They include prompts that could not be stored because the disk is full. Drop
-// returns the IDs of their updates, and the number of prompts.
+// Drop removes prompts that were sent before the abort and have not become turns yet, if concerns returns true for
+// them. It also removes prompts that could not be stored because the disk is full. Drop returns the number of removed
+// prompts, and the IDs of their updates.
 func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates []int64, prompts int) {
 	updates, prompts = a.queue.dropContent(ctx, a.task, concerns)
 	left, more := a.unfinished.drop(func(m *Message) bool {

@@ -35,13 +35,13 @@ const (
 	submitPatience = 30 * time.Second
 	receiptEmoji   = "👀"
 	editEmoji      = "✍"
-	steerEmoji     = "👌" // the prompt was added to the running turn
+	steerEmoji     = "👌" // reaction to a prompt that was added to the running turn
 )
 
-// receive runs one content task. It does not mark the updates as handled if an abort has dropped the task, or if ductor
-// is stopping and the next process will handle them.
+// receive runs one content task. It does not mark the updates as handled if an abort has dropped the task. It also does
+// not mark them if ductor is stopping, because the next process will handle them.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
-	if r.finisher.unfinished.addBehind(t.updates, t.content) { // it must not overtake a prompt that the disk delayed
+	if r.finisher.unfinished.addBehind(t.updates, t.content) { // an earlier prompt waits for the disk
 		return
 	}
 	if t.content.sent.edited {
@@ -83,8 +83,8 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	r.submit(ctx, t, parts, files)
 }
 
-// answered passes the messages to Handler.Reply, because they may be an answer to something that the bot asked. It
-// returns false if they are a prompt.
+// answered passes the messages to Handler.Reply, because they may answer a question of the bot. It returns false if the
+// messages are a prompt.
 func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
@@ -111,8 +111,8 @@ func (r *receiver) addSubject(ctx context.Context, in *Message) {
 	}
 }
 
-// fetchRepliedFile downloads the file of the message to which the user has replied. The parameter in is the user's
-// message. If the download fails, the prompt will mention that.
+// fetchRepliedFile downloads the file of the message to which the user's message replies. If the download fails, it
+// adds a line about the missing file to the prompt.
 func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestrator.Attachment {
 	r.acknowledge(in)
 	of := *in
@@ -136,7 +136,7 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 	return nil
 }
 
-// errLeft means that receive must return without doing anything: an abort dropped the task, or ductor is stopping.
+// errLeft means that receive must return at once, because an abort dropped the task, or ductor is stopping.
 var errLeft = errors.New("dropped, or left for after the restart")
 
 // collect waits for all messages of the prompt. It returns false if an abort dropped the task or ductor is stopping.
@@ -282,7 +282,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 }
 
 // cutModelName removes the name of a model from the start of a prompt, such as "@fast" in "@fast explain this". It
-// returns the settings for that model. If no model has the name, it changes nothing and returns false.
+// returns the settings for that model. If no model has the name, cutModelName changes nothing and returns false.
 func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
 	name, rest, ok := splitName(in.Text)
 	if !ok {
@@ -311,10 +311,10 @@ func isBlank(parts []*Message) bool {
 }
 
 // ReceiptDelay is how long ductor waits for the first text of an answer before it adds the 👀 reaction to the user's
-// message. If the answer comes first, the reaction is unnecessary, and it would count toward Telegram's rate limit.
+// message. If the text comes earlier, ductor adds no reaction, because reactions count toward Telegram's rate limit.
 const ReceiptDelay = 700 * time.Millisecond
 
-// acknowledge adds the 👀 reaction to a message, unless it already has it.
+// acknowledge adds the 👀 reaction to a message that does not have it yet.
 func (r *receiver) acknowledge(in *Message) {
 	if !r.reactions() || in.acknowledged {
 		return
@@ -324,7 +324,7 @@ func (r *receiver) acknowledge(in *Message) {
 }
 
 // edit changes the text of a queued prompt after the user edited its message. If the turn has already started, or the
-// message was not a prompt, the edit has no effect, unless Handler.Edited handles it.
+// message was not a prompt, only Handler.Edited can handle the edit.
 func (r *receiver) edit(ctx context.Context, t *task) {
 	in := t.content
 	if _, is := ParseCommand(in.Plain); !is {

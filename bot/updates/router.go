@@ -27,15 +27,15 @@ type RouterOptions struct {
 	PasteWindow time.Duration // how long to wait for the next part of a split text; <= 0: do not wait
 
 	Hide  HideFunc         // recognizes secrets in messages; may be nil
-	Names *tgapi.ChatNames // gets the names of chats and users; may be nil
+	Names *tgapi.ChatNames // stores the names of chats and users; may be nil
 	Lang  *lang.Choices
 	Log   *slog.Logger
 	Now   func() time.Time
-	Lost  time.Time // messages before this time may have been handled already; zero: none
+	Lost  time.Time // messages from before this time may already have been handled; zero: none
 }
 
-// Router decides for each update what must be done, and queues a task for that in the update's conversation. The
-// decision waits for nothing but the database, so a slow conversation does not delay others.
+// Router decides how each update must be handled, and queues a task in the update's conversation. The decision waits
+// only for the database, so a slow conversation does not delay others.
 type Router struct {
 	me Identity
 
@@ -52,7 +52,7 @@ type Router struct {
 	log      *slog.Logger
 }
 
-// controlPatience is the timeout of a command or button. It is long because some commands, such as /model, wait for an
+// controlPatience is the timeout of a command or button. It is long, because some commands, such as /model, wait for an
 // agent's program.
 const controlPatience = 45 * time.Second
 
@@ -99,8 +99,8 @@ func (r *Router) Stop(ctx context.Context) { r.queues.stop(ctx) }
 // Go runs f in a new goroutine. The context of f is cancelled when Stop is called.
 func (r *Router) Go(f func(ctx context.Context)) { r.queues.spawn(f) }
 
-// Dispatch handles updates that were stored, in order. It marks those that need no action as handled. Only one
-// goroutine at a time may call it.
+// Dispatch handles stored updates, in order. It marks updates that need no action as handled. Only one goroutine at a
+// time may call Dispatch.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 	r.follower.scanBatch(updates, r.me)
 	var ignored []int64
@@ -114,11 +114,11 @@ func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 	}
 }
 
-// fate says who marks an update as handled.
+// fate defines whether Dispatch or a handler marks an update as handled.
 type fate bool
 
 const (
-	ignore fate = false // Dispatch marks the update, because nothing else is to be done
+	ignore fate = false // Dispatch marks the update, because it needs no further action
 	taken  fate = true  // the handler of the update marks it
 )
 
@@ -151,8 +151,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	return ignore
 }
 
-// giveUp marks an update as handled, because it has crashed ductor more than once. It notifies the sender of the
-// update.
+// giveUp marks an update as handled that has crashed ductor more than once. It notifies the sender of the update.
 func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
 	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
 	m := w.message()
@@ -178,8 +177,8 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 	}, nil)
 }
 
-// ifStillAllowed returns a function that calls do if the user may still use the bot. The user may have lost that right
-// while the task was waiting.
+// ifStillAllowed returns a function that calls do if the user may still use the bot, because the user may have lost
+// this right while the task was waiting.
 func (r *Router) ifStillAllowed(chat wireChat, from *wireUser,
 	do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
 	return func(ctx context.Context, q *queue, t *task) {
@@ -197,7 +196,7 @@ func (r *Router) noteLanguage(ctx context.Context, from *wireUser, in *wireMessa
 	}
 }
 
-// read converts a message and sets when it arrived and the role of its sender.
+// read converts a message from Telegram, and adds the time of arrival and the role of the sender.
 func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 	in := parseMessage(u.ID, m, r.me)
 	if in.arrived = u.Received; in.arrived.IsZero() {
@@ -211,7 +210,7 @@ func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 
 func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	in := r.read(u, m)
-	if in.sent.secret { // accept a secret from any user, and in groups too
+	if in.sent.secret { // accept a secret from any user, even in a group
 		t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
 		return r.enqueue(ctx, t, in)
 	}
@@ -299,7 +298,7 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 }
 
 // abort stops everything that runs in the conversation. If nothing is running, it first waits for earlier commands,
-// because they may start something that the user wants to stop. For example, "/retry" and "/abort" arrive together if
+// because they may start a turn that the user wants to stop. For example, "/retry" and "/abort" arrive together if
 // ductor was offline.
 func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 	r.awaitEarlierCommands(ctx, q, t)
@@ -357,8 +356,8 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 }
 
 // edit handles an edited message. If seen.isNew returns true, the message is handled as if it were new. Otherwise the
-// receiver changes the prompt, if it is still queued. edit ignores messages without text, because Telegram reports a
-// live location as an edit every few seconds.
+// receiver changes the prompt of the message, if the prompt is still queued. edit ignores messages without text,
+// because Telegram reports a live location as an edit every few seconds.
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	if r.follower.seen.isNew(m) {
 		return r.message(ctx, u, m)

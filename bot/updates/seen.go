@@ -3,8 +3,8 @@ package updates
 import "time"
 
 // seen remembers recent messages that were meant for the bot, so that the router can handle edits. An edit can correct
-// a command. It can also add the bot's name to a message that was not meant for the bot before. Only the router uses a
-// seen.
+// a command. An edit can also add the bot's name to a message that was not meant for the bot before. Only the router
+// uses seen.
 type seen struct {
 	now   func() time.Time
 	since time.Time // texts contains all messages after this time
@@ -18,7 +18,7 @@ type seenKey struct {
 
 const (
 	seenMost = 4096
-	// seenFor is how old a message may be to be handled again after an edit.
+	// seenFor is the maximum age of a message that is handled again after an edit.
 	seenFor = time.Hour
 )
 
@@ -26,14 +26,13 @@ func newSeen(now func() time.Time) *seen {
 	return &seen{now: now, since: now(), texts: make(map[seenKey]string)}
 }
 
-// remember stores a message that was meant for the bot. If the message was a command, the parameter command is its
-// text. Otherwise it is "".
-func (s *seen) remember(m *wireMessage, command string) {
+// remember stores a message that was meant for the bot. commandText is "" if the message was not a command.
+func (s *seen) remember(m *wireMessage, commandText string) {
 	if len(s.texts) >= seenMost {
 		clear(s.texts)
 		s.since = s.now()
 	}
-	s.texts[seenKey{m.Chat.ID, m.ID}] = command
+	s.texts[seenKey{m.Chat.ID, m.ID}] = commandText
 }
 
 // isNew reports whether an edited message must be handled like a new one. This is the case if the message is a command

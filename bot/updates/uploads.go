@@ -31,7 +31,7 @@ const (
 	maxOwn      = 2000 << 20
 )
 
-// tooLarge is the error for a file that is too large. Its value is the limit in bytes.
+// tooLarge is the error for a file that is too large. The value is the limit in bytes.
 type tooLarge int64
 
 func (n tooLarge) Error() string {
@@ -43,8 +43,8 @@ var errNoFolder = errors.New("the upload folder is a link, or no directory")
 
 // Uploads stores files that users send. Each conversation has its own folder.
 //
-// Agents can write to these folders. Therefore ductor accesses them only through os.Root, which does not follow links
-// to other places.
+// Agents can write to these folders. Therefore ductor accesses the folders only through os.Root, which does not follow
+// links to other places.
 type Uploads struct {
 	api  *tgapi.API
 	root *os.Root
@@ -52,15 +52,15 @@ type Uploads struct {
 	most int64  // maximum size of a file in bytes
 }
 
-// OpenUploads returns Uploads that stores files in dir, which it creates if necessary. most is the maximum size of a
+// OpenUploads returns Uploads that stores files in dir, which it creates if necessary. maxSize is the maximum size of a
 // file in bytes. If it is 0, only the limit of the Bot API applies.
-func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
+func OpenUploads(dir string, maxSize int64, api *tgapi.API) (*Uploads, error) {
 	given := int64(maxDownload)
 	if api.Local() {
 		given = maxOwn
 	}
-	if most <= 0 || most > given {
-		most = given
+	if maxSize <= 0 || maxSize > given {
+		maxSize = given
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open uploads directory: %w", err)
 	}
-	return &Uploads{api: api, root: root, dir: dir, most: most}, nil
+	return &Uploads{api: api, root: root, dir: dir, most: maxSize}, nil
 }
 
 // Close implements io.Closer.
@@ -164,12 +164,12 @@ func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	return u.api.Fetch(ctx, file.Path)
 }
 
-// ErrNoFile is returned by FileFunc if neither the message nor the message that it replies to has a file.
+// ErrNoFile is returned by FileFunc if neither the command's message nor the message to which it replies has a file.
 var ErrNoFile = errors.New("there is no file")
 
 const readPatience = time.Minute
 
-// reader returns a FileFunc for the message in. It does not store the file on disk.
+// reader returns a FileFunc for a message. The FileFunc does not store the file on disk.
 func (u *Uploads) reader(in *Message) FileFunc {
 	return func(ctx context.Context) (name string, content []byte, err error) {
 		f, most := in.sent.file, min(u.most, maxDownload) // lower limit, because the file is read into memory
@@ -221,18 +221,18 @@ func (u *Uploads) folder(name string) (*os.Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open upload folder: %w", err)
 	}
-	if opened, err := folder.Stat("."); err != nil || !os.SameFile(named, opened) { // replaced after Lstat
-		_ = folder.Close() // nothing was written
+	if opened, err := folder.Stat("."); err != nil || !os.SameFile(named, opened) { // folder was replaced after Lstat
+		_ = folder.Close() // there is no written data that Close could fail to store
 		return nil, fmt.Errorf("%w: %s", errNoFolder, filepath.Join(u.dir, name))
 	}
 	return folder, nil
 }
 
-// write stores body in a file, completely or not at all. When write returns, the file is safe from a power failure.
-// write returns the first bytes of the file.
+// write stores body in a file, completely or not at all. When write returns, the file survives a power failure. write
+// returns the first bytes of the file.
 func (u *Uploads) write(folder *os.Root, fileName string, body io.Reader) (head []byte, err error) {
 	part := fileName + ".part"
-	// The agent may have created a link with this name. Remove it, because the write would follow the link.
+	// The agent may have created a link with this name. Remove the link, because the write would follow it.
 	if err := folder.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("make room for upload: %w", err)
 	}
@@ -246,10 +246,10 @@ func (u *Uploads) write(folder *os.Root, fileName string, body io.Reader) (head 
 		}
 	}()
 	in := bufio.NewReader(io.LimitReader(body, u.most+1))
-	head, _ = in.Peek(headBytes) // a read error occurs again in Copy
+	head, _ = in.Peek(headBytes) // ignore the error, because it occurs again in Copy
 	head = bytes.Clone(head)
 	n, err := io.Copy(f, in)
-	if err == nil && n <= u.most { // sync, because a turn in the database will refer to the file
+	if err == nil && n <= u.most { // sync the file, because a turn in the database will refer to it
 		err = f.Sync()
 	}
 	if closed := f.Close(); err == nil {
@@ -270,7 +270,7 @@ func (u *Uploads) write(folder *os.Root, fileName string, body io.Reader) (head 
 	return head, nil
 }
 
-// headBytes is how much of a file is needed to detect its type.
+// headBytes is how many bytes of a file are needed to detect the file's type.
 const headBytes = 512
 
 // Prune removes files that were stored before the given time, and returns their number.
@@ -296,8 +296,8 @@ func (u *Uploads) Prune(before time.Time) (int, error) {
 	return gone, nil
 }
 
-// describe returns an Attachment with the type of a file. It prefers the type detected from the content to the type
-// that the sender stated, because the model's API would reject a prompt with a wrong picture type.
+// describe returns an Attachment for a file. If describe detects a type in the content, it ignores the type that the
+// sender stated, because the model's API would reject a prompt with a wrong picture type.
 func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 	found, _, _ := strings.Cut(http.DetectContentType(head), ";")
 	image := pictureMIME(found)
@@ -309,10 +309,11 @@ func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 
 var notOfMIME = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9/+._-]`) })
 
-// cleanMIME removes invalid characters from a MIME type. The sender chose it, and the agent reads it.
+// cleanMIME removes invalid characters from a MIME type, because the sender chose the type and the agent reads it.
 func cleanMIME(mime string) string { return notOfMIME().ReplaceAllString(mime, "") }
 
-// nameLimit is the maximum length of a file name in bytes. It leaves space for the prefix and suffix that ductor adds.
+// nameLimit is the maximum length of a file name in bytes. It leaves space for the prefix and the suffix that ductor
+// adds to a name.
 const nameLimit = 120
 
 // cleanName turns a file name from the sender into a safe one: without directories, control characters, or a dot at the

@@ -18,8 +18,7 @@ type wireUpdate struct {
 	Stopped  *wireStopped  `json:"stopped_message_generation"`
 }
 
-// message returns the new or edited message of an update. For a pressed button, it returns the message with that
-// button.
+// message returns the new or edited message of an update. For a button press, it returns the message with the button.
 func (u *wireUpdate) message() *wireMessage {
 	switch {
 	case u.Callback != nil:
@@ -47,7 +46,7 @@ func (s *wireStopped) abort() *wireMessage {
 type wireCallback struct {
 	ID      string       `json:"id"`
 	From    wireUser     `json:"from"`
-	Message *wireMessage `json:"message"` // its date is 0 if the message is too old for the bot to read
+	Message *wireMessage `json:"message"` // date 0: the message is too old for the bot to read
 	Data    string       `json:"data"`
 }
 
@@ -61,7 +60,7 @@ type wireMessage struct {
 	Date       int64     `json:"date"`
 
 	Text            string       `json:"text"`
-	Secret          bool         `json:"ductor_secret"` // ductor removed the text, because it is a secret
+	Secret          bool         `json:"ductor_secret"` // true if ductor removed the text because it is a secret
 	Entities        []wireEntity `json:"entities"`
 	Caption         string       `json:"caption"`
 	CaptionEntities []wireEntity `json:"caption_entities"`
@@ -72,7 +71,7 @@ type wireMessage struct {
 	Audio           *wireFile    `json:"audio"`
 	VideoNote       *wireFile    `json:"video_note"`
 	Location        *wirePlace   `json:"location"`
-	Venue           *wireVenue   `json:"venue"` // Location is set too
+	Venue           *wireVenue   `json:"venue"` // if set, Location is set too
 	Contact         *wireContact `json:"contact"`
 
 	ReplyTo      *wireMessage    `json:"reply_to_message"`
@@ -82,7 +81,7 @@ type wireMessage struct {
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 	MigratedTo   int64           `json:"migrate_to_chat_id"`
 	Pinned       *wireMessage    `json:"pinned_message"`
-	Markup       wireMarkup      `json:"reply_markup"` // only for messages of the bot
+	Markup       wireMarkup      `json:"reply_markup"` // buttons; only for messages of the bot
 }
 
 type wireMarkup struct {
@@ -120,11 +119,11 @@ type wireChat struct {
 
 type wireEntity struct {
 	Type   string    `json:"type"`
-	Offset int       `json:"offset"` // in UTF-16 units
+	Offset int       `json:"offset"` // start in the text, in UTF-16 units
 	Length int       `json:"length"`
 	User   *wireUser `json:"user"`
 	URL    string    `json:"url"`
-	// set for code blocks
+	// programming language of a code block; otherwise empty
 	Language string `json:"language"`
 }
 
@@ -145,7 +144,7 @@ type wireFile struct {
 type wirePlace struct {
 	Latitude  float64 `json:"latitude"`
 	Longitude float64 `json:"longitude"`
-	Live      int     `json:"live_period"` // in seconds; 0: not a live location
+	Live      int     `json:"live_period"` // duration of a live location in seconds; 0: not a live location
 }
 
 type wireVenue struct {
@@ -168,7 +167,7 @@ type wireOrigin struct {
 	Type   string    `json:"type"`
 	User   *wireUser `json:"sender_user"`
 	Hidden string    `json:"sender_user_name"`
-	Chat   *wireChat `json:"chat"`        // the channel that was forwarded from
+	Chat   *wireChat `json:"chat"`        // channel from which the message was forwarded
 	Group  *wireChat `json:"sender_chat"` // group whose anonymous admin wrote the message
 }
 

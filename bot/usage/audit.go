@@ -17,7 +17,7 @@ import (
 const (
 	auditBack = 30 * 24 * time.Hour
 	auditMost = 400
-	auditLine = 160 // in characters
+	auditLine = 160 // maximum length of a line in characters
 )
 
 // Audit handles "/audit". It lists recent approvals and denials of users, changes of settings, and actions of agents
@@ -51,7 +51,7 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
 }
 
-// happened contains a text for each kind of entry. For jobs and users, see done.
+// happened contains a text for each kind of entry, except entries about jobs and users, which done contains.
 var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied",
 	orchestrator.AuditAnswered: "usage.audit-answered",
@@ -65,8 +65,8 @@ var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditDirectory: "usage.audit-directory",
 }
 
-// done contains texts for entries about scheduled jobs and users, by kind and change. The change is in the entry's
-// field Tool.
+// done contains texts for entries about scheduled jobs and users, by kind and change. AuditEntry.Tool contains the
+// change.
 var done = map[orchestrator.AuditKind]map[string]lang.Key{
 	orchestrator.AuditJob: {
 		"added": "usage.audit-job-added", "changed": "usage.audit-job-changed", "paused": "usage.audit-job-paused",
@@ -118,8 +118,8 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 	return line
 }
 
-// grounds explains why an entry's action was allowed or denied: the rule, the user's reason, or an error. If ductor
-// gave a reason to an agent, grounds returns a text for users instead.
+// grounds explains why an entry's action was allowed or denied: the rule, the user's reason, or an error. If the entry
+// contains a reason that ductor wrote for an agent, grounds returns a text for users instead.
 func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
 	rule, reason := short(render.Rule(p, e.Rule)), short(e.Reason)
 	switch {

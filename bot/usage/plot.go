@@ -18,10 +18,10 @@ import (
 type plot struct {
 	title, note string // the note contains the total
 	bars        []bar
-	days        bool // the bars are consecutive days, next to each other
+	days        bool // the bars are consecutive days, and are drawn next to each other
 }
 
-// bar is a bar of a plot. Its share is its length relative to the longest bar.
+// bar is a bar of a plot. The share is the bar's length relative to the longest bar.
 type bar struct {
 	name, counts string
 	share        float64
@@ -33,10 +33,10 @@ const (
 	dayRows  = 12 // rows of the longest bar
 	barGap   = 0.15
 	barsMost = 20
-	barRows  = 4 // rows per horizontal bar: its name, the bar, its counts, and an empty row
+	barRows  = 4 // rows per horizontal bar: name, bar, counts and an empty row
 )
 
-// draw returns a picture of the plot. It is as wide as a phone allows.
+// draw returns a picture of the plot that fills the width of a phone.
 func (p plot) draw(theme picture.Theme) ([]byte, error) {
 	rows := plotHead + barRows*len(p.bars)
 	if p.days {
@@ -120,7 +120,7 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, messageID int,
 		return tgapi.Answer{Text: say.Text("usage.plot-nothing")}, nil
 	}
 	shows := s.plotOf(say, p, group, rows)
-	if !picture.Drawable(shows.title + shows.note) { // the font lacks characters, so use English
+	if !picture.Drawable(shows.title + shows.note) { // the font lacks some characters of the language, so use English
 		shows = s.plotOf(lang.Printer{}, p, group, rows)
 	}
 	drawn, err := shows.draw(theme)

@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions in the data of this package's buttons: Action shows another page, and PlotAction sends a picture. The data
-// describes the page, so the buttons also work after a restart.
+// Actions of this package's buttons: Action shows another page, and PlotAction sends a picture. The buttons' data
+// describes the page or picture, so they also work after a restart.
 const (
 	Action     = "us"
 	PlotAction = "up"
@@ -34,12 +34,12 @@ type Store interface {
 type Screen struct {
 	Store Store
 	Now   func() time.Time
-	Spool *message.Spool   // if nil, no pictures are sent
-	Names *tgapi.ChatNames // can be nil
+	Spool *message.Spool   // stores pictures of plots; if nil, no pictures are sent
+	Names *tgapi.ChatNames // names of chats and users; may be nil
 	Lang  *lang.Choices
 }
 
-// period is the time span for which usage is shown. The values appear in the data of buttons.
+// period is the time span for which usage is shown. The data of buttons contains its values.
 type period string
 
 const (
@@ -163,8 +163,8 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period,
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
 }
 
-// rows returns the usage in a period, and the query for it. If the user may not see all usage, rows only returns that
-// of the conversation.
+// rows returns the usage in a period, and the query that selects it. If the user may not see all usage, rows returns
+// only the conversation's usage.
 func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period,
 	group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
 	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
@@ -183,8 +183,8 @@ func sumOf(rows []orchestrator.UsageRow) (total orchestrator.UsageRow) {
 	return total
 }
 
-// shareOf returns a function that compares a row's cost with the highest cost of all rows. If no agent reports costs,
-// the function compares tokens.
+// shareOf returns a function that compares a row's cost with the highest cost of all rows, or the tokens if no agent
+// reports costs.
 func shareOf(rows []orchestrator.UsageRow) func(orchestrator.UsageRow) float64 {
 	var cost, tokens float64
 	for _, r := range rows {

@@ -51,7 +51,7 @@ func button(text, op, what string) tgapi.Button {
 }
 
 // Pair handles "/pair". It lets an owner choose the role of the new user. Only private chats show the link, because
-// everybody who sees it can use it.
+// everybody who sees the link can use it.
 func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if by.Conversation.Group() {
@@ -151,7 +151,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 }
 
 func parseID(text string) orchestrator.PersonID {
-	id, _ := strconv.ParseInt(text, 10, 64) // no user has the ID 0
+	id, _ := strconv.ParseInt(text, 10, 64) // 0 if the text is not a number; no user has the ID 0
 	return orchestrator.PersonID(id)
 }
 
@@ -189,8 +189,8 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, id orchestrato
 	return tgapi.Page{}, orchestrator.ErrNoUser
 }
 
-// Greeting returns a message to an owner: a user has joined with the owner's link. It returns no message if ductor
-// knows the user already. The caller must store the message and then call done.
+// Greeting returns a message that tells an owner that a user has joined with the owner's link. It returns no message if
+// ductor knows the user already. The caller must store the message and then call done.
 func (s *Screen) Greeting(ctx context.Context,
 	user orchestrator.PersonID) (notices []orchestrator.Message, done func(context.Context) error, err error) {
 	if s.Directory == nil {
@@ -209,6 +209,6 @@ func (s *Screen) Greeting(ctx context.Context,
 	return notices, func(ctx context.Context) error { return s.Directory.Greeted(ctx, user) }, nil
 }
 
-// Connected returns the text that greets the first user after the set-up of the bot. The user gets the usual greeting
-// later, after /start, because ductor is not running yet.
+// Connected returns the text that greets the first user after the set-up of the bot. ductor is not running yet, so the
+// user gets the usual greeting only later, after /start.
 func Connected(language string) string { return lang.Match(language).Printer().Text("bot.paired") }

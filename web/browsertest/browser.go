@@ -1,4 +1,4 @@
-// Package browsertest lets tests use ductor's web pages in a headless Chromium.
+// Package browsertest opens ductor's web pages in a headless Chromium, for tests.
 package browsertest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// timeout limits how long tests wait for anything in a page.
+// timeout is the maximum duration of each action in a page.
 const timeout = 90 * time.Second
 
 // Page is a tab of a browser. It records the errors and warnings in the console.
@@ -75,7 +75,7 @@ func (p *Page) awaitLoad() {
 			end()
 			p.t.Fatalf("the page does not open: %v", err)
 		}
-		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // ignore an error: it also makes the next Evaluate fail
+		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // ignore errors: the next Evaluate fails, too
 	}
 }
 
@@ -156,7 +156,7 @@ func (p *Page) AwaitText(selector, text string) {
 	p.Await(fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, text))
 }
 
-// Dark tells the page which color scheme the user prefers: "dark" or "light".
+// Dark sets the color scheme that the user prefers: "dark" or "light".
 func (p *Page) Dark(scheme string) {
 	p.t.Helper()
 	p.Do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
@@ -176,7 +176,7 @@ func (p *Page) Keys(keys string) {
 }
 
 // Shoot takes a screenshot and fails the test if the picture is empty. If $DUCTOR_TEST_PICTURES names a directory,
-// Shoot also saves the picture there. `scripts/test --long` sets that variable.
+// Shoot also saves the picture there. `scripts/test --long` sets this variable.
 func (p *Page) Shoot(name string) {
 	p.t.Helper()
 	dir := os.Getenv("DUCTOR_TEST_PICTURES")

@@ -16,7 +16,7 @@ import (
 //go:embed page
 var page embed.FS
 
-// Overview contains all data of the page. In JSON, zero times are left out.
+// Overview contains all data of the page. The JSON omits zero times.
 type Overview struct {
 	At            time.Time      `json:"at"`
 	Version       string         `json:"version"`
@@ -27,7 +27,7 @@ type Overview struct {
 	Jobs          []Job          `json:"jobs"`
 	Waiting       []Decision     `json:"waiting"` // approvals that wait for a decision
 	Decisions     []Decision     `json:"decisions"`
-	Days          []Day          `json:"days"` // the oldest first; no day is missing
+	Days          []Day          `json:"days"` // consecutive days, oldest first
 }
 
 // Part is a part of ductor, such as its database, with its state.
@@ -47,7 +47,7 @@ type Conversation struct {
 	Queued  int       `json:"queued"`
 	Turns   int       `json:"turns"`
 	Tokens  int64     `json:"tokens"`
-	Cost    float64   `json:"cost"` // in US dollars
+	Cost    float64   `json:"cost"` // cost in US dollars
 }
 
 // Agent is an agent, and whether it is logged in.
@@ -65,7 +65,7 @@ type Process struct {
 	Where   string    `json:"where"`
 	State   string    `json:"state"`
 	Started time.Time `json:"started,omitzero"`
-	Memory  int64     `json:"memory"` // bytes; 0 if unknown
+	Memory  int64     `json:"memory"` // memory in bytes; 0 if unknown
 }
 
 // Job is a job with a summary of its runs.
@@ -74,7 +74,7 @@ type Job struct {
 	State  string    `json:"state"`
 	Next   time.Time `json:"next,omitzero"`
 	Last   time.Time `json:"last,omitzero"`
-	Result string    `json:"result"` // result of the last run
+	Result string    `json:"result"` // outcome of the last run
 	Failed bool      `json:"failed"`
 	Runs   int       `json:"runs"`
 	Cost   float64   `json:"cost"`
@@ -98,8 +98,7 @@ type Day struct {
 	Cost   float64 `json:"cost"`
 }
 
-// Site returns the page and its API. The API calls the function look for each request, so look must return the current
-// data.
+// Site returns the page and its API. For each request, the API calls look, which must return the current data.
 func Site(look func(context.Context) (Overview, error), log *slog.Logger) web.Site {
 	own, err := fs.Sub(page, "page")
 	if err != nil {

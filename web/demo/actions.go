@@ -25,8 +25,8 @@ type actionRequest struct {
 	Stop    int                `json:"stop"`
 }
 
-// actor is the user who acts, the chat, and the message in this chat that the request names. If the request names no
-// message, the field on is zero.
+// actor is the user who acts, with the chat and the message that the request names. If the request names no message,
+// the actor has the zero message.
 type actor struct {
 	chat *telegram.Chat
 	user *telegram.Person
@@ -48,7 +48,7 @@ var (
 	errNothing   = errors.New("there is nothing to send")
 )
 
-// actions returns all actions. The key is the last part of the path of the request.
+// actions returns all actions. The keys are the last parts of the requests' paths.
 func (p *Page) actions() map[string]action {
 	return map[string]action{
 		"send": send, "press": press, "react": react, "edit": edit, "delete": remove, "topic": topic,

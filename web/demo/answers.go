@@ -18,8 +18,8 @@ const (
 	restartPrompt  = "Tell me about teabags"
 )
 
-// Answers returns the reactions of the scripted agent, by prompt. It includes the prompts of the tour, and a reaction
-// to all other prompts. The values are scripts for internal/sim/script.
+// Answers returns the reactions of the scripted agent, by prompt. The map contains the prompts of the tour, and a
+// reaction to all other prompts. The values are scripts for internal/sim/script.
 func Answers() map[string]string {
 	return map[string]string{
 		streamPrompt: `[[think "The user wants an overview. Keep it short." delay=60ms]] [[text "I work in your **project directory** and answer ` +

@@ -1,6 +1,6 @@
 // Package demo is the web page of `ductor demo`. It shows the chats of the simulated Telegram like an app on a phone,
-// and lets the user act in them. Beside the chats, it shows internals that Telegram would hide, such as calls of the
-// bot.
+// and lets the user act in them. Beside the chats, the page shows internals that Telegram would hide, such as calls of
+// the bot.
 package demo
 
 import (
@@ -28,7 +28,7 @@ const (
 	TeamChat telegram.ChatID = -1000000000077
 )
 
-// Bot is the ductor that the users of the demo chat with.
+// Bot is the ductor with which the users of the demo chat.
 type Bot interface {
 	// Restart restarts ductor in the same way as an upgrade. Agents keep running.
 	Restart(ctx context.Context) error
@@ -45,16 +45,16 @@ type Process struct {
 	Chat    string    `json:"chat"`
 	State   string    `json:"state"`
 	Started time.Time `json:"started"`
-	Memory  int64     `json:"memory"` // bytes; 0 if unknown
+	Memory  int64     `json:"memory"` // memory in bytes; 0 if unknown
 }
 
-// Budget describes how many calls to Telegram ductor may make for a chat. It is ductor's estimate of Telegram's limit.
+// Budget describes how many calls to Telegram ductor may make for a chat. ductor estimates this limit.
 type Budget struct {
 	Name    string  `json:"name"`
 	Tokens  float64 `json:"tokens"` // number of calls that ductor may make now
 	Burst   int     `json:"burst"`
 	Every   float64 `json:"every"`   // average seconds between calls
-	Usual   float64 `json:"usual"`   // value of Every as long as Telegram rejects no calls
+	Usual   float64 `json:"usual"`   // value of Every before Telegram rejects a call
 	Silence float64 `json:"silence"` // seconds until the next call
 }
 
@@ -62,8 +62,8 @@ type Budget struct {
 type Options struct {
 	Telegram *telegram.Server
 	Bot      Bot
-	Tour     bool   // show the tour; the agents must be scripted
-	Undo     bool   // the tour shows how to undo changes of files; Seed must have created the project
+	Tour     bool   // true to show the tour; the agents must be scripted
+	Undo     bool   // true to show in the tour how to undo changes of files; Seed must have created the project
 	Other    string // address of the other page of the demo; "" for none
 	Dir      string // working directory of the agents
 	Version  string
@@ -76,7 +76,7 @@ type Page struct {
 	you     *telegram.Chat
 	record  *recorder
 	tour    *tour
-	running sync.WaitGroup // counts running steps of the tour
+	running sync.WaitGroup // running steps of the tour
 }
 
 // Populate creates the users and chats of the demo.
@@ -88,7 +88,7 @@ func Populate(srv *telegram.Server) *telegram.Chat {
 	return you
 }
 
-// New returns the page of a simulated Telegram. Populate must have created its chats.
+// New returns the page of a simulated Telegram. Populate must have created the chats.
 func New(o Options) *Page {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

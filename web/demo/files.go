@@ -11,7 +11,7 @@ import (
 	"ductor/web"
 )
 
-// inlineTypes contains the content types that a browser may show. It must download all other files.
+// inlineTypes contains the content types that a browser may show. A browser must download all other files.
 var inlineTypes = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true,
 	"audio/ogg": true, "audio/mpeg": true, "audio/webm": true, "video/webm": true, "application/ogg": true,

@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// keepEntries is how many old calls and events a page shows when it is opened.
+// keepEntries is the number of old calls and events that a new page shows.
 const keepEntries = 400
 
 // entry is a line in the page's list of calls and events.
@@ -24,7 +24,7 @@ type recorder struct {
 	mu      sync.Mutex
 	first   int // number of the oldest entry
 	entries []entry
-	held    *Event // text that the next event may continue; not in entries yet
+	held    *Event // event whose text the next event may continue; not in entries yet
 	changed chan struct{}
 }
 
@@ -49,7 +49,7 @@ func (r *recorder) wait() <-chan struct{} {
 	return r.changed
 }
 
-// since returns all entries whose number is n or higher. It also returns the number of the next entry.
+// since returns all entries with a number of at least n. It also returns the number of the next entry.
 func (r *recorder) since(n int) ([]entry, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *recorder) since(n int) ([]entry, int) {
 type wireCall struct {
 	Seq    int             `json:"seq"`
 	At     int64           `json:"at"`
-	Took   float64         `json:"took"` // milliseconds
+	Took   float64         `json:"took"` // duration in milliseconds
 	Method string          `json:"method"`
 	Chat   telegram.ChatID `json:"chat"`
 	OK     bool            `json:"ok"`
@@ -83,7 +83,7 @@ func (r *recorder) call(c telegram.Call) {
 
 const detailLimit = 120
 
-// detail describes the parameters of a call in one line.
+// detail describes a call's parameters in one line.
 func detail(c telegram.Call) string {
 	var parts []string
 	for _, name := range []string{"message_id", "action", "text", "caption", "name", "path"} {
@@ -106,9 +106,9 @@ type Event struct {
 	At   time.Time
 	Turn string
 	Chat string
-	Kind string // such as "tool started"
-	Text string // a single line; may be empty
-	// Grows means that Text is only a part, and the next event of the same kind continues it.
+	Kind string // kind of the event, such as "tool started"
+	Text string // text on a single line; may be empty
+	// Grows means that Text is only a part, and that the next event of the same kind continues it.
 	Grows bool
 }
 

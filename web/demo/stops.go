@@ -9,10 +9,10 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// stopTimeout limits how long a step of the tour waits for ductor.
+// stopTimeout is the maximum time that a step of the tour waits for ductor.
 const stopTimeout = time.Minute
 
-// stops returns the steps of the tour. The step "change" is only included if undo is true.
+// stops returns the steps of the tour. It includes the step "change" only if undo is true.
 func stops(undo bool) []stop {
 	all := []stop{
 		{
@@ -81,12 +81,12 @@ const (
 	chosenText = "Your next message goes to "
 )
 
-// finished returns a function that checks whether the answer that contains the text part is complete. Until then, the
-// answer has a stop button.
-func finished(part string) func(telegram.View) bool {
+// finished returns a function that checks whether the answer with the given words is complete. An incomplete answer has
+// a stop button.
+func finished(words string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool {
-			return strings.Contains(m.Text, part) && !m.HasButton(stopLabel)
+			return strings.Contains(m.Text, words) && !m.HasButton(stopLabel)
 		})
 	}
 }

@@ -16,7 +16,7 @@ const (
 	panelPeriod = time.Second
 )
 
-// pageStream sends events to one page. It remembers the data that it has sent, and sends only changes.
+// pageStream sends events to one page. It stores the data that it has sent, and sends only changes.
 type pageStream struct {
 	*web.Stream
 	p     *Page
@@ -124,7 +124,7 @@ func (s *pageStream) chat(c *telegram.Chat) error {
 	return nil
 }
 
-// sendChanged sends value, unless the page already has it.
+// sendChanged sends a value, unless the page already has this value.
 func (s *pageStream) sendChanged(name, event string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *pageStream) sendChanged(name, event string, value any) error {
 	return s.SendJSON(event, data)
 }
 
-// panel sends the data that changes without an event, such as the list of processes. The caller calls it once a second.
+// panel sends data whose changes cause no event, such as the running processes. The caller calls panel once a second.
 func (s *pageStream) panel(r *http.Request) error {
 	processes, err := s.p.opts.Bot.Processes(r.Context())
 	if err != nil {

@@ -21,7 +21,7 @@ type stop struct {
 	todo   string // instruction for the user after the start of the step; may be empty
 	button string
 	play   func(ctx context.Context, p *Page) error
-	done   func(v telegram.View) bool // reports whether the step is complete; v contains only newer messages
+	done   func(v telegram.View) bool // reports whether the step is complete; v contains only the step's messages
 }
 
 // tour plays the steps of the tour and finds out when a step is complete. It is safe for concurrent use.
@@ -34,7 +34,7 @@ type tour struct {
 	mu       sync.Mutex
 	states   []string
 	problems []string
-	began    []telegram.MessageID // the newest message when each step started
+	began    []telegram.MessageID // newest message at the start of each step
 }
 
 func newTour(p *Page, stops []stop) *tour {
@@ -58,7 +58,7 @@ type wireStop struct {
 	Problem string `json:"problem"`
 }
 
-// state returns the steps with their states for the page. The list is empty without a tour.
+// state returns the steps of the tour with their states, for the page. It returns no steps if there is no tour.
 func (t *tour) state() []wireStop {
 	list := []wireStop{}
 	if !t.p.opts.Tour {

@@ -1,5 +1,5 @@
-// Asks the server with the token, which the address holds behind its # sign. It goes into a header: a cookie would go to
-// the programs behind all other ports of this machine too.
+// Sends requests to the server with the token, which follows the # sign in the address. The token is sent in a header,
+// because browsers send cookies to all other ports of this machine, too.
 const key = "ductor-token";
 let token = new URLSearchParams(location.hash.slice(1)).get("token");
 
@@ -7,16 +7,16 @@ try {
   if (token) sessionStorage.setItem(key, token);
   token ??= sessionStorage.getItem(key);
 } catch {
-  // the browser keeps nothing: after a reload the page asks for its address
+  // The browser stores nothing for this page, so after a reload, the page has no token.
 }
 if (location.hash) history.replaceState(null, "", location.pathname + location.search);
-addEventListener("hashchange", () => location.reload()); // the address of a newer ductor was opened in this tab
+addEventListener("hashchange", () => location.reload()); // the user opened the address of a newer ductor in this tab
 
 const base = location.pathname.replace(/[^/]*$/, "api/");
 
 export class Refused extends Error {}
 
-// ask requests a path of the API. It throws a Refused with the server's words unless the answer is a success.
+// ask requests a path of the API. If the server returns an error, ask throws a Refused with the server's text.
 export async function ask(path, options = {}) {
   const response = await fetch(base + path, { ...options, headers: { ...options.headers, Authorization: `Bearer ${token}` } });
   if (response.ok) return response;

@@ -1,6 +1,6 @@
-// Small helpers for the elements of a page.
+// Small helper functions for the elements of a page.
 
-// h makes an element. Properties that begin with "on" are listeners, "class" and names with a dash are attributes.
+// h creates an element. Properties whose names begin with "on" are listeners. "class" and names with a dash are attributes.
 export function h(tag, props = {}, ...children) {
   const el = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -38,7 +38,7 @@ const paths = {
   menu: "M5 7h14M5 12h14M5 17h14",
 };
 
-// icon is a drawing that screen readers pass over.
+// icon returns a drawing that screen readers ignore.
 export function icon(name) {
   const ns = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(ns, "svg");
@@ -64,7 +64,7 @@ export function bytes(n) {
 
 let saying;
 
-// announce has screen readers say something.
+// announce makes screen readers read a text.
 export function announce(text) {
   const status = byId("status");
   clearTimeout(saying);

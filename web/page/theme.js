@@ -1,4 +1,4 @@
-// Light, dark, or what the system says. The choice stays in this browser.
+// The theme: light, dark, or the setting of the system. The browser stores the user's choice.
 import { announce } from "/shared/dom.js";
 
 const order = ["auto", "light", "dark"];
@@ -8,7 +8,7 @@ function read() {
   try {
     return localStorage.getItem(key) ?? "auto";
   } catch {
-    return "auto"; // the browser keeps nothing
+    return "auto"; // the browser stores nothing for this page
   }
 }
 
@@ -21,7 +21,7 @@ export function applyTheme() {
   apply(read());
 }
 
-// themeButton changes the theme with each press.
+// themeButton makes each press of a button select the next theme.
 export function themeButton(button) {
   const label = (theme) => `Theme: ${theme === "auto" ? "as the system" : theme}`;
   button.setAttribute("aria-label", label(read()));
@@ -31,7 +31,7 @@ export function themeButton(button) {
     try {
       localStorage.setItem(key, next);
     } catch {
-      // it lasts until the page is closed
+      // The browser stores nothing for this page, so the choice lasts until the page is closed.
     }
     apply(next);
     button.setAttribute("aria-label", label(next));

@@ -58,8 +58,8 @@ func Check(text string, entities []Entity) error {
 	return checkNesting(entities)
 }
 
-// CheckMessage returns an error if Telegram would reject or change a message. limit is its maximum length in UTF-16
-// code units.
+// CheckMessage returns an error if Telegram would reject or change a message. limit is the maximum length of the
+// message in UTF-16 code units.
 func CheckMessage(text string, entities []Entity, limit int) error {
 	switch n := len(unitBytes(text)) - 1; {
 	case isBlank(text):
@@ -76,7 +76,8 @@ func CheckMessage(text string, entities []Entity, limit int) error {
 	return Check(text, entities)
 }
 
-// unitBytes returns the byte offset for each offset in UTF-16 code units. It is -1 in the middle of a surrogate pair.
+// unitBytes returns the byte offset for each offset in UTF-16 code units. The byte offset is -1 for the middle of a
+// surrogate pair.
 func unitBytes(s string) []int {
 	out := make([]int, 0, len(s)+1)
 	for i, r := range s {

@@ -1,4 +1,4 @@
-// Asks for the overview every few seconds and shows it.
+// Requests the overview every few seconds and shows it.
 import { add, byId, bytes, h, icon } from "/shared/dom.js";
 import { applyTheme, themeButton } from "/shared/theme.js";
 import { ask } from "/shared/ask.js";
@@ -25,7 +25,7 @@ function facts(pairs) {
   return h("dl", {}, pairs.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
-// table shows rows; on a phone each cell has the name of its column before it.
+// table returns a table. On a phone, the name of the column precedes each cell.
 function table(id, label, columns, rows, nothing) {
   if (rows.length === 0) return fill(id, [], nothing);
   fill(id, [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, h("table", {},
@@ -65,7 +65,7 @@ async function look() {
   try {
     const o = await (await ask("overview")).json();
     const now = JSON.stringify({ ...o, at: "" });
-    if (now !== last && !document.activeElement?.closest(".scroll")) show(o); // a table that is being read stays
+    if (now !== last && !document.activeElement?.closest(".scroll")) show(o); // do not redraw a table that the user is scrolling
     last = now;
     byId("main").setAttribute("aria-busy", "false");
   } catch (err) {

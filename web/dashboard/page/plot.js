@@ -1,4 +1,4 @@
-// Bars of the last days as SVG. Screen readers get the values as a table.
+// Bar charts of the last days, as SVG. Screen readers read the values as a table.
 import { h } from "/shared/dom.js";
 
 const ns = "http://www.w3.org/2000/svg";
@@ -12,7 +12,7 @@ function draw(tag, attributes, ...children) {
   return el;
 }
 
-// plot draws one value of each day. write makes a text of a value.
+// plot draws one value for each day. write converts a value to text.
 export function plot(title, days, value, write) {
   const values = days.map(value);
   const most = Math.max(...values, 0);

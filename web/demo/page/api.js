@@ -1,4 +1,4 @@
-// What the page asks of the server.
+// The requests of the page to the server.
 import { ask, Refused } from "/shared/ask.js";
 
 export { Refused };
@@ -15,9 +15,9 @@ export async function upload(fields, files) {
   return (await ask("upload", { method: "POST", body: form })).json();
 }
 
-const files = new Map(); // addresses of files that the page has, by id
+const files = new Map(); // promises of the addresses of files that the page has loaded, by ID
 
-// fileURL resolves to an address within this page at which a file can be shown.
+// fileURL returns a promise of an address with which this page can show a file.
 export function fileURL(id) {
   if (!files.has(id)) {
     files.set(id, ask(`file?id=${encodeURIComponent(id)}`).then((answer) => answer.blob()).then((blob) => URL.createObjectURL(blob)));
@@ -26,10 +26,10 @@ export function fileURL(id) {
   return files.get(id);
 }
 
-const pause = 1500; // milliseconds before the page connects again
+const pause = 1500; // in milliseconds, before the page connects again
 
-// listen calls on[name] with each event, for ever. It calls lost with a text when the connection breaks, and with true after it
-// if the server does not know the token.
+// listen receives events and calls on[name] for each of them. If the connection is lost, listen calls lost with a text, and
+// connects again. If the server does not accept the token, listen calls lost with a text and true, and returns.
 export async function listen(on, lost) {
   for (;;) {
     try {

@@ -1,4 +1,4 @@
-// One message as an element.
+// The element of one message.
 import { h, icon, iconButton, clock, bytes, byId } from "/shared/dom.js";
 import { fileURL } from "/api.js";
 import { failed } from "/notes.js";
@@ -6,7 +6,7 @@ import { renderText, renderPrompt } from "/text.js";
 import { renderRich } from "/rich.js";
 import { state, message, summary, userName, current } from "/state.js";
 
-// makeBubble builds the element of a message. do holds what its controls call.
+// makeBubble returns the element of a message. act contains the functions that the message's buttons call.
 export function makeBubble(m, act) {
   if (m.service) {
     return h("li", { class: "message service", "data-id": m.id }, h("span", {}, `${m.name}: ${m.service}`));
@@ -47,7 +47,7 @@ function media(m) {
     h("span", { class: "file-icon" }, icon("file")), h("span", {}, h("strong", {}, name || "file"), h("small", {}, bytes(size))));
 }
 
-// fill has an element show a file as soon as the page has it.
+// fill makes an element show a file as soon as the page has loaded the file.
 function fill(el, id) {
   fileURL(id).then((url) => { el.src = url; }, () => { el.title = "This file is gone"; });
   return el;

@@ -1,4 +1,4 @@
-// The messages of the chat that is looked at.
+// The messages of the chat that the page shows.
 import { h, byId, announce } from "/shared/dom.js";
 import { state, current, messagesOf, visible, userName, message } from "/state.js";
 import { post } from "/api.js";
@@ -9,7 +9,7 @@ import { replyTo, editMessage, sendText } from "/composer.js";
 
 const list = byId("messages");
 const scroll = byId("scroll");
-let follows = true; // the newest message stays in sight
+let follows = true; // true to keep the newest message visible
 
 const act = {
   menu: (m, button) => openMenu(m, button, { reply: replyTo, edit: editMessage, react: act.react, remove }),
@@ -49,7 +49,7 @@ export function showChat() {
   toEnd();
 }
 
-// showMessage draws one that is new or changed.
+// showMessage draws a new or changed message.
 export function showMessage(m, isNew) {
   if (!visible(m)) return;
   const old = list.querySelector(`:scope > [data-id="${m.id}"]`);
@@ -86,7 +86,7 @@ export function removeMessage(id) {
   arrange();
 }
 
-// arrange marks the first and last of messages that one user wrote in a row.
+// arrange marks the first and the last of several consecutive messages by one user.
 function arrange() {
   list.querySelector(".empty")?.remove();
   const items = [...list.children];
@@ -107,7 +107,7 @@ function emptyNote() {
     : [h("strong", {}, "A group with topics"), "Each topic is a conversation of its own. Write as another user to see who may do what."]);
 }
 
-// speak tells screen readers of an answer once it stopped growing, instead of at every edit.
+// speak makes screen readers read an answer when it has stopped growing, and not after each edit.
 const speaking = new Map();
 function speak(m, isNew) {
   if (!m.bot || !state.live) return;
@@ -131,10 +131,10 @@ scroll.addEventListener("scroll", () => {
   byId("to-end").hidden = follows;
 }, { passive: true });
 byId("to-end").addEventListener("click", () => { follows = true; toEnd(); });
-list.addEventListener("load", () => { if (follows) toEnd(); }, true); // pictures grow when they arrive
+list.addEventListener("load", () => { if (follows) toEnd(); }, true); // pictures change their size when they have loaded
 new ResizeObserver(() => { if (follows) toEnd(); }).observe(scroll);
 
-// The arrow keys walk from message to message.
+// The arrow keys move the focus from message to message.
 scroll.addEventListener("keydown", (event) => {
   if (event.key !== "ArrowUp" && event.key !== "ArrowDown" && event.key !== "Home" && event.key !== "End") return;
   const items = [...list.querySelectorAll(".message:not(.service)")];

@@ -1,4 +1,4 @@
-// The list of commands that opens when a message begins with a slash.
+// The list of commands, which opens when the user's text begins with a slash.
 import { h } from "/shared/dom.js";
 import { state } from "/state.js";
 
@@ -36,7 +36,7 @@ export function commandList(input, choose) {
       input.setAttribute("aria-expanded", String(found.length > 0));
       at = -1;
     },
-    // key says whether it dealt with a pressed key.
+    // key handles a pressed key. It returns false if the list does not use the key.
     key(event) {
       if (element.hidden) return false;
       if (event.key === "ArrowDown" || event.key === "ArrowUp") select(event.key === "ArrowDown" ? at + 1 : at < 0 ? -1 : at - 1);

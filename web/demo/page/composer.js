@@ -1,4 +1,4 @@
-// Where users write: text, commands, files, voice.
+// The form with which users send text, commands, files and voice messages.
 import { h, byId, icon, iconButton } from "/shared/dom.js";
 import { state, current, summary } from "/state.js";
 import { post, upload } from "/api.js";
@@ -17,7 +17,7 @@ const writeAs = h("label", { class: "write-as", hidden: true }, "Write as ", h("
 const send = iconButton("send", "Send", { type: "submit", class: "icon-button send" });
 const voice = recorder((blob) => sendFiles([new File([blob], "voice.webm", { type: blob.type })], "voice"));
 const commands = commandList(input, (text) => sendText(text));
-let about = null; // the message that is replied to or changed
+let about = null; // the message to which the user replies, or which the user edits
 
 form.append(commands.element, writeAs, context, h("div", { class: "composer-box" },
   iconButton("attach", "Send files or pictures", { onclick: () => picker.click() }), picker, input, voice.button, send));
@@ -91,7 +91,7 @@ function dropContext() {
   context.hidden = true;
 }
 
-// showComposer fits the form to the chat.
+// showComposer adapts the form to the chat.
 export function showComposer() {
   const users = state.hello.users.filter((user) => current().users.includes(user.id));
   if (!current().users.includes(state.from)) state.from = users[0].id;

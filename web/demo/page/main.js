@@ -64,7 +64,7 @@ document.addEventListener("user", showChat);
 showPanel(!narrow.matches);
 
 let drawing;
-// Events of one moment are drawn together.
+// soon redraws the list of chats and the head once for all events since the last frame.
 function soon() {
   drawing ??= requestAnimationFrame(() => {
     drawing = undefined;

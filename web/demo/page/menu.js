@@ -1,4 +1,4 @@
-// The menu of a message: reply, react, copy, change, delete.
+// The menu of a message: reply, react, copy, edit, delete.
 import { h } from "/shared/dom.js";
 import { state } from "/state.js";
 import { copyText } from "/text.js";

@@ -1,11 +1,11 @@
-// What is normally invisible: events of turns, calls of the API with their budgets, processes.
+// The panel with internals: events of turns, calls of the API with their budgets, and processes.
 import { h, byId, clock, bytes } from "/shared/dom.js";
 import { tourPage } from "/tour.js";
 
-const keep = 300; // lines of a list
+const keep = 300; // maximum number of lines in a list
 const pages = {};
 
-// makePanel builds the tabs.
+// makePanel creates the tabs.
 export function makePanel() {
   const tabs = [["tour", "Tour"], ["events", "Events"], ["calls", "API calls"], ["agents", "Agents"]];
   byId("tabs").replaceChildren(...tabs.map(([name, title]) => h("button", {

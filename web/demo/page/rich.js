@@ -1,8 +1,8 @@
-// Rich messages as elements: blocks with tables, lists and details.
+// The elements of rich messages: blocks with tables, lists and details.
 import { h } from "/shared/dom.js";
 import { renderText, codeBlock, opened } from "/text.js";
 
-// renderRich gives the elements of blocks. key names the message; onCommand is called with a pressed command.
+// renderRich returns the elements of blocks. key identifies the message. A press of a command calls onCommand.
 export function renderRich(blocks, key, onCommand) {
   return blocks.map((b, i) => block(b, `${key}/${i}`, onCommand));
 }
@@ -23,7 +23,7 @@ function block(b, key, onCommand) {
   }
 }
 
-// details stays as the user left it when its message is edited.
+// details returns a block that users can open. An open block stays open when its message is edited.
 function details(b, key, summary, inner) {
   const el = h("details", {}, h("summary", { "data-focus": `details ${key}` }, summary), inner);
   el.open = opened.has(key) || Boolean(b.open);

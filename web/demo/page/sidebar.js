@@ -5,7 +5,7 @@ import { post } from "/api.js";
 import { failed } from "/notes.js";
 
 let choose = () => {};
-const typingTime = 5000; // as long as Telegram shows it
+const typingTime = 5000; // in milliseconds; Telegram shows "typing" as long
 
 export function onChoose(f) {
   choose = f;

@@ -1,11 +1,11 @@
-// What the page knows: chats, their messages, and what is looked at.
+// The state of the page: chats, their messages, and the chat and topic that the page shows.
 
 export const state = {
   hello: null,
   chats: new Map(),
-  messages: new Map(), // by chat, then by number
-  chat: null, // its number
-  topic: 0, // 0 is General, and every message of a chat without topics
+  messages: new Map(), // by chat ID, then by message ID
+  chat: null, // ID of the shown chat
+  topic: 0, // ID of the shown topic; 0 for General and in chats without topics
   from: 1,
 };
 
@@ -27,7 +27,7 @@ export function visible(m) {
 
 export const plain = (m) => m.text.replace(directives, "").trim();
 
-// directives are what a prompt tells the scripted agent to do.
+// directives matches the instructions for the scripted agent in a prompt.
 export const directives = /\[\[(?:"(?:\\.|[^"\\])*"|[^"\]]|\](?!\]))*\]\]/g;
 
 export function summary(m) {

@@ -1,11 +1,11 @@
-// Texts with entities as elements. Offsets count UTF-16 units, as JavaScript does.
+// The elements of texts with entities. Offsets are in UTF-16 units, as in JavaScript.
 import { h, announce } from "/shared/dom.js";
 import { directives } from "/state.js";
 
-// What a user opened stays open when its message is edited.
+// Keys of the parts that the user has opened, so that they stay open when their message is edited.
 export const opened = new Set();
 
-// renderText gives the nodes of a text. key names the message; onCommand is called with a pressed command.
+// renderText returns the nodes of a text. key identifies the message. A press of a command calls onCommand.
 export function renderText(text, entities, key, onCommand) {
   const sorted = [...(entities ?? [])].sort((a, b) => a.offset - b.offset || b.length - a.length);
   return nodes(text, 0, text.length, sorted, key, onCommand);
@@ -17,7 +17,7 @@ function nodes(text, from, to, entities, key, onCommand) {
   const plain = (end) => {
     let part = text.slice(at, end);
     if (part.startsWith("\n") && out.at(-1)?.dataset?.block) part = part.slice(1);
-    if (part.endsWith("\n") && blockAt(end)) part = part.slice(0, -1); // a block begins a line of its own
+    if (part.endsWith("\n") && blockAt(end)) part = part.slice(0, -1); // a block starts a new line anyway
     if (part) out.push(part);
   };
   const blockAt = (at) => entities.some((e) => e.offset === at && blocks.has(e.type));
@@ -76,7 +76,7 @@ export async function copyText(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return false; // the browser does not let pages write there
+    return false; // the browser does not allow the page to write to the clipboard
   }
 }
 
@@ -117,7 +117,7 @@ function expandable(inner, key, text) {
   return el;
 }
 
-// renderPrompt is renderText for a prompt with directions to the scripted agent, which are folded.
+// renderPrompt is like renderText, for prompts. It folds the directives for the scripted agent.
 export function renderPrompt(m, onCommand) {
   const found = m.text.match(directives);
   if (!found) return renderText(m.text, m.entities, `${m.chat}/${m.id}`, onCommand);

@@ -1,5 +1,5 @@
-// The tour: stops, each started by a button and ticked off when the chat shows its end. Where the user's own agents answer,
-// the tour is on a page of its own, with a scripted agent.
+// The tour, which consists of stops. A button starts a stop, and the stop is done when the chat shows its result. If the
+// user's own agents answer on this page, the tour is on a separate page with a scripted agent.
 import { h, byId, icon, announce } from "/shared/dom.js";
 import { state } from "/state.js";
 import { post } from "/api.js";
@@ -8,7 +8,7 @@ import { failed } from "/notes.js";
 let stops = [];
 let show = () => {};
 
-// onStart is called when a stop begins, so that the chat is in sight.
+// onStart sets a function that is called when a stop starts. It must make the chat visible.
 export function onStart(f) {
   show = f;
 }
@@ -36,7 +36,7 @@ export function showTour(list) {
   draw();
 }
 
-// currentStop is the first that is not done; the number of stops when all are.
+// currentStop returns the index of the first stop that is not done. If all are done, it returns the number of stops.
 function currentStop() {
   const n = stops.findIndex((stop) => stop.state !== "done");
   return n < 0 ? stops.length : n;
@@ -80,13 +80,13 @@ function finished() {
       h("code", {}, "ductor demo"), " talks to that one, too."]));
 }
 
-// nextStep leads on to a bot of the user's own.
+// nextStep returns a text about how to set up the user's own bot.
 const nextStep = () => ["Now on your phone: run ", h("code", {}, "ductor setup"), " in a terminal."];
 
 const invitation = "The tour shows all that there is, with a scripted agent. It takes five minutes and costs nothing.";
 const toTour = () => h("a", { class: "button", href: state.hello.other }, "Take the tour");
 
-// showInvitation leads to the page with the tour, where this one has none.
+// showInvitation shows a link to the page with the tour, if this page has no tour.
 export function showInvitation() {
   if (state.hello.tour) return;
   byId("tour").replaceChildren(h("div", { class: "finished" }, h("strong", {}, "Your own agents answer here"), h("p", {}, invitation), toTour()));
@@ -95,7 +95,7 @@ export function showInvitation() {
   el.replaceChildren(h("div", {}, h("small", {}, "Tour"), h("strong", {}, "See all of it, with a scripted agent")), toTour());
 }
 
-// strip is the tour in one line, where the panel is not beside the chat.
+// strip shows the tour in one line, for screens on which the panel is not beside the chat.
 function strip(now) {
   const el = byId("tour-strip");
   el.hidden = state.chat !== 1;

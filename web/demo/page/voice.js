@@ -2,7 +2,7 @@
 import { iconButton, icon } from "/shared/dom.js";
 import { toast } from "/notes.js";
 
-const longest = 120_000; // milliseconds
+const longest = 120_000; // maximum length of a recording in milliseconds
 
 export function recorder(done) {
   let running = null;
