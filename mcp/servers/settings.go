@@ -137,7 +137,7 @@ const minSecret = 8
 func (s Settings) Secrets(name string, lookup Lookup) (all []string) {
 	for _, entry := range s.Env {
 		value, ok := lookup(name, entry)
-		// Shorter values are words, and a "/" begins a path.
+		// A shorter value could be a common word. A value that begins with "/" is a path and no secret.
 		if ok && len(value) >= minSecret && !strings.HasPrefix(value, "/") {
 			all = append(all, value)
 		}
