@@ -29,8 +29,8 @@ import (
 )
 
 // Config contains all settings. Each setting is a field. Tags of the field contain the key in the file (toml), the
-// default, the check of the value, and when a change applies. The tag "applies" of a table is for all its settings. All
-// paths from Load and Default are absolute.
+// default, the check of the value, and when a change applies. The tag "applies" of a table is the default for its
+// settings. All paths from Load and Default are absolute.
 type Config struct {
 	Telegram    Telegram                         `toml:"telegram" applies:"after a restart"`
 	Stream      Stream                           `toml:"stream" applies:"at once"`
@@ -91,9 +91,10 @@ type Stream struct {
 
 // Notify configures which messages make a sound.
 type Notify struct {
-	Mode    orchestrator.NotifyMode `toml:"mode" default:"long" check:"always|long|never"`
-	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // minimum duration of a long turn
-	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // how long an agent may be silent
+	Mode orchestrator.NotifyMode `toml:"mode" default:"long" check:"always|long|never"`
+	Long time.Duration           `toml:"long" default:"1m" check:"1s..24h"` // minimum duration of a long turn
+	// Silence is how long an agent may be silent before users get a notice.
+	Silence time.Duration `toml:"silence" default:"5m" check:"0..24h"`
 	// Alerts are messages to the owner about problems of the machine.
 	Alerts             bool `toml:"alerts" default:"true" applies:"after a restart"`
 	orchestrator.Hours      // quiet hours
@@ -101,7 +102,7 @@ type Notify struct {
 
 // Queue configures the queue of a conversation. It also configures when several messages become one prompt.
 type Queue struct {
-	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // most waiting turns
+	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // maximum of waiting turns
 	MergeWindow time.Duration `toml:"merge_window" default:"300ms" check:"0..10s"`
 	AlbumWindow time.Duration `toml:"album_window" default:"1500ms" check:"0..10s"`
 }
