@@ -46,7 +46,7 @@ const (
 	DatabaseFile = "ductor.db" // names of SQLite's other files begin with this name
 	spoolDir     = "outgoing"  // files that ductor still has to send to chats
 	runsDir      = "runner"    // runs of agents, until the outcomes of their turns are stored
-	oldRunsDir   = "runs"      // runsDir of old versions; see endSupervised
+	oldRunsDir   = "runs"      // where old versions stored the runs of agents; see endSupervised
 )
 
 // Time limits for the stages of a shutdown.
@@ -99,10 +99,10 @@ type Options struct {
 	Log     *slog.Logger
 	Scrub   *tgapi.Scrubber
 	Version string
-	// Runner determines how the runner on this machine is started. If it has no command, environment.HostRunner chooses
-	// one.
+	// Runner determines how the runner on this machine is started. If Runner has no command, environment.HostRunner
+	// chooses one.
 	Runner runner.Options
-	// Launcher starts agents on this machine. The App closes it. If it is nil, the App creates one from Runner.
+	// Launcher starts agents on this machine. The App closes it. If Launcher is nil, the App creates one from Runner.
 	Launcher Launcher
 	// If Tracer is not nil, it replaces the tracer that the configuration selects.
 	Tracer orchestrator.Tracer
@@ -207,7 +207,7 @@ func (a *App) openHost(ctx context.Context) (err error) {
 		return err
 	}
 	launcher, err := openHost(a.cfg, a.Runner, a.Log)
-	if err == nil { // a nil pointer in the interface would not be nil
+	if err == nil { // an interface with a nil pointer would not be nil
 		a.host = launcher
 	}
 	return err

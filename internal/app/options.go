@@ -116,7 +116,7 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 	if a.Launcher == nil { // agents of another launcher may run on another machine
 		o.Available = host.MachineMemory().Available
 	}
-	if a.envs.Homes != nil { // a nil pointer in the interface would not be nil
+	if a.envs.Homes != nil { // an interface with a nil pointer would not be nil
 		o.Homes = a.envs.Homes
 	}
 	return o
@@ -248,8 +248,8 @@ func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonI
 // permits implements conversation.Options.Permits.
 func (a *App) permits(t orchestrator.Turn) bool { return permits(a.now().Config, a.users.RoleOf, t) }
 
-// permits reports whether a waiting turn may start. The jobs of a group run only while the group is allowed. Prompts in
-// a group depend only on their user, because a group gets a new ID when it becomes a supergroup.
+// permits reports whether a waiting turn may start. The jobs of a group run only while the group is allowed. For a
+// prompt in a group, permits checks only the user, because a group gets a new ID when it becomes a supergroup.
 func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole, t orchestrator.Turn) bool {
 	in, role := t.Prompt.Conversation, roleOf(t.Prompt.Person)
 	switch of := t.Prompt.Rights.Of; {
