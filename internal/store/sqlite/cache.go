@@ -22,7 +22,7 @@ type cachedRow struct {
 	last  uint64
 }
 
-// maxCached limits the number of cached rows. The field changes may have twice as many entries.
+// maxCached limits the number of cached rows. The map of changes may have twice as many entries.
 const maxCached = 1024
 
 func newRowCache() *rowCache {
@@ -54,8 +54,8 @@ func cacheKey(table, row string) string {
 	return table + "/" + row
 }
 
-// get returns the cached value. It returns nil if the value is missing or outdated. The result last is the number of
-// the last change of the row.
+// get returns the cached value. It returns nil if the value is missing or outdated. It also returns the number of the
+// last change of the row.
 func (k *rowCache) get(of Source) (value any, last uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -23,7 +23,7 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 		from := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro"}
 		conn := db.writer.conn
 		if _, err := conn.ExecContext(ctx, "PRAGMA foreign_keys = OFF; ATTACH ? AS old", from.String()); err != nil {
-			return nil //nolint:nilerr // it is not a database
+			return nil //nolint:nilerr // the file is not a database
 		}
 		defer conn.ExecContext(ctx, "DETACH old")
 		copies, err := ManyIn(t, Value[string],
@@ -55,8 +55,8 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 	return whole, explain(err)
 }
 
-// Patterns of findings of an integrity check. A finding that matches harmless concerns no table. One that matches
-// ofIndex names an index or the number of a page, so it may concern only an index.
+// Patterns of findings of an integrity check. A finding that matches harmless concerns no table. A finding that matches
+// ofIndex names an index or the number of a page, so the damage may be only in an index.
 var (
 	harmless = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)

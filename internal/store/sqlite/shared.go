@@ -20,7 +20,7 @@ const shareRetry = time.Second
 // shared is a transaction that several calls of WriteShared use. Only the holder of the writer's token may access it.
 type shared struct {
 	open   atomic.Bool       // whether the transaction is open; may be read without the token
-	writes []func(*Tx) error // uncommitted writes; after a rollback, the method begin applies them again
+	writes []func(*Tx) error // uncommitted writes; after a rollback, writer.begin applies them again
 	ended  chan struct{}     // closed by the commit
 	timer  *time.Timer
 	flush  bool // whether to flush after the commit

@@ -7,8 +7,8 @@
 //   - If the power fails, no Write is lost. Other writes of the last second may be lost, unless a Write or Flush has
 //     followed them. If a write is lost, all later writes are lost, too.
 //
-// If the context ends before the transaction begins, nothing is written. If it ends later, this has no effect. So the
-// caller always knows whether a write happened.
+// If the context ends before the transaction begins, nothing is written. If the context ends later, this has no effect.
+// So the caller always knows whether a write happened.
 package sqlite
 
 import (
@@ -40,8 +40,8 @@ type Options struct {
 	Readers     int                  // number of read connections; 3 if 0
 	BusyTimeout time.Duration        // how long a write waits for another process; 5 s if 0
 	Sync        func(*os.File) error // flushes a file or directory; fdatasync if nil
-	// Close calls LeftOpen if it must not close the connections; see Close. The argument of LeftOpen is a function that
-	// closes them. LeftOpen may be nil if the process exits after Close.
+	// Close calls LeftOpen if it must not close the connections; see Close. Close passes LeftOpen a function that
+	// closes the connections. LeftOpen may be nil if the process exits after Close.
 	LeftOpen func(func() error)
 	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. For a larger file, call
 	// CheckPages.
