@@ -70,8 +70,8 @@ type lock chan struct{}
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open starts to handle the requests of a turn. The context life must not end before the turn. When the turn has ended,
-// the caller must call Drain and then Close.
+// Open starts to handle the requests of a turn. The context must not end before the turn. When the turn has ended, the
+// caller must call Drain and then Close.
 func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
@@ -118,8 +118,8 @@ func (r *Requests) Drain() {
 	r.own = nil
 }
 
-// Close stops the timers and removes the turn from the Service. Until then, a user who decides too late gets the right
-// error.
+// Close stops the timers and removes the turn from the Service. Until Close, a user who decides too late still gets the
+// right error.
 func (r *Requests) Close() {
 	r.s.mu.Lock()
 	delete(r.s.turns, r.turn.Turn.ID)
@@ -337,7 +337,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // rules do not apply to other turns
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // users can create rules only for such requests
 		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool

@@ -31,8 +31,8 @@ func plainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@+,", r)
 }
 
-// plainWords reports whether a plain command may have certain arguments without asking a user. It gets the first words
-// of the command as head, and the arguments as rest. An argument must not be an option, a path out of the working
+// plainWords reports whether a plain command may run with certain arguments without asking a user. The caller splits
+// the command into its first words and its arguments. An argument must not be an option, a path out of the working
 // directory, the name of a host, or a hidden or secret file. The target of a symbolic link must fulfil the same
 // conditions.
 func plainWords(head, rest string, links []orchestrator.Link) bool {

@@ -36,8 +36,9 @@ type Options struct {
 // Policy configures who decides requests, and how.
 type Policy struct {
 	Screen orchestrator.ApprovalScreen // shows approvals to users; if nil, every request is denied
-	// Approvers returns the users who may decide requests in a group. The parameter sender is the user who started the
-	// turn. If Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
+	// Approvers returns the users who may decide the requests of a turn in a group. The sender is the user who started
+	// the turn. If Approvers is nil, only the sender may decide. In a private chat, the user of the chat always
+	// decides.
 	Approvers func(in orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID
 	// ApprovalTimeout is how long users have for a decision before the request is denied. 0 means DefaultTimeout.
 	ApprovalTimeout time.Duration
@@ -128,9 +129,9 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// afterFullDisk calls the function again after a pause, if err means that the disk is full. It does not matter if
-// ductor ends before that: the next process does the same work at its start.
-func (s *Service) afterFullDisk(err error, again func()) {
+// afterFullDisk calls retry after a pause, if err means that the disk is full. It does not matter if ductor ends before
+// that: the next process does the same work at its start.
+func (s *Service) afterFullDisk(err error, retry func()) {
 	const pause = 5 * time.Second
 	if !errors.Is(err, orchestrator.ErrDiskFull) {
 		return
@@ -138,7 +139,7 @@ func (s *Service) afterFullDisk(err error, again func()) {
 	s.opts.After(pause, func() {
 		if leave, ok := s.opts.Enter(); ok {
 			defer leave()
-			again()
+			retry()
 		}
 	})
 }
