@@ -85,13 +85,13 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 }
 
 // abort aborts the running turn and empties the queue. It calls answer, and stores the abort and the result of answer
-// in one transaction. The parameter first is the turn that Stop has just aborted, or nil. That turn may have ended
+// in one transaction. The caller passes the turn that Stop has just aborted, or nil. That turn may have ended
 // meanwhile.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
 	report := orchestrator.AbortReport{Stopping: first}
-	now := c.running.Load() // not the turn that Stop aborted if the next one has started
+	now := c.running.Load() // if the next turn has started, this is not the turn that Stop aborted
 	if s := c.abortTurn(now, by); s != nil {
 		report.Stopping, ending = s, now.turn.ID
 	}

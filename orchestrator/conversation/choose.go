@@ -75,8 +75,8 @@ func repetition(t orchestrator.Turn, by orchestrator.Press) orchestrator.Turn {
 	return orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: t.Wants}
 }
 
-// unrepeated returns ErrRepeated if another turn already repeats this turn, or if a job will do so later. The caller
-// must be in the inbox. Otherwise another press could repeat the turn right after the check.
+// unrepeated returns ErrRepeated if another turn already repeats this turn, or if a job will repeat it later. The
+// caller must be in the inbox. Otherwise another press could repeat the turn right after the check.
 func (e *Engine) unrepeated(ctx context.Context, id cli.TurnID, in orchestrator.ConversationID) error {
 	if _, err := e.waitingJob(ctx, id, in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return cmp.Or(err, orchestrator.ErrRepeated)

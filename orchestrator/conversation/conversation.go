@@ -79,7 +79,7 @@ type running struct {
 	over       chan struct{} // closed once all processes of the turn are dead and ductor has tried to show the outcome
 }
 
-// is reports whether r has this ID. It returns false if r is nil.
+// is reports whether r is the turn with the given ID. For a nil r, it returns false.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
 // do runs f in the conversation's inbox. Then, still in the inbox, it starts the next turn if possible. So an abort

@@ -87,11 +87,11 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 	return scheduled, err
 }
 
-// scheduleLater creates a job that runs the prompt of a turn at a time. It must run in the inbox. It returns ErrRepeated
-// if another turn or job already repeats the prompt. The parameter most limits the permission mode of the job. If it is
-// empty, the job does not get the rights of the chat.
+// scheduleLater creates a job that runs the prompt of a turn at the given time. It must run in the inbox. It returns
+// ErrRepeated if another turn or job already repeats the prompt. The permission mode of the job is at most maxMode. If
+// maxMode is empty, the job does not get the rights of the chat.
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
-	most cli.PermissionMode) (time.Time, error) {
+	maxMode cli.PermissionMode) (time.Time, error) {
 	in := t.Prompt.Conversation
 	if err := e.unrepeated(ctx, t.ID, in); err != nil {
 		return at, err
@@ -113,8 +113,8 @@ func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time
 			Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout,
 		},
 	}
-	if most != "" {
-		j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: most}
+	if maxMode != "" {
+		j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: maxMode}
 	}
 	if _, err := e.opts.Jobs.AddJob(ctx, j); err != nil {
 		return at, fmt.Errorf("add a job: %w", err)

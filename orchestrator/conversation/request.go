@@ -19,7 +19,7 @@ type preparation struct {
 }
 
 // prepare chooses the session, agent and model of the turn, and builds the request. If the turn began before a restart,
-// prepare makes the same choices as then.
+// prepare makes the same choices as before the restart.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
 	conv, err := e.load(r.record, t.Prompt.Conversation)

@@ -107,8 +107,8 @@ func (c *conversation) steered(ctx context.Context, h handover) error {
 	return nil
 }
 
-// requeue moves a turn back to the front of the queue. It does not do that if an abort has emptied the queue since the
-// start of the handover.
+// requeue moves a turn back to the front of the queue. If an abort has emptied the queue since the start of the
+// handover, requeue drops the turn instead.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
 	// An abort has emptied the queue. Do not store the turn as queued: after a crash the next process would run it.
@@ -166,8 +166,8 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{})
 }
 
-// requeueUnread puts messages that were sent to the running turn, but that its agent did not read, back into the queue:
-// at its front, or after the message that replaced the turn.
+// requeueUnread queues messages again that were sent to the running turn, but that its agent did not read. They go to
+// the front of the queue, or behind the message that replaced the turn.
 func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, replaced bool) {
 	if c.running.Load().cleared != c.cleared {
 		return
@@ -189,7 +189,7 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, r
 		next++
 		// A card may say that the message is steered.
 		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: true})
-		if at > 0 { // the first one starts now
+		if at > 0 { // the first message starts now
 			c.e.opts.Chat.Queued(t, at)
 		}
 	}

@@ -224,7 +224,7 @@ func (e *Engine) unqueued(w waiting) {
 }
 
 // SubmitOrder adds a turn to the end of a conversation's queue. It does not affect the running turn. When it returns,
-// the turn is stored durably. If a turn with this ID exists, it changes nothing and returns nil.
+// the turn is stored durably. If a turn with this ID exists, SubmitOrder changes nothing and returns nil.
 //
 // It stores nothing and returns an error in these cases:
 //   - ErrQueueFull: the queue is full

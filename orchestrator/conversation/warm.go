@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// warmLimit limits how long the method warm may take to choose an agent.
+// warmLimit limits how long Engine.warm may take to choose an agent.
 const warmLimit = 15 * time.Second
 
 // afterAbort is the pause between an abort and the start of the next agent process. The pause leaves time to show the
