@@ -10,8 +10,8 @@ import (
 // ApprovalStore stores approvals, decisions, rules and the audit. It is a part of Store, whose comment has the contract
 // for all methods.
 type ApprovalStore interface {
-	// OpenApproval stores an agent's request for approval. The approval a must contain one ID of the agent, in
-	// AgentIDs. OpenApproval returns the stored approval that contains this ID.
+	// OpenApproval stores an agent's request for approval. a.AgentIDs must contain exactly one ID. OpenApproval returns
+	// the stored approval that contains this ID.
 	//   - If the store already has a request of this turn with this ID, OpenApproval changes nothing.
 	//   - If a is open and the turn has an open approval with the same digest, the requests are identical. OpenApproval
 	//     then adds the ID to the stored approval, and does nothing else.
@@ -83,14 +83,14 @@ type QueueStore interface {
 	// PromoteTurn moves a queued turn to the front of its conversation's queue. It returns false if the turn is no
 	// longer queued.
 	PromoteTurn(ctx context.Context, id cli.TurnID) (bool, error)
-	// SteerTurn changes a queued turn to the state TurnSteered, because its prompt is sent to a running turn. The
-	// parameter into is the ID of the running turn. SteerTurn sets the queued turn's session, agent and model to those
-	// of the running turn. OpenTurns lists the queued turn until MarkSteered. SteerTurn returns false if id is no
-	// longer queued or if into is not running.
-	SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (bool, error)
-	// MarkSteered records that the agent of the turn into has the prompt of the turn id. It returns false if id is no
-	// longer a turn that was steered into that one.
-	MarkSteered(ctx context.Context, id, into cli.TurnID) (bool, error)
+	// SteerTurn changes a queued turn to the state TurnSteered, because its prompt is sent to a running turn. SteerTurn
+	// sets the queued turn's session, agent and model to those of the running turn. OpenTurns lists the queued turn
+	// until MarkSteered. SteerTurn returns false if the first turn is no longer queued, or if the second turn is not
+	// running.
+	SteerTurn(ctx context.Context, queued, running cli.TurnID, at time.Time) (bool, error)
+	// MarkSteered records that the agent of a running turn has the prompt of a steered turn. It returns false if the
+	// first turn is no longer steered into the second.
+	MarkSteered(ctx context.Context, steered, running cli.TurnID) (bool, error)
 	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
 	// in another state.
 	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)

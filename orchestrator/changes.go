@@ -38,9 +38,8 @@ type Snapshots interface {
 	// the turn began before a restart of ductor, and Watch loads the snapshot that the previous process took. The
 	// caller must call End or Leave on the result.
 	Watch(t Turn, dir string, resumed bool) TurnWatch
-	// AwaitSnapshot waits until the snapshot of a turn is complete. The caller calls it before it allows a request, so
-	// that the agent's first write comes after the snapshot. The parameter id is the ID of that request. AwaitSnapshot
-	// waits only for a limited time.
+	// AwaitSnapshot waits, for a limited time, until the snapshot of a turn is complete. The caller calls it before it
+	// allows the request with the given ID, so that the agent's first write comes after the snapshot.
 	AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
 	// SnapshotTaken reports whether AwaitSnapshot would return immediately.
 	SnapshotTaken(turn cli.TurnID) bool
@@ -108,8 +107,8 @@ var (
 	ErrDiffTooLong = errors.New("the diff is too long")
 )
 
-// TurnWrites is the error if a turn that is still running may change the same files. The field In is the conversation
-// of that turn.
+// TurnWrites is the error if a turn that is still running may change the same files. It contains the conversation of
+// that turn.
 type TurnWrites struct{ In ConversationID }
 
 func (e *TurnWrites) Error() string { return ErrTurnRuns.Error() }
@@ -170,7 +169,6 @@ type FileChanges interface {
 	// session. The newest is first.
 	SessionChanges(ctx context.Context, in ConversationID, session SessionID) ([]TurnChanges, error)
 	// Return restores all files to the state before or after a turn, or to a checkpoint. First it stores the current
-	// state as a new checkpoint. The result to is the record that was restored, and the result before is the new
-	// checkpoint.
-	Return(ctx context.Context, by Press, id string, side ReturnTo) (to, before TurnChanges, err error)
+	// state as a new checkpoint. Return returns the restored record and the new checkpoint.
+	Return(ctx context.Context, by Press, id string, side ReturnTo) (restored, checkpoint TurnChanges, err error)
 }

@@ -60,7 +60,7 @@ func (a ConsultAnswer) All() string { return cmp.Or(a.Whole, a.Text) }
 // GroupQuestion is a question to several models. In each round after the first, the models see each other's answers
 // from the round before. At the end, the first model that answered writes the conclusion.
 type GroupQuestion struct {
-	ConsultQuestion               // the field Model is not used
+	ConsultQuestion               // without Model; Panel replaces it
 	Panel           []ModelChoice // GroupLeast to GroupMost models
 	Rounds          int           // 1 to GroupRounds
 }
@@ -140,8 +140,8 @@ type ConsultStore interface {
 	// to the totals of the session.
 	AddEntry(ctx context.Context, t Turn, steps []Step) error
 	// LastAside returns the newest entry of this kind in a session. If id is empty, it searches all sessions of the
-	// conversation. If no entry has this kind, it returns the newest entry that is not a turn. If there is none, it
-	// returns ErrNoConsult.
+	// conversation. If no entry has this kind, it returns the newest entry that is not a turn. If all entries are
+	// turns, it returns ErrNoConsult.
 	LastAside(ctx context.Context, in ConversationID, id SessionID, kind EntryKind) (Turn, error)
 	// SetAgentSession and EntriesAfter have their contracts in the interface Store.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error

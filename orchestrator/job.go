@@ -181,8 +181,8 @@ func DueRun(job JobID, due time.Time) JobRunID {
 	return JobRunID(fmt.Sprintf("%s@%s", job, due.UTC().Format(time.RFC3339)))
 }
 
-// KeyedRun returns the ID of a run that a user or a webhook starts. The parameter key identifies the press of the
-// button, or the call of the webhook.
+// KeyedRun returns the ID of a run that a user or a webhook starts. The key identifies the press of the button, or the
+// call of the webhook.
 func KeyedRun(job JobID, key string) JobRunID { return JobRunID(fmt.Sprintf("%s!%s", job, key)) }
 
 // JobCause is the reason why a run was started.

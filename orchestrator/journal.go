@@ -71,8 +71,8 @@ type CardStore interface {
 // MessageStore stores the bot's outgoing messages and their states.
 type MessageStore interface {
 	// SaveMessage stores a message and replaces the message with the same key. If the process is killed, a message that
-	// is being sent or has Content survives; any other survives after CommitMessages, or a few milliseconds later. A power
-	// failure may lose a message without Content.
+	// is being sent or has Content survives. Any other message survives only after CommitMessages or a few
+	// milliseconds. A power failure may lose a message without Content.
 	SaveMessage(ctx context.Context, m Message) error
 	// AddMessage stores a message, unless a message has the same key. It reports whether it stored the message.
 	AddMessage(ctx context.Context, m Message) (bool, error)
@@ -110,7 +110,7 @@ type SendRate struct {
 	Every time.Duration // average time from one call to the next
 	Burst int           // number of calls that may follow each other without a pause
 	Until time.Time     // Telegram rejects calls before this time
-	Told  time.Time     // when Telegram sent the rate limit error with the time Until
+	Told  time.Time     // when Telegram sent the rate limit error from which Until comes
 }
 
 // SendState is the state of an outgoing message.

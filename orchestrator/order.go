@@ -55,8 +55,8 @@ type Purpose struct {
 	Task cli.Task `json:"task,omitempty"` // the kind of prompt
 	Job  JobID    `json:"job,omitempty"`  // the job of the turn; empty for none
 
-	// After is a turn on which this turn depends: if the turn After has not succeeded, this turn fails at its start.
-	// Empty means none.
+	// After is another turn on which this turn depends: if the other turn has not succeeded, this turn fails at its
+	// start. Empty means none.
 	After cli.TurnID `json:"after,omitempty"`
 	// Summarize is set if ductor must summarize history that is too long for the prompt. If the configuration has no
 	// model for summaries, the turn's own agent writes the summary.

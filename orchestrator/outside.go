@@ -44,8 +44,8 @@ func (a ApprovalRequest) Outsider() string {
 
 // Outsiders lets programs outside of turns use ductor's tools. *conversation.Engine implements it.
 type Outsiders interface {
-	// OpenOutside returns an ActiveTurn for one call of an Outsider. The parameter ctx limits the call. The owner
-	// decides each request in the chat, because the permission mode is never more than ask. AskUser and AskFor accept
-	// the turn until the caller calls end. The function end waits until no agent works for the call any more.
+	// OpenOutside returns an ActiveTurn for one call of an Outsider. The call ends when ctx is done. The owner decides
+	// each request in the chat, because the permission mode is never more than ask. AskUser and AskFor accept the turn
+	// until the caller calls end. end waits until no agent works for the call any more.
 	OpenOutside(ctx context.Context, o Outsider) (_ ActiveTurn, end func(), err error)
 }

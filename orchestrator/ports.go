@@ -47,24 +47,25 @@ type Store interface {
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
 	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats another turn
-	// that was already repeated, EnqueueTurn returns ErrRepeated. The parameter forget lists agents that must start a
-	// new agent session. EnqueueTurn deletes their records from the AgentSessions of the turn's session.
+	// that was already repeated, EnqueueTurn returns ErrRepeated. The agents in forget must start a new agent session:
+	// EnqueueTurn deletes their records from the AgentSessions of the turn's session.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
 	// UpdatePrompt changes the prompt of a queued turn. It returns false if the turn is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
-	// StartTurn changes a queued turn to running. It also stores the parameter at, the position in the agent's output
-	// at which the turn starts. If the turn is already running, StartTurn only stores at. For a turn in any other
-	// state, it returns false. A power failure may undo the change.
-	StartTurn(ctx context.Context, t Turn, at cli.Start) (bool, error)
+	// StartTurn changes a queued turn to running. It also stores the position in the agent's output at which the turn
+	// starts. If the turn is already running, StartTurn only stores this position. For a turn in any other state, it
+	// returns false. A power failure may undo the change.
+	StartTurn(ctx context.Context, t Turn, start cli.Start) (bool, error)
 	// FinishTurn stores the outcome of a turn, and adds its cost and tokens to the totals of its session. The turn must
-	// be running. A turn in the state TurnSteered is allowed, too, if it is not marked as delivered.
+	// be running. The turn may also be in the state TurnSteered, if it is not marked as delivered.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns makes these changes in one transaction:
-	//   - It marks the running turn as being aborted. If this process dies, the next process ends the turn. This also
-	//     works before StartTurn. The parameter running is empty if no turn runs. A power failure may undo the mark.
-	//   - It changes the state of each turn in the list queued to cancelled.
+	//   - It marks the running turn as being aborted, unless the ID is empty. If this process dies, the next process
+	//     ends the turn. AbortTurns also marks a turn for which StartTurn was not called yet. A power failure may undo
+	//     the mark.
+	//   - It changes the state of the queued turns to cancelled.
 	//   - It marks the updates with which the user asked for the abort as handled.
 	//
 	// It skips turns that are no longer running or queued.
@@ -166,7 +167,7 @@ type Chat interface {
 	// messages. The caller must pass all events of the turn to Show again, from the beginning. The card shows all
 	// events before cli.CaughtUp in a single edit.
 	Reopen(ctx context.Context, t Turn) Card
-	// Queued shows that a turn waits; ahead is the number of turns that run before it. It does not wait for the
+	// Queued shows that a turn waits; ahead is the number of turns that run before it. Queued does not wait for the
 	// network.
 	Queued(t Turn, ahead int)
 	// Unqueued deletes the message that Queued sent, because the turn now runs or was cancelled. The caller must call

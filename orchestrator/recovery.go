@@ -15,7 +15,7 @@ type Action string
 // Action values.
 const (
 	ActionAgain   Action = "again"   // runs the prompt in the same session
-	ActionFresh   Action = "fresh"   // runs the prompt in a new session of the agent and adds the history to it
+	ActionFresh   Action = "fresh"   // runs the prompt in a new session of the agent, after the history
 	ActionSummary Action = "summary" // like ActionFresh, but with a summary of the history
 	ActionCompact Action = "compact" // runs the prompt in the same session, after the agent has compacted its context
 	ActionLater   Action = "later"   // runs the prompt once, as a job at the time Recovery.At

@@ -32,8 +32,8 @@ const (
 // If a turn repeats another turn, it has the same rights. The zero value means the rights of the conversation.
 type Rights struct {
 	Of RightsOf
-	// Mode depends on the field Of. For RightsOfJob it is the permission mode; empty means the configured default, but
-	// at most ask. For RightsOfPress it is an upper limit for the conversation's mode.
+	// Mode depends on Rights.Of. For RightsOfJob it is the permission mode; empty means the configured default, but at
+	// most ask. For RightsOfPress it is an upper limit for the conversation's mode.
 	Mode cli.PermissionMode `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"`
 	// Rules and Tools apply only to RightsOfJob.
 	Rules []string `toml:"rules"` // patterns of allowed requests; see approval.CheckRights
@@ -47,10 +47,10 @@ func (r Rights) OfChat() bool { return r.Of == RightsOfChat || r.Of == RightsOfP
 // OfListed reports whether a user of ductor sent the prompt, in the chat or through an MCP client.
 func (r Rights) OfListed() bool { return r.OfChat() || r.Of == RightsOfOutside }
 
-// ModeIn returns the permission mode of a turn. The parameter chat is the mode of the conversation, and configured is
-// the default mode of the configuration.
-func (r Rights) ModeIn(chat, configured cli.PermissionMode) cli.PermissionMode {
-	mode := cmp.Or(r.Mode, AtMostAsk(configured))
+// ModeIn returns the permission mode of a turn, from the mode of the conversation and the default mode of the
+// configuration.
+func (r Rights) ModeIn(chat, defaultMode cli.PermissionMode) cli.PermissionMode {
+	mode := cmp.Or(r.Mode, AtMostAsk(defaultMode))
 	switch {
 	case r.OfChat():
 		return AtMost(chat, r.Mode)

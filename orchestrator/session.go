@@ -154,7 +154,7 @@ type ContextReport struct {
 // FoundSession is a search result: a session that contains the words of the query.
 type FoundSession struct {
 	Session Session
-	Turn    cli.TurnID // the turn that contains the words; empty if only the title does
+	Turn    cli.TurnID // the turn that contains the words; empty if only the title contains them
 	Excerpt string     // the line that contains the words
 }
 
@@ -173,8 +173,8 @@ type SessionQuery struct {
 // SessionStore stores sessions for users. internal/store implements it.
 type SessionStore interface {
 	SessionNames
-	// FindSessions lists sessions: first pinned ones, then the most recently used. If the list reached the limit, more
-	// is true.
+	// FindSessions lists sessions: first pinned ones, then the most recently used. It also reports whether it left out
+	// sessions because of the limit.
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error
@@ -221,8 +221,8 @@ type Sessions interface {
 	// Scope returns the sessions that the agent of a turn can read. Only turns of listed users can read sessions of
 	// other conversations.
 	Scope(ctx context.Context, t Turn) (SessionScope, error)
-	// Seen returns a session that scope includes. The parameter idOrName is the ID of the session, or its name if the
-	// session belongs to the conversation of scope. For other sessions Seen returns ErrNoSession.
+	// Seen returns the session with the given ID, if scope includes the session. A session of the scope's own
+	// conversation can also be given by its name. For other sessions Seen returns ErrNoSession.
 	Seen(ctx context.Context, scope SessionScope, idOrName string) (Session, error)
 	// Entry returns an entry of a session, or ErrNoTurn.
 	Entry(ctx context.Context, in ConversationID, id cli.TurnID) (Turn, error)

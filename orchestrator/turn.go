@@ -156,9 +156,9 @@ type ActiveTurn struct {
 type ActiveTurns interface {
 	// ActiveTurn returns the turn that this agent runs in a conversation, or ErrNoTurn.
 	ActiveTurn(in ConversationID, agent cli.Agent) (ActiveTurn, error)
-	// AskUser shows a request or a question of a running turn to users, and waits for their decision. The parameter
-	// asked is a cli.ApprovalAsked or a cli.QuestionAsked without an ID. If ctx is done, AskUser withdraws the request.
-	// It returns ErrNoTurn if the turn is not running.
+	// AskUser shows a request or a question of a running turn to users, and waits for their decision. The event is a
+	// cli.ApprovalAsked or a cli.QuestionAsked without an ID. If ctx is done, AskUser withdraws the request. It returns
+	// ErrNoTurn if the turn is not running.
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
 	// AskFor is like AskUser, for a request of another agent that works for the turn. The conversation's rules for that
 	// agent apply. AskFor denies tools that the lists in h.ToolLists forbid.

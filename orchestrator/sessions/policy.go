@@ -8,7 +8,7 @@ import (
 
 // Policy configures when a session ends, and how much of its history a new agent gets.
 type Policy struct {
-	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends a session that is idle so long; 0: never
+	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends a session after this idle time; 0: never
 	// DailyReset is a time of day such as "04:00". The first turn after it does not continue an older session, but
 	// starts a new one. Empty means no daily reset.
 	DailyReset    string `toml:"daily_reset"`

@@ -26,7 +26,7 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 }
 
 // resumable lists the stored sessions of one directory. If a hook in a terminal reported the session with the given ID,
-// this is the directory of that session. Otherwise it is the conversation's directory.
+// resumable uses the directory of that session. Otherwise it uses the conversation's directory.
 func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent,
 	id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
 	dir := ""

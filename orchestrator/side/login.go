@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// loginWait limits how long a log-in may take. The codes for log-ins expire after the same time.
+	// loginWait limits how long a log-in may take. The codes for log-ins expire after this time, too.
 	loginWait = 15 * time.Minute
 	// tokenWait limits the turn that checks a token.
 	tokenWait = 90 * time.Second
@@ -41,12 +41,12 @@ type LoginOptions struct {
 
 // Tokens stores tokens with which agents log in. Its functions are safe for concurrent use.
 type Tokens struct {
-	// Try lets an agent use a token in the environment variable with the given name. The parameter of is the result of
+	// Try lets an agent use a token in the environment variable with the given name. The account is a result of
 	// cli.Account.Of. The agent uses the token until the caller calls undo, or until ductor ends. From now on, ductor
 	// removes the token from logs, messages and stored texts.
-	Try func(of, variable, token string) (undo func())
+	Try func(account, variable, token string) (undo func())
 	// Keep stores the token, so that it is also used after a restart of ductor.
-	Keep func(of, variable, token string) error
+	Keep func(account, variable, token string) error
 }
 
 // LoginDesk logs in agents at the request of users. It implements agent.LoginService of package bot/agent. It is safe

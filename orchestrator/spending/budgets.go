@@ -1,5 +1,5 @@
 // Package spending enforces budgets for the cost of turns. It warns once when most of a budget is used up, and rejects
-// turns when all of it is.
+// turns when the whole budget is used up.
 package spending
 
 import (

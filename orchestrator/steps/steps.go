@@ -17,8 +17,8 @@ import (
 // Limits for the stored steps of one turn. All except mostSteps are in bytes.
 const (
 	mostSteps  = 900
-	mostOutput = 256 << 10 // stored of the input of one tool call, in bytes; ductor stores the end of a longer output
-	mostInput  = 32 << 10  // for one step
+	mostOutput = 256 << 10 // stored part of the output of one step; of a longer output, ductor stores the end
+	mostInput  = 32 << 10  // stored input of one tool call
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10
 )

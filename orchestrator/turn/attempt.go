@@ -24,8 +24,8 @@ type attempt struct {
 	requests   *approval.Requests
 }
 
-// Run makes attempts until one succeeds or another attempt would be useless. It returns the result of the last attempt.
-// The parameter first is the request for the first attempt. If an agent has got the prompt, promptSent is true.
+// Run makes attempts until one succeeds or another attempt would be useless. The caller passes the request for the
+// first attempt. Run returns the result of the last attempt, and whether an agent has got the prompt.
 func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
@@ -46,7 +46,7 @@ func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 		t.start.Session = session
 		a = &attempt{Turn: t, req: req}
 	}
-	result.Unread = unread // also of attempts that were repeated
+	result.Unread = unread // includes messages that agents of earlier attempts did not read
 	result.Fallback = result.Fallback || followed.repeated
 	if !result.Aborted && !result.Detached && t.runner.opts.Life.Err() == nil {
 		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, t.turn.Entry.Account, result.Err)

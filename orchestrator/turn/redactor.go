@@ -20,8 +20,8 @@ type Redactor struct {
 	text, thought secrets.Stream // text and reasoning of the agent
 }
 
-// NewRedactor creates a Redactor. It uses the function spawn to start a goroutine that calls read. When read has
-// returned the secrets, the Redactor can handle events. The prompt can be sent before that.
+// NewRedactor creates a Redactor. It calls spawn to start a goroutine, which calls read. When read has returned the
+// secrets, the Redactor can handle events. The prompt can be sent earlier.
 func NewRedactor(spawn func(func()), read func() *secrets.Set) *Redactor {
 	done := make(chan struct{})
 	r := &Redactor{read: done}

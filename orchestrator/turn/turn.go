@@ -59,7 +59,7 @@ type Options struct {
 	Project  func(dir string) orchestrator.ProjectPolicy
 
 	Life  context.Context // parent of the contexts of all turns
-	Spawn func(func())    // starts a goroutine; the conversations do not shut down before it ends
+	Spawn func(func())    // starts a goroutine that must end before the conversations shut down
 	Lang  *lang.Choices
 	Now   func() time.Time
 	Log   *slog.Logger
@@ -73,7 +73,7 @@ func NewRunner(o Options) *Runner { return &Runner{o} }
 
 // Conversation contains the functions that a Turn calls in its conversation. Package conversation implements it.
 type Conversation interface {
-	// PrepareAgain builds the request for another attempt by the agent in who. It sets the agent and the model of the
+	// PrepareAgain builds the request for another attempt by the chosen agent. It sets the agent and the model of the
 	// turn, and returns the session to use.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
 	// The Turn calls RequestReady with the request of each attempt. Later it sets promptSent to true when the agent
@@ -154,7 +154,7 @@ func (t *Turn) log() *slog.Logger {
 	return t.runner.opts.Log.With("turn", t.turn.ID, "chat", in.Chat, "topic", in.Topic)
 }
 
-// Finish stores the steps of the turn and returns the outcome. The parameter result is the result of the last attempt.
+// Finish stores the steps of the turn and returns the outcome. The caller passes the result of the last attempt.
 func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 	steps := t.Events.Steps()
 	if len(steps) > 0 {

@@ -31,8 +31,8 @@ var (
 	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
 )
 
-// Sandbox returns the environment in which a conversation must work in a directory. The parameter wanted can request a
-// sandbox although the policy requires none. It cannot prevent a sandbox that the policy requires.
+// Sandbox returns the environment in which a conversation must work in a directory. An order can request a sandbox
+// although the policy requires none, but it cannot prevent a sandbox that the policy requires.
 func (p Places) Sandbox(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if p.Sandboxes != nil {
