@@ -176,8 +176,8 @@ func shown(c call) orchestrator.Turn {
 	return turn
 }
 
-// byline returns the name of an outside client, followed by a colon and separator. Users see it before everything that
-// the client sends. For the turn of an agent, byline returns "".
+// byline returns the name of an outside client, followed by a colon and the given separator. Users see this text before
+// everything that the client sends. For the turn of an agent, byline returns "".
 func byline(c call, separator string) string {
 	if !isOutside(c) {
 		return ""
