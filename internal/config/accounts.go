@@ -160,7 +160,7 @@ func checkHome(dir string) (warning string, err error) {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return "", nil // ductor creates it, or reports why it cannot
+		return "", nil // ductor creates the directory, or reports why it cannot
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is not a directory", dir)
 	case info.Mode().Perm()&0o022 != 0:

@@ -27,12 +27,12 @@ type Environment struct {
 // OSEnvironment returns the Environment of this process.
 func OSEnvironment() Environment { return Environment{Getenv: os.Getenv} }
 
-// Default returns the configuration of an empty file. Load would reject it, because it has no token. Its paths are
-// absolute, unless HOME is not set.
+// Default returns the configuration of an empty file. Load would reject this configuration, because it has no token.
+// The paths are absolute, unless HOME is not set.
 func Default() Config {
 	var d decoder
 	c := d.defaults()
-	_ = resolve(&c, OSEnvironment()) // on an error a path stays relative
+	_ = resolve(&c, OSEnvironment()) // after an error, paths may stay relative
 	return c
 }
 

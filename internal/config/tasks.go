@@ -68,7 +68,8 @@ func (c *Config) checkReferences(p *problems, s setting) {
 	}
 }
 
-// checkTools reports the names of tools that check rejects. A permission for such a name would have no effect.
+// checkTools reports the names of tools that the given check rejects. A permission for such a name would have no
+// effect.
 func checkTools(p *problems, key string, names []string, check func(name string) error) {
 	for _, name := range names {
 		if err := check(name); err != nil {
