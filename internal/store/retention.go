@@ -67,8 +67,8 @@ func (db *DB) deleteAll(ctx context.Context, count *int64, query string, at int6
 	}
 }
 
-// Transcripts is the dataset of prompts and answers of delivered turns. Its method Trim deletes the texts but not the
-// turns, because the turns prevent a job or an update from running twice.
+// Transcripts is the dataset of prompts and answers of delivered turns. Its method Trim deletes the texts, but not the
+// turns: ductor needs the turns to notice that a job or an update has run already.
 func (db *DB) Transcripts() heartbeat.Dataset {
 	return &dataset{db: db, name: "transcripts",
 		selection: `SELECT seq, ended AS at,

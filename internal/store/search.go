@@ -106,8 +106,8 @@ func (db *DB) findWords(ctx context.Context, q orchestrator.SessionQuery, words 
 	return sqlite.Many(ctx, db.file, scanListed, statement, args...)
 }
 
-// searchStatement returns the statement for a search by words. small means that the scope has fewer than smallScope
-// entries.
+// searchStatement returns the statement for a search by words. In a small scope, which has fewer than smallScope
+// entries, the statement searches all entries.
 func searchStatement(q orchestrator.SessionQuery, words string, small bool) (string, arguments) {
 	var args arguments
 	scope := args.scope(q)

@@ -103,8 +103,8 @@ func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T,
 	return v, err
 }
 
-// ExecRow is like Exec, for a statement that changes only one row. It invalidates the cached row whose Source has this
-// Name.
+// ExecRow is like Exec, for a statement that changes only one row. It invalidates the cached row whose Source.Name is
+// the given one.
 func (t *Tx) ExecRow(row, query string, args ...any) (int64, error) {
 	p, err := t.prepare(query)
 	if err != nil {

@@ -44,7 +44,8 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 			}
 			whole = whole && err == nil
 		}
-		// A row that a reference names may have been overwritten with other content, which an integrity check cannot find.
+		// An integrity check does not notice that a row was overwritten with other content. But then references to the
+		// row may lead nowhere.
 		dangling, err := ManyIn(t, Value[string], `SELECT "table" FROM pragma_foreign_key_check(NULL, 'main')`)
 		if err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 // shareTime is how long a shared transaction accepts more writes before a timer commits it.
 const shareTime = 10 * time.Millisecond
 
-// lazyTime is the time after which a commit is flushed, even if no caller waits for that. A power failure loses only
-// commits of the last lazyTime.
+// lazyTime is the time after which a commit is flushed, even if no caller waits for the flush. So a power failure loses
+// only commits that are younger than lazyTime.
 const lazyTime = time.Second
 
 // shareRetry is the pause after a failed attempt to commit a shared transaction.

@@ -1,6 +1,7 @@
 // Package sqlite opens one SQLite file for one program. One connection writes, a few others read, and the package
-// itself flushes the write-ahead log. It checks and migrates the file when it opens it, copies it before a migration,
-// and tracks the state of the disk. The caller defines the tables and their content.
+// itself flushes the write-ahead log. When the package opens the file, it checks the file, and migrates it if
+// necessary. It copies the file before a migration, and tracks the state of the disk. The caller defines the tables and
+// their content.
 //
 // Every write is atomic:
 //   - If the process is killed, no write that has returned is lost, except for a WriteShared of the last milliseconds.
@@ -30,7 +31,7 @@ import (
 )
 
 type Schema struct {
-	ApplicationID int    // stored in the header of each file
+	ApplicationID int    // identifies the program; stored in the header of each file
 	Migrations    fs.FS  // SQL files, named 0001_name.sql, 0002_name.sql and so on
 	CleanCopy     string // SQL statement to run in the copy that Open makes before a migration; may be empty
 }
@@ -109,7 +110,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 }
 
 // inspect checks a file through a read-only connection. A writing connection would copy the log into the file when it
-// closes, even if the file is damaged. unchecked is true if the file is too large to check completely.
+// closes, even if the file is damaged. inspect also reports whether the file is too large to check completely.
 func inspect(ctx context.Context, path string, schema Schema, opts Options) (unchecked bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 {

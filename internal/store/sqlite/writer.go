@@ -97,7 +97,7 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 }
 
 // rewriteLeftLog writes and flushes the previous process's log again, because the last flush of that process may have
-// failed. SQLite may copy the log into the database only after that.
+// failed. SQLite may copy the log into the database only after this flush.
 func (w *writer) rewriteLeftLog(ctx context.Context) error {
 	if info, err := os.Stat(w.path + "-wal"); err != nil || info.Size() == 0 {
 		return nil // no log
@@ -140,8 +140,9 @@ func (w *writer) openLog(ctx context.Context) error {
 
 // write implements DB.Write.
 //
-// If the disk is full during the flush, write returns no error, because the transaction is committed. It is flushed
-// once the disk has space. Until then, all other writes and Flush fail, so ductor acknowledges nothing to Telegram.
+// If the disk is full during the flush, write returns no error, because the transaction is committed. ductor flushes
+// the transaction once the disk has space. Until then, all other writes and Flush fail, so ductor acknowledges nothing
+// to Telegram.
 func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 	n, err := w.commit(ctx, f)
 	if err != nil || w.log == nil {
