@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// reasonBytes limits the length of the reason that a user gives for a decision. ductor cuts a longer reason before it
-// sends it to the agent.
+// reasonBytes limits the length of the reason that a user gives for a decision. ductor cuts a longer reason before the
+// agent gets it.
 const reasonBytes = 4000
 
 // Decide implements orchestrator.Approvals.

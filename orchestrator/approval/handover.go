@@ -12,7 +12,7 @@ import (
 const acceptWait = 10 * time.Second
 
 // deliver passes a decision to the agent. An approval may stand for several identical requests; each of them gets the
-// decision. If the agent no longer waits for any of them, gone is true. The caller holds mu.
+// decision. It also reports whether the agent no longer waits for any of these requests. The caller holds mu.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0

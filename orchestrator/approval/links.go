@@ -46,8 +46,8 @@ func (r *Requests) files() (Files, error) {
 // planBytes is the maximum length of a plan that a chat shows.
 const planBytes = 64 << 10
 
-// readPlan reads the plan file that a request names, and adds the plan to the request. If that fails, it marks the
-// request as incomplete.
+// readPlan reads the plan file that a request names, and adds the plan to the request. If readPlan cannot read the
+// file, it marks the request as incomplete.
 func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	if p.Tool != cli.PlanTool || p.Detail != "" || len(p.Input) > 0 || !filepath.IsAbs(p.Title) ||
 		filepath.Ext(p.Title) != ".md" {
@@ -109,7 +109,7 @@ func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalReques
 	}
 }
 
-// targetMoved reports whether a symbolic link of a request leads elsewhere now than when the user saw the request. It
+// targetMoved reports whether the target of a symbolic link in a request has changed since the user saw the request. It
 // also returns true if it cannot resolve the link.
 func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Helper is another agent that works for a running turn. Tools contains that agent's names of tools. The zero value
-// stands for the turn's own agent.
+// Helper is another agent that works for a running turn. Tools contains the names that the helper uses for tools. The
+// zero value stands for the turn's own agent.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList

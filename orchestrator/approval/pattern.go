@@ -12,7 +12,7 @@ import (
 // pattern allows requests of a job. The configuration contains it as "Tool", "Tool(command)" or "Tool(first words *)".
 type pattern struct {
 	tool    string
-	command string // the command, or its first words if open is true; empty in the form "Tool"
+	command string // the command, or its first words if more may follow; empty in the form "Tool"
 	open    bool   // any plain words may follow the command; see plainWords
 }
 
