@@ -80,7 +80,7 @@ func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation,
 }
 
 // continueAs changes the account of an agent in the conversation, and runs the prompt of a turn again with that
-// account. It does not change the account if it returns an error.
+// account. If continueAs returns an error, it has not changed the account.
 func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	if t.Agent == "" || account == t.Entry.Account || !e.hasAccount(ctx, t.Agent, account) {

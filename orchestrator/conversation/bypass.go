@@ -33,8 +33,8 @@ func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver ends the bypass that was started with the given end. A timer calls bypassOver, which does not depend on
-// the wall clock. By then a user may have ended the bypass or started another one.
+// bypassOver ends the bypass that was started with the given end. A timer calls it, so changes of the wall clock do not
+// matter. By then a user may have ended the bypass or started another one.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, end time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
@@ -54,8 +54,8 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	}
 }
 
-// expire ends the bypass of the conversation if it is the bypass with the given end, or if its time is over. If the
-// running turn uses the bypass, expire returns that turn.
+// expire ends the conversation's bypass if the bypass has the given end, or if its time is over. If the running turn
+// uses the bypass, expire returns that turn.
 func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
@@ -113,9 +113,9 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	}
 }
 
-// endBypasses ends every bypass that began before a restart. If a running turn uses the bypass, it marks the turn, so
-// that CaughtUp switches the agent to another mode. It notifies the conversations whose running turn does not use the
-// bypass.
+// endBypasses ends every bypass that began before a restart. If a running turn uses a bypass, endBypasses marks the
+// turn, so that CaughtUp switches the agent to another mode. It notifies the conversations whose running turn does not
+// use the bypass.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndBypasses(ctx, e.now())
 	if err != nil {

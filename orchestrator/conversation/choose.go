@@ -135,8 +135,8 @@ func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.P
 	return e.opts.Chat.ShowAgain(ctx, t)
 }
 
-// endedTurn loads a turn when a user has pressed a button below it. It returns an error if the turn has not ended, or
-// if it belongs to another conversation.
+// endedTurn loads a turn after a user has pressed a button on its card. It returns an error if the turn has not ended,
+// or if it belongs to another conversation.
 func (e *Engine) endedTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
 	t, err := e.opts.Store.Turn(ctx, id)
 	if err != nil {

@@ -46,7 +46,8 @@ type Options struct {
 	// no server.
 	OwnersServers func(ctx context.Context, req cli.Request, wanted func(name string) bool) ([]cli.ToolServer,
 		[]cli.AbsentServer)
-	// Secrets returns the secrets of a directory and of its agents, which must not be shown or stored. It may be nil.
+	// Secrets returns the secrets of a directory and of its agents. ductor must not show or store these secrets. The
+	// field may be nil.
 	Secrets func(dir string) *secrets.Set
 
 	// QuietHour reports whether a time is in the quiet hours. In quiet hours, the message about the end of a turn makes

@@ -29,8 +29,8 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	return receipt, err
 }
 
-// postpone stops a running turn. It creates a job that runs the prompt of the turn when the earliest usage limit of its
-// agent ends.
+// postpone stops a running turn, and creates a job that runs the prompt of the turn when the earliest usage limit of
+// its agent ends.
 func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	r, err := e.replaceable(id, by)
@@ -161,7 +161,7 @@ func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.Conver
 }
 
 // cancelRetries makes ductor stop trying a turn again. It cancels the retries of a running turn, and the job that would
-// run the turn later. If the buttons of the turn's card will change because of that, Receipt.Turn is the turn.
+// run the turn later. If the buttons of the turn's card will change as a result, Receipt.Turn is the turn.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)

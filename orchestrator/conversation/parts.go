@@ -15,7 +15,7 @@ import (
 // separate updates. ductor adds the forwarded messages to the prompt with the comment, while the turn of that prompt
 // waits or runs. See orchestrator.Prompt.PartOf.
 
-// join merges a waiting turn into the turn of the message Prompt.PartOf, if both turns are waiting.
+// join merges a waiting turn into the turn to which its prompt belongs (Prompt.PartOf), if that turn is waiting, too.
 func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
 	c.do(func() {
 		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })

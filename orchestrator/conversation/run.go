@@ -159,7 +159,7 @@ func (r *runningTurn) openCard() {
 	default:
 	}
 	r.e.wg.Go(func() {
-		<-shown // closed after one try to show the outcome, even a failed one
+		<-shown // closed after one attempt to show the outcome, successful or not
 		r.running.Events.Card()
 	})
 }

@@ -99,7 +99,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	}
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
-	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // ignore the error, because turns report it
+	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // ignore the error, because the next turn reports it
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
 		for mode := range p.Cannot {
 			if e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: mode,

@@ -63,7 +63,8 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The agent has not got its own prompt yet, or the running turn is not for the user's messages (see isSeparate).
+	// The running turn cannot take the message if its agent has not got the turn's own prompt yet, or if the turn is
+	// separate from the user's dialog (see isSeparate).
 	if r.req == nil || !r.promptSent.Load() || isSeparate(r.turn) {
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
@@ -74,7 +75,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if i < 0 {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The waiting turn has other rights or another agent.
+	// The agent of the running turn must not get a message with other rights, or a message for another agent.
 	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" &&
 		t.Prompt.PartOf != r.turn.Prompt.Message {
 		return handover{}, orchestrator.ErrCannotSteer
@@ -98,7 +99,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 func (c *conversation) steered(ctx context.Context, h handover) error {
 	ok, err := c.e.opts.Store.MarkSteered(ctx, h.waiting.turn.ID, h.into)
 	switch {
-	case err != nil: // the agent has the prompt, so only the record is missing
+	case err != nil: // only log the error, because the agent has the prompt
 		c.e.log.Error("record a steered turn", "turn", h.waiting.turn.ID, "err", err)
 	case !ok:
 		return orchestrator.ErrCannotSteer
