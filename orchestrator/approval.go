@@ -48,7 +48,7 @@ type ApprovalRequest struct {
 	Asked        time.Time
 
 	Request   *cli.ApprovalAsked
-	Links     []Link // paths of Request that lead through a symbolic link in the agent's environment
+	Links     []Link // paths in Request that lead through a symbolic link in the agent's environment
 	Questions []cli.Question
 }
 
@@ -59,7 +59,7 @@ type Link struct {
 	Outside bool   `json:"outside,omitempty"` // the target is outside of the working directory
 }
 
-// ApprovalTerms defines who may decide an approval, until when, and which rules that decision can create.
+// ApprovalTerms defines who may decide an approval, until when, and which rules the decision can create.
 type ApprovalTerms struct {
 	Approvers []PersonID // the only users who may decide
 	Expires   time.Time
@@ -105,7 +105,7 @@ func (a Approval) Offers() []Choice {
 		return []Choice{Deny}
 	}
 	var all []Choice
-	// Users cannot allow project settings once. They allow the settings until the settings change.
+	// Users cannot allow project settings only once: a permission lasts until the settings change.
 	settings := a.Request.Tool == cli.ProjectTool
 	if !settings {
 		all = append(all, AllowOnce)

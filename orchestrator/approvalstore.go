@@ -36,8 +36,8 @@ type ApprovalStore interface {
 	//
 	// DecideApproval returns false and stores nothing in these cases:
 	//   - The approval is not open.
-	//   - The decision allows the request or answers the questions, but the turn is not running or was aborted.
-	//     Approvals of agents in a terminal have no stored turn, so this case does not apply to them.
+	//   - The decision allows the request or answers the questions, but the turn is not running or was aborted. This
+	//     case does not apply to agents in a terminal, whose turns are not stored.
 	//
 	// If d.Secret is set, DecideApproval also erases the answer from all files of the store.
 	DecideApproval(ctx context.Context, d ApprovalDecision) (Approval, bool, error)
@@ -60,15 +60,15 @@ type ApprovalStore interface {
 	// RecordAudit stores audit entries. It skips an entry with a Call if the turn already has an entry or an approval
 	// request for that tool call.
 	//
-	// The entries survive if the process is killed. They survive a power failure only after another method has changed
-	// the store.
+	// The entries survive if the process is killed. They survive a power failure only after a later change of the store
+	// by another method.
 	RecordAudit(ctx context.Context, entries ...AuditEntry) error
 	// AuditSince lists the audit entries since a time, newest first.
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 }
 
-// ApprovalDecision contains the data for DecideApproval: the decision, the new rule, and the Telegram updates that are
-// then handled.
+// ApprovalDecision contains the data for DecideApproval: the decision, the new rule, and the Telegram updates that
+// contain the decision.
 type ApprovalDecision struct {
 	Approval ApprovalID
 	Decision

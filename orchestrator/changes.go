@@ -150,8 +150,8 @@ type FileChanges interface {
 	Undo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)
 	// Redo restores the state after the turn. It may return ErrNotUndone and the errors of Undo.
 	Redo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)
-	// Commit commits the changes of a turn and no other changes. It may return ErrCommitted, ErrUndone, ErrNoIdentity,
-	// ErrMerging, ErrGitFilter and the errors of Undo.
+	// Commit commits only the changes of a turn. It may return ErrCommitted, ErrUndone, ErrNoIdentity, ErrMerging,
+	// ErrGitFilter and the errors of Undo.
 	Commit(ctx context.Context, by Press, turn cli.TurnID, message string) (TurnChanges, error)
 	// Changes returns the changes of a turn or a checkpoint.
 	Changes(ctx context.Context, in ConversationID, id string) (TurnChanges, error)
@@ -162,8 +162,8 @@ type FileChanges interface {
 	DiffSince(ctx context.Context, in ConversationID, since DiffSince, path string) (string, error)
 	// Checkpoint stores the state of all files under a name, or returns ErrNoRepository.
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)
-	// Checkpoints lists the checkpoints of a conversation, together with the turns of its session that changed files.
-	// The newest is first.
+	// Checkpoints lists the checkpoints of a conversation, and the turns of its current session that changed files. The
+	// newest is first.
 	Checkpoints(ctx context.Context, in ConversationID) ([]TurnChanges, error)
 	// SessionChanges lists the turns of a session that changed files, together with the checkpoints made in that
 	// session. The newest is first.

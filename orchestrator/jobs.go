@@ -18,8 +18,8 @@ type BadJob struct{ Why string }
 func (e *BadJob) Error() string { return e.Why }
 
 // Jobs lets users manage the jobs of a conversation. Its methods return ErrElsewhere for a job of another conversation.
-// They use the time zone of the job. They do not wait for agents, and are safe for concurrent use. Package heartbeat
-// implements Jobs.
+// The methods use the time zone of the job. They do not wait for agents, and are safe for concurrent use. Package
+// heartbeat implements Jobs.
 type Jobs interface {
 	// Jobs lists the jobs of a conversation, the oldest first.
 	Jobs(ctx context.Context, in ConversationID) ([]JobStatus, error)

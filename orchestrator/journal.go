@@ -44,12 +44,12 @@ type Inbox interface {
 	Disk
 
 	// AppendUpdates stores updates before ductor acknowledges them to Telegram, and returns those that are new. An
-	// update with a known ID is not new, except if Telegram may have started to count IDs from another number. Stored
-	// updates survive if the process is killed. They survive a power failure once Flush has returned.
+	// update with a stored ID is not new, unless Telegram may have restarted the numbering of updates. Stored updates
+	// survive if the process is killed. They survive a power failure once Flush has returned.
 	AppendUpdates(ctx context.Context, updates []Update) (fresh []Update, err error)
 	// Flush returns once the data stored before the call will survive a power failure.
 	Flush(ctx context.Context) error
-	// PendingUpdates lists updates that are not handled and whose ID is greater than after, in ascending order.
+	// PendingUpdates lists updates that are not handled and whose ID is greater than the given one, in ascending order.
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
 	// FinishUpdates marks updates as handled and queues the messages that answer them, in one transaction. It ignores IDs
 	// that are not stored.

@@ -90,8 +90,8 @@ func Digest(answer string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// OnlyWord reports whether an answer consists of word only. It ignores case and punctuation. It returns false if word
-// is empty.
+// OnlyWord reports whether an answer consists of the given word only. It ignores case and punctuation. For an empty
+// word, it returns false.
 func OnlyWord(answer, word string) bool {
 	const around = " \t\r\n.!*_`'\"()"
 	return word != "" && strings.EqualFold(strings.Trim(answer, around), strings.Trim(word, around))

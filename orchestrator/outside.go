@@ -22,11 +22,11 @@ func (o Outsider) Conversation() ConversationID {
 	return ConversationID{Chat: int64(o.Owner), Topic: -o.Number}
 }
 
-// Agent returns the name under which users and the audit log see the client.
+// Agent returns the name that users and the audit log see for the program.
 func (o Outsider) Agent() cli.Agent { return cli.Agent("MCP " + o.Name) }
 
-// OutsideTurn is the prefix of turn IDs for the calls of an Outsider. In such an ID, it is followed by the name of the
-// token and a colon. The store does not contain these turns.
+// OutsideTurn is the prefix of turn IDs for the calls of an Outsider. The name of the token and a colon follow the
+// prefix. The store does not contain these turns.
 const OutsideTurn = "outside:"
 
 // IsOutsideTurn reports whether a turn ID belongs to a call of an Outsider.

@@ -17,7 +17,7 @@ const (
 	RightsOfChat RightsOf = "" // the permission mode and the rules of the conversation apply
 	// RightsOfMember is for a group member who is not a user of ductor. The mode is at most ask, and no rules apply.
 	RightsOfMember RightsOf = "member"
-	RightsOfJob    RightsOf = "job" // the configuration of the job applies; no user can be asked for more
+	RightsOfJob    RightsOf = "job" // only the configuration of the job applies; users are not asked for permission
 	// RightsOfPress is for a turn that a user scheduled by pressing a button. The mode and rules of the conversation
 	// apply, but the mode is at most Rights.Mode.
 	RightsOfPress RightsOf = "press"
@@ -28,8 +28,9 @@ const (
 	RightsOfOutside RightsOf = "outside"
 )
 
-// Rights are the permissions that the agent of a turn has without asking a user. The store contains them with the turn.
-// If a turn repeats another turn, it has the same rights. The zero value means the rights of the conversation.
+// Rights are the permissions that the agent of a turn has without asking a user. The store contains the rights of each
+// turn. A turn that repeats another turn has the rights of that turn. The zero value means the rights of the
+// conversation.
 type Rights struct {
 	Of RightsOf
 	// Mode depends on Rights.Of. For RightsOfJob it is the permission mode; empty means the configured default, but at

@@ -57,7 +57,7 @@ func (a *App) agents(cfg config.Config) agents {
 // spent implements acp.Options.Spent.
 func (a *App) spent(ctx context.Context, id cli.AgentSessionID) *float64 {
 	usd, err := a.db.Spent(ctx, id)
-	if err != nil { // ductor then counts no cost for this turn
+	if err != nil { // without a total, ductor counts no cost for this turn
 		a.Log.Warn("load what a session has cost", "session", id, "err", err)
 	}
 	return usd
@@ -181,7 +181,7 @@ func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 // accountVars returns the variables that select an agent's account, and the variables that would override it.
 func (a agents) accountVars(name string) cli.AccountVars {
 	vars := cli.AccountVars{Home: a.cfg.Agents.AccountVariable(name)}
-	// An ACP agent may start one of these programs. Then it also needs the variables of that program.
+	// An ACP agent may start Claude, Codex, Gemini or Copilot. Then it also needs the variables of that program.
 	vars.Leads = map[string][]string{
 		"CLAUDE_CONFIG_DIR": claude.LoginVars(), "CODEX_HOME": codex.LoginVars(), "GEMINI_CLI_HOME": gemini.LoginVars(),
 		"COPILOT_HOME": copilot.LoginVars(),
@@ -249,7 +249,7 @@ func keysOf(cfg config.Config, name string) []keys.Key {
 	})
 }
 
-// providerOptions returns the options that every kind of agent has. The agent gets the variables in env and the stored
+// providerOptions returns the options that every kind of agent has. The agent gets the given variables and the stored
 // keys of the account.
 func (a agents) providerOptions(g runEnv, name cli.Agent, home cli.AccountHome, path string,
 	env []string) cli.ProviderOptions {

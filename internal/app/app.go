@@ -109,13 +109,13 @@ type Options struct {
 	// Network contains connections that the App uses. If a field of Network is nil, the App opens that connection
 	// itself.
 	Network Network
-	// Examine checks the running configuration and the agents on this machine, for the command /doctor. If it is nil,
-	// the command does not exist.
+	// Examine checks the running configuration and the agents on this machine, for the command /doctor. If Examine is
+	// nil, the command does not exist.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
 	// Load reads the configuration again. If it is nil, users cannot reload the configuration.
 	Load  func() (config.Config, error)
 	Level *slog.LevelVar // log level; a reload changes it; may be nil
-	// Damaged is the error of an earlier App of this process that ended because its database was damaged, or nil.
+	// Damaged is nil, or the error of an earlier App in this process, which ended because its database was damaged.
 	Damaged error
 	Store   store.Options
 	// Started is called when the start is complete. The default releases memory that was needed only for the start.

@@ -76,7 +76,7 @@ func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string
 			continue
 		}
 		where := m.Key
-		if m.Line > 0 { // the name is in the configuration file and not in another one
+		if m.Line > 0 { // the name is in the configuration file, and not in a role file
 			where = fmt.Sprintf("%s:%d: %s", filepath.Base(cfg.File), m.Line, m.Key)
 		}
 		doubts = append(doubts, where+": "+text)

@@ -140,8 +140,8 @@ func rescueText(p lang.Printer, r store.Rescued) string {
 	return text + "\n\n" + p.Text("alert.rescued-aside", r.Dir)
 }
 
-// keepDatabase checks and backs up the database once a day. If Open has checked only a part of a large database, the
-// first check is soon after the start.
+// keepDatabase checks and backs up the database once a day. If store.Open has checked only a part of a large database,
+// the first check is soon after the start.
 func (a *App) keepDatabase(ctx context.Context) {
 	store.RemoveDrafts(a.backupsDir())
 	check := a.db.Unchecked()

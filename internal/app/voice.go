@@ -11,7 +11,7 @@ import (
 )
 
 // listener returns a Listener that converts speech to text. It returns nil if the configuration names neither a program
-// nor an endpoint for that.
+// nor an endpoint for the conversion.
 func listener(v transcribe.Settings) updates.Listener {
 	if len(v.Command) == 0 && v.URL == "" {
 		return nil

@@ -102,7 +102,7 @@ func (w *watch) takeBefore(ctx context.Context) {
 	case w.resumed && trees[0].Before == "":
 		w.before.why = orchestrator.NoUndoLate
 	}
-	if w.resumed { // the snapshot from before the restart is older than these tools
+	if w.resumed { // the replayed tools ran after the snapshot that the previous process took
 		clear(w.writes.early)
 	}
 	w.before.repos, w.before.trees = repos, trees
@@ -146,7 +146,7 @@ func (s *Service) AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.App
 	case <-late.C:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.writes.tooEarly() // the request is allowed before the snapshot is complete
+		w.writes.tooEarly() // the request is about to be allowed without a complete snapshot
 	}
 }
 
@@ -294,7 +294,7 @@ func (w *watch) touched(ctx context.Context) bool {
 	return len(w.before.repos) == 0
 }
 
-// restorable returns the changes without those of nested repositories, because nested repositories have their own
+// restorable returns the changes without the changes of nested repositories, because nested repositories have their own
 // trees.
 func restorable(all []git.Change) (some []git.Change) {
 	for _, c := range all {

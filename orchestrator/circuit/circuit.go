@@ -1,5 +1,5 @@
-// Package circuit stops using an agent for a while, like a circuit breaker: after several failed turns in a row, and
-// while the agent is at its usage limit.
+// Package circuit is a circuit breaker for agents: it pauses an agent after several failed turns in a row, and while
+// the agent is at its usage limit.
 package circuit
 
 import (
@@ -148,8 +148,8 @@ func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent, account cli.Account
 	return b.states[agent{in.Name(), name, account}].failed < b.failures
 }
 
-// All calls Open for each agent of an environment, with its account in the map. It returns the failures, sorted by
-// agent.
+// All returns the failures because of which agents in an environment pause, sorted by agent. It considers only the
+// given account of each agent.
 func (b *Breakers) All(in cli.Sandbox, of cli.Accounts) (all []*cli.Failure) {
 	if b == nil {
 		return nil

@@ -40,7 +40,7 @@ type Options struct {
 // DefaultWait is the time limit of a question without ConsultQuestion.Wait.
 const (
 	DefaultWait = 10 * time.Minute
-	mostAtOnce  = 8 // questions of one conversation at the same time
+	mostAtOnce  = 8 // maximum number of agents that answer questions of one conversation at the same time
 )
 
 // Engine asks models the questions of users and agents. It is safe for concurrent use.
@@ -124,7 +124,7 @@ type approach struct {
 	role         string // name of the agent's role, or empty
 	instructions string
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
-	fresh        bool         // start a new agent session, which later questions do not continue
+	fresh        bool         // whether to start a new agent session, which later questions do not continue
 	upTo         int64        // the agent gets only entries up to this number as history
 	quoted       []cli.TurnID // entries that are not in the history, because otherAnswers contains their text
 	otherAnswers string       // answers of other models; sent after the question, but not stored with it
@@ -194,7 +194,7 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 		all := r.steps.Steps()
 		r.entry.Outcome.Steps = len(all)
 		stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all)
-		if errors.Is(stored, orchestrator.ErrNoSession) { // return the answer even if the session is deleted
+		if errors.Is(stored, orchestrator.ErrNoSession) { // return the answer even if the session was deleted
 			e.opts.Logger.Warn("an entry is not stored, because its session is deleted", "session", r.session.ID)
 			stored = nil
 		}
@@ -222,7 +222,7 @@ func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}, err
 }
 
-// outcomeOf returns the outcome of an agent's answer, to be stored. If the agent answered, err is nil.
+// outcomeOf returns the outcome to store for an agent's answer. The error is nil if the agent answered.
 func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: r.Text, Agent: agent, Model: r.Model,
 		Usage: r.Usage, CostUSD: r.CostUSD}
@@ -302,7 +302,7 @@ func (e *Engine) askOnce(ctx context.Context, r *asking, known *handoff.Knowledg
 	result, err := r.by.ask(ctx, r.at, side.Question{
 		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text + r.by.otherAnswers,
 		Instructions: r.by.instructions,
-		Resume: known.Own().ID, Wait: cmp.Or(r.Wait, DefaultWait), Person: r.Person,
+		Resume:       known.Own().ID, Wait: cmp.Or(r.Wait, DefaultWait), Person: r.Person,
 		Watch: func(ev cli.Event) {
 			known.Learn(record, ev)
 			r.record(ev)

@@ -26,7 +26,7 @@ const workInstructions = "Another agent has you work on a task for its user, and
 	"If the report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
 // Work runs another agent for a running turn, with the turn's rights and directory. It returns the agent's report. If
-// the agent asks for permission, the users who may decide requests of the turn decide, or a rule of the conversation.
+// the agent asks for permission, a rule of the conversation decides, or a user who may decide requests of the turn.
 // Work stops when ctx is done, when the turn ends, and when Abort or Close is called. It returns the same errors as
 // Ask.
 func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error) {

@@ -30,7 +30,7 @@ type AgentSessions interface {
 // agent has seen: once the agent accepts the prompt, it has seen all entries in the prompt. Knowledge stores this in
 // the background, so that the answer need not wait for the disk.
 //
-// Sending and Learn may run concurrently. All other methods must be called by one goroutine, before or after them.
+// Sending and Learn may run concurrently. One goroutine must call all other methods, before or after Sending and Learn.
 type Knowledge struct {
 	store AgentSessions
 	entry orchestrator.Turn
@@ -42,7 +42,7 @@ type Knowledge struct {
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup
 	former   <-chan struct{} // closed when the previous write to the store has ended; nil before the first
-	mu       sync.Mutex      // guards err; while the agent runs it also guards own and accepted
+	mu       sync.Mutex      // guards err and, while the agent runs, own and accepted
 	err      error
 }
 
@@ -56,7 +56,7 @@ func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator
 // Own returns the record of the agent's own session and of the entries that it has seen.
 func (k *Knowledge) Own() orchestrator.AgentSession { return k.own }
 
-// UpTo returns the number of the newest entry that the agent will have seen when it accepts the prompt.
+// UpTo returns the number of the newest entry that the agent has seen once it accepts the prompt.
 func (k *Knowledge) UpTo() int64 { return k.upTo }
 
 // Accepted reports whether the agent accepted the prompt.

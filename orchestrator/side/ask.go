@@ -41,7 +41,7 @@ type Question struct {
 	Resume       cli.AgentSessionID    // the agent session to continue; empty to start a new one
 	Wait         time.Duration         // time limit
 	Person       orchestrator.PersonID // the user whose budget applies; 0 means the user of the private chat
-	Asks         cli.TurnID            // the turn whose agent has the question; empty if a user or ductor has it
+	Asks         cli.TurnID            // the turn whose agent asks; empty if a user or ductor asks
 	TextOnly     bool                  // the answer needs no files and no tools, so any agent can give it
 	Watch        func(cli.Event)       // gets the events of the agent; may be nil
 }
@@ -59,8 +59,8 @@ var (
 )
 
 // ReadsFiles reports whether an agent can read the project's files when it answers a question. Codex cannot: it reads
-// files with a shell, and its sandbox would let the shell read the whole disk. So agents that answer questions get no
-// shell.
+// files with a shell, and its sandbox would let the shell read the whole disk. Therefore agents that answer questions
+// get no shell.
 func ReadsFiles(agent cli.Agent) bool {
 	list, held := tools.ReadOnly(agent)
 	return !held || len(list.Only) > 0

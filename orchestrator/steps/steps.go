@@ -27,8 +27,8 @@ const (
 type Recorder struct {
 	Now func() time.Time
 
-	asks  map[cli.ApprovalID]cli.ToolID // the tool of each permission request
-	since map[cli.ToolID]time.Time      // when a tool got permission; zero while it waits
+	asks  map[cli.ApprovalID]cli.ToolID // the tool for which each permission request was made
+	since map[cli.ToolID]time.Time      // when each tool got permission; zero while the tool waits for it
 	steps []orchestrator.Step
 	open  map[cli.ToolID]int // indexes in steps of running tools
 	size  int
@@ -103,8 +103,8 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 	return len(r.steps) - 1
 }
 
-// storeOutput stores the end of an output. If the arguments and outputs of all steps are too long together, it drops
-// the oldest ones.
+// storeOutput stores the end of an output. If the arguments and outputs of all steps together are too long, storeOutput
+// drops the oldest of them.
 func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	s.Output, s.Lost = cli.Tail(output, mostOutput)
 	s.Size = len(s.Output)

@@ -73,7 +73,7 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		a.showHanded() // also if no event of the agent has made the card show it
+		a.showHanded() // without an event of the agent, the card does not show the history yet
 	}
 	a.requests.Drain()
 	if !result.Detached {
@@ -139,14 +139,13 @@ func (a *attempt) event(ev cli.Event) {
 			a.start.Conversation.CaughtUp(a.record, a.turn)
 		}
 	case cli.Result, cli.PromptAccepted:
-		return // the card shows the outcome when it has been stored
+		return // the card does not show the outcome before it is stored
 	}
 	a.Events.Event(ev)
 	a.requests.HandleEvent(ev) // after Event, so that the card shows a question before its answer
 }
 
-// ask sends the prompt to the agent. If the agent session that it should continue no longer exists, ask starts a new
-// one.
+// ask sends the prompt to the agent. If the agent session to continue no longer exists, ask starts a new one.
 func (a *attempt) ask() cli.Result {
 	gateway := a.runner.opts.Gateway
 	run := gateway.Run

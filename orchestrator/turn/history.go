@@ -10,8 +10,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// PromptText returns the prompt as the agent gets it. Pictures are returned separately. Other files are mentioned in
-// the text.
+// PromptText returns the prompt as the agent gets it. It returns pictures separately, and mentions other files in the
+// text.
 func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 	text := p.Text
 	var images []cli.Image
@@ -46,7 +46,7 @@ func (a *attempt) handOff() error {
 		told = a.summarize(s, turns, told, waits)
 	}
 	a.req.Prompt = told.Text + a.req.Prompt
-	if told.Turns+told.LeftOut > 0 { // otherwise keep what an earlier attempt has set
+	if told.Turns+told.LeftOut > 0 { // without new history, keep what an earlier attempt has set
 		a.handed = cli.HandedOver{
 			To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
 			LeftOut: told.Whole(), Shortened: told.Shortened,

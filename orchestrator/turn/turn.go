@@ -20,8 +20,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// ErrBypassOver is the cause of a turn's context if ductor ends the turn because its bypass is over and its agent
-// cannot switch to the mode ask.
+// ErrBypassOver is the cause of a turn's context if ductor ends the turn because the bypass of the turn is over and its
+// agent cannot switch to the mode ask.
 var ErrBypassOver = errors.New("bypass is over")
 
 // Settings configure a turn. A change applies to turns that start after it.
@@ -38,7 +38,7 @@ type Recovery struct {
 	// RetryAfter is the pause before the first retry. It doubles with each retry.
 	RetryAfter time.Duration `toml:"retry_after" default:"15s" check:"1s..10m"`
 	// Failures is the number of failed turns in a row after which ductor does not use an agent for a while. 0 means
-	// that ductor always uses it.
+	// that ductor always uses the agent.
 	Failures int `toml:"failures" default:"3" check:"0..100" applies:"after a restart"`
 }
 
@@ -50,9 +50,9 @@ type Options struct {
 	Snapshots  orchestrator.Snapshots // nil means that no files are watched
 	Approvals  *approval.Service
 	Breakers   *circuit.Breakers
-	Summarizer *handoff.Summarizer   // summarizes history that is too long; if nil, ductor shortens it
+	Summarizer *handoff.Summarizer   // summarizes history that is too long; if nil, ductor shortens the history instead
 	Owner      orchestrator.PersonID // gets the codes of log-ins; 0 means that users cannot log in agents
-	Later      bool                  // a job can run a prompt when the agent's limit ends
+	Later      bool                  // whether a job can run a prompt when the agent's limit ends
 
 	Settings func() Settings // returns the settings for a turn that starts now
 	Secrets  func(cli.Request) *secrets.Set

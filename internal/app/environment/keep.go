@@ -68,7 +68,7 @@ func (s *Sandboxes) cleanImages(ctx context.Context) {
 		}
 		images, err := b.Launcher.Images(ctx)
 		if err != nil {
-			return // the list would be incomplete, and images in use would be removed; prepare logs the error
+			return // with an incomplete list, clean-up would remove images in use; prepare logs the error
 		}
 		keep = append(keep, images...)
 	}

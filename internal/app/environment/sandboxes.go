@@ -52,7 +52,7 @@ type Sandbox struct {
 	Setting  docker.Settings
 	Engine   *docker.Engine   // nil if the sandbox cannot be used
 	Launcher *docker.Launcher // nil if the sandbox cannot be used
-	Err      error            // reason if the sandbox cannot be used; an error of package docker
+	Err      error            // why the sandbox cannot be used, as an error of package docker; otherwise nil
 	Seeds    []docker.Seed
 	source   *docker.Engine // the engine from which ductor copies the image; nil if it does not copy the image
 	small    func(context.Context) error
@@ -67,8 +67,8 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 }
 
 // matters reports whether ductor should prepare the sandbox, and warn if it does not work. It returns true if agents
-// use the sandbox by default, or if the sandbox already has a container. All other sandboxes exist only for jobs that
-// require one.
+// use the sandbox by default, or if the sandbox already has a container. Every other sandbox is used only by jobs that
+// require it.
 func (b *Sandbox) matters() bool {
 	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
