@@ -167,7 +167,7 @@ func stringEnd(text []byte, begin int) int {
 			i++
 		} else if bytes.HasPrefix(text[i:], quote) {
 			end := i + len(quote) - 1
-			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // the closing quotes are the last three
+			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // the last three quotes close
 				end++
 			}
 			return end
