@@ -33,10 +33,10 @@ type toolset struct {
 // artificial turn.
 type call = orchestrator.ActiveTurn
 
-// registerTool registers a tool. The function do performs a call, and the agent gets the text or the error that do
-// returns. The function title returns one line about a call for the audit log.
+// registerTool registers a tool. The agent gets the text or the error that handle returns. For the audit log, title
+// describes a call in one line.
 func registerTool[In any](t *toolset, name, description string, title func(In) string,
-	do func(context.Context, call, In) (string, error)) {
+	handle func(context.Context, call, In) (string, error)) {
 	sdk.AddTool(t.server, &sdk.Tool{Name: name, Description: description},
 		func(ctx context.Context, req *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 			if n := len(req.Params.Arguments); n > maxArguments {
@@ -53,7 +53,7 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 			defer end()
 			defer context.AfterFunc(turn.Life, cancel)()
 			defer progress(ctx, req)()
-			text, err := do(ctx, turn, in)
+			text, err := handle(ctx, turn, in)
 			if err != nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
@@ -83,7 +83,7 @@ func (s *Server) countCall(c call, period string) error {
 	return nil
 }
 
-// audit records a call after it was made. It only logs an error, because the call has already happened.
+// audit records a call that has ended. If it cannot record the call, it only logs the error.
 func (s *Server) audit(turn orchestrator.ActiveTurn, tool, title string, failure error) {
 	entry := orchestrator.AuditEntry{
 		At: s.opts.Now(), What: orchestrator.AuditCalled, Conversation: turn.Turn.Prompt.Conversation,

@@ -28,7 +28,7 @@ const (
 	maxSent     = 64 << 10 // size of all messages of a turn
 	maxQuestion = 3000     // size of a question
 	maxOptions  = 10
-	maxOption   = 60 // an option is the text of a button
+	maxOption   = 60 // size of an answer that the user can choose; it becomes the text of a button
 	maxCaption  = 1000
 )
 
@@ -61,8 +61,8 @@ func (t *toolset) addAskUser(name string) {
 		func(in askUser) string { return in.Question }, t.askUser)
 }
 
-// adapt adds ask_user under another name for Gemini. Gemini has its own tool ask_user and therefore ignores those of
-// MCP servers, but under ductor it does not use its own either.
+// adapt adds ask_user under another name for Gemini. Gemini has its own tool ask_user and therefore ignores tools of
+// MCP servers with this name. Under ductor, Gemini does not use its own tool either.
 func (t *toolset) adapt(client *sdk.InitializeParams) {
 	if client != nil && client.ClientInfo != nil && strings.Contains(client.ClientInfo.Name, "gemini") {
 		t.addAskUser("ask_the_user")

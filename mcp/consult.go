@@ -28,7 +28,8 @@ type Consults interface {
 		step func(orchestrator.GroupStep)) (orchestrator.GroupAnswer, error)
 }
 
-// FindModel looks up a model by name in an environment. If there is none, the error lists the available models.
+// FindModel looks up a model by name in an environment. If no model has this name, the error lists the available
+// models.
 type FindModel func(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error)
 
 type consultWith struct {

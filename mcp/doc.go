@@ -5,7 +5,7 @@
 // identifies the conversation and the agent. The agent can call tools only while it runs a turn in the conversation,
 // and a call has the rights of that turn.
 //
-// A user can also connect other MCP clients, such as an editor. They are called outside clients, because they call
-// tools without a turn. Each has its own token (relay.CreateGrant), and acts for the user who set up the bot, called
-// the owner.
+// A user can also connect other MCP clients, such as an editor. These clients are called outside clients, because they
+// call tools without a turn. Each of them has its own token (relay.CreateGrant), and acts for the owner, who is the
+// user who set up the bot.
 package mcp

@@ -49,8 +49,7 @@ func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	}
 }
 
-// end ends the connections for which match returns true. The parameter of match is the number of the connection's
-// token.
+// end ends each connection for whose token number match returns true.
 func (o *outsiders) end(match func(number int) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,7 +60,8 @@ func (o *outsiders) end(match func(number int) bool) {
 	}
 }
 
-// EndOutside ends the connections of all outside clients with their calls. It makes the server reject new ones.
+// EndOutside ends the connections and calls of all outside clients. From then on, the server rejects new connections of
+// outside clients.
 func (s *Server) EndOutside() {
 	s.outside.mu.Lock()
 	s.outside.closed = true
@@ -69,8 +69,8 @@ func (s *Server) EndOutside() {
 	s.outside.end(func(int) bool { return true })
 }
 
-// revoked returns a function that reports whether the token with a number was revoked. If the tokens cannot be read,
-// the function always returns true.
+// revoked returns a function that reports whether the token with the given number was revoked. If the tokens cannot be
+// read, this function always returns true.
 func (s *Server) revoked() (func(number int) bool, error) {
 	grants, err := relay.Grants(s.opts.Dir)
 	return func(number int) bool {
@@ -78,7 +78,7 @@ func (s *Server) revoked() (func(number int) bool, error) {
 	}, err
 }
 
-// endRevoked ends the connections with tokens that were revoked, and their calls.
+// endRevoked ends the connections whose tokens were revoked, and the calls of these connections.
 func (s *Server) endRevoked() {
 	revoked, err := s.revoked()
 	if err != nil {
@@ -176,8 +176,8 @@ func shown(c call) orchestrator.Turn {
 	return turn
 }
 
-// byline returns the name of an outside client, followed by a colon and separator. Users see it before everything that
-// the client sends. For the turn of an agent, byline returns "".
+// byline returns the name of an outside client, followed by a colon and the given separator. Users see this text before
+// everything that the client sends. For the turn of an agent, byline returns "".
 func byline(c call, separator string) string {
 	if !isOutside(c) {
 		return ""

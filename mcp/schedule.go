@@ -82,9 +82,9 @@ func jobError(err error) error {
 }
 
 // approval returns a request for the user's approval. The user sees the heading, the text, and then the fields of
-// input. The parameter repeated lists fields that the user need not see, because their content is already in the
-// heading.
-func approval(c call, tool, heading, text string, input any, repeated ...string) cli.ApprovalAsked {
+// input. The last arguments name the fields that the user does not see, because the heading already contains their
+// content.
+func approval(c call, tool, heading, text string, input any, inHeading ...string) cli.ApprovalAsked {
 	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(heading+": "+text, titleBytes),
 		Detail: heading + "\n\n" + text}
 	raw, err := json.Marshal(input)
@@ -92,7 +92,7 @@ func approval(c call, tool, heading, text string, input any, repeated ...string)
 		asked.Missing = "what it would do"
 	}
 	asked.Input = raw
-	read := cli.Reading{Dir: c.Request.Dir, Said: map[string]string{}, Labels: repeated}
+	read := cli.Reading{Dir: c.Request.Dir, Said: map[string]string{}, Labels: inHeading}
 	for _, l := range cli.Leaves(raw) {
 		if l.Value == heading || l.Value == text {
 			read.Said[l.Name] = l.Value

@@ -74,7 +74,7 @@ type Server struct {
 
 // turnUsage counts the calls of a turn. For an outside client, it counts the calls in a period; see outsideWindow.
 type turnUsage struct {
-	period                 string // ID of the turn; without a turn, when the current limit period began
+	period                 string // ID of the turn; for an outside client, the start of the current period
 	calls, consults, works int
 	sent                   int // bytes of messages
 }
@@ -231,10 +231,11 @@ func instructions(c caller) string {
 		"Use them when the user asks for it, or when you cannot go on without the user."
 }
 
-// serveClient serves a client that has sent a valid token. The parameter client is nil for a new client. Otherwise, the
-// client continues a session with the previous process of ductor, and has already sent initialize to it.
+// serveClient serves a client that has sent a valid token. If the client continues a session with the previous process
+// of ductor, it does not send its initialize request again, and initialized contains the parameters of that request.
+// For a new client, initialized is nil.
 func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c caller,
-	client *sdk.InitializeParams) error {
+	initialized *sdk.InitializeParams) error {
 	t := &toolset{s: s, caller: c}
 	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Title: "ductor", Version: s.opts.Version},
 		&sdk.ServerOptions{
@@ -247,9 +248,9 @@ func (s *Server) serveClient(ctx context.Context, conn net.Conn, in io.Reader, c
 		})
 	t.register()
 	var state *sdk.ServerSessionOptions
-	if client != nil {
-		t.adapt(client)
-		state = &sdk.ServerSessionOptions{State: &sdk.ServerSessionState{InitializeParams: client,
+	if initialized != nil {
+		t.adapt(initialized)
+		state = &sdk.ServerSessionOptions{State: &sdk.ServerSessionState{InitializeParams: initialized,
 			InitializedParams: &sdk.InitializedParams{}}}
 	}
 	transport := &sdk.IOTransport{Reader: io.NopCloser(in), Writer: conn, MaxLineLength: relay.MaxLine}

@@ -20,7 +20,7 @@ const (
 	defaultSessions = 20
 	maxTurns        = 50
 	defaultTurns    = 10
-	turnTokens      = 600  // tokens of a question or an answer
+	turnTokens      = 600  // maximum tokens of a question or an answer
 	maxTools        = 40   // tools of an entry
 	toolBytes       = 2000 // bytes of a tool's arguments
 )

@@ -59,7 +59,7 @@ func openKeys(dir string) (keys, error) {
 }
 
 // token returns the token of an agent in a conversation. It always returns the same token for the same caller, because
-// an agent's process can run several turns.
+// one process of an agent runs several turns with the same token.
 func (k keys) token(c caller) string {
 	raw, err := json.Marshal(c)
 	if err != nil { // cannot happen with numbers and strings

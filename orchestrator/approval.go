@@ -48,18 +48,18 @@ type ApprovalRequest struct {
 	Asked        time.Time
 
 	Request   *cli.ApprovalAsked
-	Links     []Link // paths of Request that lead through a symbolic link in the agent's environment
+	Links     []Link // paths in Request that lead through a symbolic link in the agent's environment
 	Questions []cli.Question
 }
 
 // Link is a path that is a symbolic link, or that contains one in its parent directories.
 type Link struct {
 	Path    string `json:"path"`              // the path as the request contains it
-	Real    string `json:"real"`              // target; relative to the working directory if it is inside
+	Real    string `json:"real"`              // target; relative if it is inside the working directory
 	Outside bool   `json:"outside,omitempty"` // the target is outside of the working directory
 }
 
-// ApprovalTerms defines who may decide an approval, until when, and which rules that decision can create.
+// ApprovalTerms defines who may decide an approval, until when, and which rules the decision can create.
 type ApprovalTerms struct {
 	Approvers []PersonID // the only users who may decide
 	Expires   time.Time
@@ -105,7 +105,7 @@ func (a Approval) Offers() []Choice {
 		return []Choice{Deny}
 	}
 	var all []Choice
-	// Users cannot allow project settings once. They allow the settings until the settings change.
+	// Users cannot allow project settings only once: a permission lasts until the settings change.
 	settings := a.Request.Tool == cli.ProjectTool
 	if !settings {
 		all = append(all, AllowOnce)
@@ -178,14 +178,14 @@ type ApprovalScreen interface {
 
 // Approvals lets users decide approvals and revoke rules. *approval.Service implements it.
 type Approvals interface {
-	// Decide stores a user's decision and passes it to the agent. An approval can be decided only once. The parameter
-	// nonce must be equal to Approval.Nonce. Decide returns the approval's new state. In the transaction that stores
-	// the decision, Decide also marks the Updates of the parameter by as handled.
+	// Decide stores a user's decision and passes it to the agent. An approval can be decided only once. The nonce must
+	// be equal to Approval.Nonce. Decide returns the approval's new state. In the transaction that stores the decision,
+	// Decide also marks by.Updates as handled.
 	//
 	// Decide checks for errors in this order. The first three return a zero approval.
 	//   - ErrNoApproval: the ID is unknown or forged
 	//   - ErrElsewhere: the approval belongs to another conversation
-	//   - ErrNotApprover: this user may not decide it
+	//   - ErrNotApprover: this user may not decide the approval
 	//   - ErrApprovalDecided
 	//   - ErrApprovalExpired
 	//   - ErrApprovalWithdrawn
@@ -194,10 +194,10 @@ type Approvals interface {
 	//   - ErrNotTold: the decision is stored, but did not reach the agent
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
 	// Approval loads an approval of the conversation. It returns ErrNoApproval for an unknown ID. If the approval
-	// belongs to another conversation, it returns the approval and ErrElsewhere.
+	// belongs to another conversation, Approval returns it together with ErrElsewhere.
 	Approval(ctx context.Context, id ApprovalID, in ConversationID) (Approval, error)
 
-	// Revoke deletes a rule. Requests that the rule already allowed stay allowed. It returns ErrNoRule if the
+	// Revoke deletes a rule. Requests that the rule already allowed stay allowed. Revoke returns ErrNoRule if the
 	// conversation has no such rule.
 	Revoke(ctx context.Context, id RuleID, by Press) error
 	// Audit lists the audit entries since a time, newest first.

@@ -10,8 +10,8 @@ import (
 // ApprovalStore stores approvals, decisions, rules and the audit. It is a part of Store, whose comment has the contract
 // for all methods.
 type ApprovalStore interface {
-	// OpenApproval stores an agent's request for approval. The approval a must contain one ID of the agent, in
-	// AgentIDs. OpenApproval returns the stored approval that contains this ID.
+	// OpenApproval stores an agent's request for approval. a.AgentIDs must contain exactly one ID. OpenApproval returns
+	// the stored approval that contains this ID.
 	//   - If the store already has a request of this turn with this ID, OpenApproval changes nothing.
 	//   - If a is open and the turn has an open approval with the same digest, the requests are identical. OpenApproval
 	//     then adds the ID to the stored approval, and does nothing else.
@@ -36,8 +36,8 @@ type ApprovalStore interface {
 	//
 	// DecideApproval returns false and stores nothing in these cases:
 	//   - The approval is not open.
-	//   - The decision allows the request or answers the questions, but the turn is not running or was aborted.
-	//     Approvals of agents in a terminal have no stored turn, so this case does not apply to them.
+	//   - The decision allows the request or answers the questions, but the turn is not running or was aborted. This
+	//     case does not apply to agents in a terminal, whose turns are not stored.
 	//
 	// If d.Secret is set, DecideApproval also erases the answer from all files of the store.
 	DecideApproval(ctx context.Context, d ApprovalDecision) (Approval, bool, error)
@@ -60,15 +60,15 @@ type ApprovalStore interface {
 	// RecordAudit stores audit entries. It skips an entry with a Call if the turn already has an entry or an approval
 	// request for that tool call.
 	//
-	// The entries survive if the process is killed. They survive a power failure only after another method has changed
-	// the store.
+	// The entries survive if the process is killed. They survive a power failure only after a later change of the store
+	// by another method.
 	RecordAudit(ctx context.Context, entries ...AuditEntry) error
 	// AuditSince lists the audit entries since a time, newest first.
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 }
 
-// ApprovalDecision contains the data for DecideApproval: the decision, the new rule, and the Telegram updates that are
-// then handled.
+// ApprovalDecision contains the data for DecideApproval: the decision, the new rule, and the Telegram updates that
+// contain the decision.
 type ApprovalDecision struct {
 	Approval ApprovalID
 	Decision
@@ -83,14 +83,14 @@ type QueueStore interface {
 	// PromoteTurn moves a queued turn to the front of its conversation's queue. It returns false if the turn is no
 	// longer queued.
 	PromoteTurn(ctx context.Context, id cli.TurnID) (bool, error)
-	// SteerTurn changes a queued turn to the state TurnSteered, because its prompt is sent to a running turn. The
-	// parameter into is the ID of the running turn. SteerTurn sets the queued turn's session, agent and model to those
-	// of the running turn. OpenTurns lists the queued turn until MarkSteered. SteerTurn returns false if id is no
-	// longer queued or if into is not running.
-	SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (bool, error)
-	// MarkSteered records that the agent of the turn into has the prompt of the turn id. It returns false if id is no
-	// longer a turn that was steered into that one.
-	MarkSteered(ctx context.Context, id, into cli.TurnID) (bool, error)
+	// SteerTurn changes a queued turn to the state TurnSteered, because its prompt is sent to a running turn. SteerTurn
+	// sets the queued turn's session, agent and model to those of the running turn. OpenTurns lists the queued turn
+	// until MarkSteered. SteerTurn returns false if the first turn is no longer queued, or if the second turn is not
+	// running.
+	SteerTurn(ctx context.Context, queued, running cli.TurnID, at time.Time) (bool, error)
+	// MarkSteered records that the agent of a running turn has the prompt of a steered turn. It returns false if the
+	// first turn is no longer steered into the second.
+	MarkSteered(ctx context.Context, steered, running cli.TurnID) (bool, error)
 	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
 	// in another state.
 	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)

@@ -32,8 +32,8 @@ const (
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
-// AuditElsewhere is the Reason of an AuditMode entry if ductor reset the permission mode of a conversation because a
-// turn ran in a different environment. A user chooses a permission mode only for one environment.
+// AuditElsewhere is the Reason of an AuditMode entry if ductor reset the permission mode of a conversation: a user
+// chose the mode for one environment, but a turn ran in another.
 const AuditElsewhere = "elsewhere"
 
 // AuditEntry is one event in the audit log. Fields that do not apply are empty.
@@ -52,8 +52,8 @@ type AuditEntry struct {
 	Title  string
 	Choice Choice
 	By     PersonID
-	// Rule is the rule that decided the request, or that a user created or revoked. For AuditAccepted and AuditRan it
-	// is the permission mode instead.
+	// Rule is the rule that decided the request, or that a user created or revoked. For AuditAccepted and AuditRan,
+	// Rule is the permission mode instead.
 	Rule   string
 	Reason string
 	Same   int // number of identical requests that were decided together
@@ -109,7 +109,8 @@ type UsageQuery struct {
 	In    ConversationID // zero for all conversations
 }
 
-// BudgetScope selects what a budget limits: "all" costs, the costs of "user 7", or those of "job backup".
+// BudgetScope selects what a budget limits: "all" costs, the costs of a user ("user 7"), or the costs of a job ("job
+// backup").
 type BudgetScope string
 
 // LimitStore stores the plan limits that agents report. internal/store implements it.
@@ -124,13 +125,14 @@ type LimitStore interface {
 type SpendingStore interface {
 	// CountSpent stores the usage of something other than a turn. A second call with the same ID changes nothing.
 	CountSpent(ctx context.Context, s Spent) error
-	// CostSince returns the cost since a time in US dollars. If person or job is set, it counts only the turns of that
-	// user or job.
+	// CostSince returns the cost since a time in US dollars. If a user or a job is given, it counts only the turns of
+	// that user or job.
 	CostSince(ctx context.Context, since time.Time, person PersonID, job JobID) (float64, error)
 	// Usage returns one row for each group of q. Days are sorted by date. Other groups are sorted by cost and then
 	// tokens, highest first.
 	Usage(ctx context.Context, q UsageQuery) ([]UsageRow, error)
-	// WarnBudget records that ductor warned about a budget in a period. It returns false if that was recorded before.
+	// WarnBudget records that ductor warned about a budget in a period. It returns false if this warning was recorded
+	// before.
 	WarnBudget(ctx context.Context, period string, of BudgetScope) (bool, error)
 	// LiftBudgets removes all budgets for one day, formatted as 2006-01-02.
 	LiftBudgets(ctx context.Context, day string, by PersonID, at time.Time) error

@@ -38,9 +38,8 @@ type Snapshots interface {
 	// the turn began before a restart of ductor, and Watch loads the snapshot that the previous process took. The
 	// caller must call End or Leave on the result.
 	Watch(t Turn, dir string, resumed bool) TurnWatch
-	// AwaitSnapshot waits until the snapshot of a turn is complete. The caller calls it before it allows a request, so
-	// that the agent's first write comes after the snapshot. The parameter id is the ID of that request. AwaitSnapshot
-	// waits only for a limited time.
+	// AwaitSnapshot waits, for a limited time, until the snapshot of a turn is complete. The caller calls it before it
+	// allows the request with the given ID, so that the agent's first write comes after the snapshot.
 	AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
 	// SnapshotTaken reports whether AwaitSnapshot would return immediately.
 	SnapshotTaken(turn cli.TurnID) bool
@@ -108,8 +107,8 @@ var (
 	ErrDiffTooLong = errors.New("the diff is too long")
 )
 
-// TurnWrites is the error if a turn that is still running may change the same files. The field In is the conversation
-// of that turn.
+// TurnWrites is the error if a turn that is still running may change the same files. It contains the conversation of
+// that turn.
 type TurnWrites struct{ In ConversationID }
 
 func (e *TurnWrites) Error() string { return ErrTurnRuns.Error() }
@@ -151,8 +150,8 @@ type FileChanges interface {
 	Undo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)
 	// Redo restores the state after the turn. It may return ErrNotUndone and the errors of Undo.
 	Redo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)
-	// Commit commits the changes of a turn and no other changes. It may return ErrCommitted, ErrUndone, ErrNoIdentity,
-	// ErrMerging, ErrGitFilter and the errors of Undo.
+	// Commit commits only the changes of a turn. It may return ErrCommitted, ErrUndone, ErrNoIdentity, ErrMerging,
+	// ErrGitFilter and the errors of Undo.
 	Commit(ctx context.Context, by Press, turn cli.TurnID, message string) (TurnChanges, error)
 	// Changes returns the changes of a turn or a checkpoint.
 	Changes(ctx context.Context, in ConversationID, id string) (TurnChanges, error)
@@ -163,14 +162,13 @@ type FileChanges interface {
 	DiffSince(ctx context.Context, in ConversationID, since DiffSince, path string) (string, error)
 	// Checkpoint stores the state of all files under a name, or returns ErrNoRepository.
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)
-	// Checkpoints lists the checkpoints of a conversation, together with the turns of its session that changed files.
-	// The newest is first.
+	// Checkpoints lists the checkpoints of a conversation, and the turns of its current session that changed files. The
+	// newest is first.
 	Checkpoints(ctx context.Context, in ConversationID) ([]TurnChanges, error)
 	// SessionChanges lists the turns of a session that changed files, together with the checkpoints made in that
 	// session. The newest is first.
 	SessionChanges(ctx context.Context, in ConversationID, session SessionID) ([]TurnChanges, error)
 	// Return restores all files to the state before or after a turn, or to a checkpoint. First it stores the current
-	// state as a new checkpoint. The result to is the record that was restored, and the result before is the new
-	// checkpoint.
-	Return(ctx context.Context, by Press, id string, side ReturnTo) (to, before TurnChanges, err error)
+	// state as a new checkpoint. Return returns the restored record and the new checkpoint.
+	Return(ctx context.Context, by Press, id string, side ReturnTo) (restored, checkpoint TurnChanges, err error)
 }

@@ -23,7 +23,7 @@ func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+s
 // that answers may only read files, unless the question is part of a Work.
 type ConsultQuestion struct {
 	Conversation ConversationID
-	Person       PersonID   // the user who asks, or for whose turn an agent asks
+	Person       PersonID   // the user who asks, or whose turn the asking agent runs
 	Asks         cli.TurnID // the turn whose agent asks; empty if a user asks
 	// Session is the ID or the name of a session. If it is empty, the question belongs to the session of the turn whose
 	// agent asks. If a user asks, it belongs to the current session of the conversation.
@@ -57,10 +57,10 @@ type ConsultAnswer struct {
 // All returns the answer in full length.
 func (a ConsultAnswer) All() string { return cmp.Or(a.Whole, a.Text) }
 
-// GroupQuestion is a question to several models. In each round after the first, the models see each other's answers
-// from the round before. At the end, the first model that answered writes the conclusion.
+// GroupQuestion is a question to several models. In each round after the first, each model gets the answers of the
+// other models from the previous round. At the end, the first model that answered writes the conclusion.
 type GroupQuestion struct {
-	ConsultQuestion               // the field Model is not used
+	ConsultQuestion               // without Model; Panel replaces it
 	Panel           []ModelChoice // GroupLeast to GroupMost models
 	Rounds          int           // 1 to GroupRounds
 }
@@ -140,8 +140,8 @@ type ConsultStore interface {
 	// to the totals of the session.
 	AddEntry(ctx context.Context, t Turn, steps []Step) error
 	// LastAside returns the newest entry of this kind in a session. If id is empty, it searches all sessions of the
-	// conversation. If no entry has this kind, it returns the newest entry that is not a turn. If there is none, it
-	// returns ErrNoConsult.
+	// conversation. If no entry has this kind, it returns the newest entry that is not a turn. If all entries are
+	// turns, it returns ErrNoConsult.
 	LastAside(ctx context.Context, in ConversationID, id SessionID, kind EntryKind) (Turn, error)
 	// SetAgentSession and EntriesAfter have their contracts in the interface Store.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error

@@ -119,7 +119,7 @@ type Load struct {
 type Alert struct {
 	Kind, Key string
 	Since     time.Time
-	Over      string // text of the message to the owner when the problem ends
+	Over      string // text of the message that the owner gets when the problem ends
 }
 
 // Role is a named system prompt. It may also set an agent and a model for conversations that have not chosen any.
@@ -146,7 +146,7 @@ type Bounds struct {
 // NoServers as the value of Bounds.MCP means that turns use none of the owner's MCP servers.
 const NoServers = "none"
 
-// With returns Bounds for a turn to which both b and other apply.
+// With returns the Bounds for a turn to which both Bounds apply.
 func (b Bounds) With(other Bounds) Bounds {
 	both := Bounds{
 		AllowedTools: slices.Concat(b.AllowedTools, other.AllowedTools), MaxTurns: b.MaxTurns,

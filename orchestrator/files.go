@@ -41,7 +41,7 @@ type FileEntry struct {
 const (
 	MostFileBytes    = 50 << 20
 	MostPictureBytes = 10 << 20
-	MostFiles        = 20 // for one answer, or for one call of SendFiles
+	MostFiles        = 20 // maximum number of files in one answer, or in one call of SendFiles
 )
 
 // Files reads and writes files of projects. The FilePlace defines the environment and the roots, below which all files
@@ -60,7 +60,7 @@ type Files interface {
 	// List lists the entries of a directory. Subdirectories come first.
 	List(ctx context.Context, at FilePlace, dir string) ([]FileEntry, error)
 	// Write creates a file and returns its absolute path. It returns an error if the file exists. If path is empty or a
-	// directory, Write creates a file called name there.
+	// directory, Write creates a file with the given name there.
 	Write(ctx context.Context, at FilePlace, path, name string, content []byte) (string, error)
 }
 

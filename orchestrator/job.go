@@ -35,7 +35,7 @@ func ConfiguredJob(kind JobKind, name string) JobID {
 
 // Values of Job.Session.
 const (
-	OwnSession    = "own"    // a session of the job itself, which continues from run to run
+	OwnSession    = "own"    // a session that only this job uses, in all its runs
 	SharedSession = "shared" // the current session of the conversation
 )
 
@@ -81,7 +81,7 @@ type Job struct {
 // JobTiming defines when a job runs.
 type JobTiming struct {
 	Schedule string `toml:"schedule"` // in the syntax of heartbeat/schedule
-	When     string // Schedule and Zone in words, for users; not stored, set by the methods of Jobs
+	When     string // Schedule and Zone in words, for users; set by the methods of Jobs, and not stored
 	Missed   string `toml:"missed" default:"once" check:"once|skip|all"`
 	Overlap  string `toml:"overlap" default:"skip" check:"skip|queue"`
 	QuietHours
@@ -133,7 +133,7 @@ type JobTurn struct {
 	Dir     string        `toml:"dir" check:"path"`                    // absolute path
 	Sandbox string        `toml:"sandbox" check:"off|docker"`          // empty means the policy of the project
 	Timeout time.Duration `toml:"timeout" check:"0..168h"`             // 0 means the agent's default
-	Rights  Rights        `toml:",inline"`                             // of the kind RightsOfJob or RightsOfPress
+	Rights  Rights        `toml:",inline"`                             // Rights.Of is RightsOfJob or RightsOfPress
 	Retries int           `toml:"retries" check:"0..10"`               // how often ductor retries a failed run
 	Backoff time.Duration `toml:"backoff" default:"1m" check:"1s..6h"` // first pause; it doubles with each retry
 	OKWord  string        // the chat does not show an answer that consists of this word only
@@ -181,8 +181,8 @@ func DueRun(job JobID, due time.Time) JobRunID {
 	return JobRunID(fmt.Sprintf("%s@%s", job, due.UTC().Format(time.RFC3339)))
 }
 
-// KeyedRun returns the ID of a run that a user or a webhook starts. The parameter key identifies the press of the
-// button, or the call of the webhook.
+// KeyedRun returns the ID of a run that a user or a webhook starts. The key identifies the press of the button, or the
+// call of the webhook.
 func KeyedRun(job JobID, key string) JobRunID { return JobRunID(fmt.Sprintf("%s!%s", job, key)) }
 
 // JobCause is the reason why a run was started.

@@ -12,14 +12,14 @@ var (
 	ErrJobsFull      = errors.New("there are too many")
 )
 
-// BadJob is the error if a user's description of a job is invalid. The field Why is an explanation for the user.
+// BadJob is the error if a user's description of a job is invalid. It contains an explanation for the user.
 type BadJob struct{ Why string }
 
 func (e *BadJob) Error() string { return e.Why }
 
 // Jobs lets users manage the jobs of a conversation. Its methods return ErrElsewhere for a job of another conversation.
-// They use the time zone of the job. They do not wait for agents, and are safe for concurrent use. Package heartbeat
-// implements Jobs.
+// The methods use the time zone of the job. They do not wait for agents, and are safe for concurrent use. Package
+// heartbeat implements Jobs.
 type Jobs interface {
 	// Jobs lists the jobs of a conversation, the oldest first.
 	Jobs(ctx context.Context, in ConversationID) ([]JobStatus, error)
@@ -31,10 +31,9 @@ type Jobs interface {
 	// ReadJob splits a user's text into a schedule and a prompt, and returns a job with both. The other fields have
 	// their defaults. If the text is unclear, ReadJob returns a *BadJob with examples.
 	ReadJob(in ConversationID, text string) (Job, error)
-	// ReadSchedule parses a schedule in words or as a cron line. If text contains the name of a time zone, the result
-	// named is this time zone. Otherwise it is the parameter zone. ReadSchedule returns a *BadJob if the text is
-	// unclear.
-	ReadSchedule(text, zone string) (schedule, named string, err error)
+	// ReadSchedule parses a schedule in words or as a cron line. It also returns the time zone that the text contains,
+	// or the given zone if the text contains none. It returns a *BadJob if the text is unclear.
+	ReadSchedule(text, zone string) (schedule, jobZone string, err error)
 	// CheckJob fills in the defaults of a job. It returns the same results as AddJob, but stores nothing. It returns a
 	// *BadJob if the job is invalid.
 	CheckJob(j Job) (JobStatus, error)
@@ -42,18 +41,18 @@ type Jobs interface {
 	// AddJob stores a job. If a job with this ID exists, AddJob changes nothing and returns no error. It returns a
 	// *BadJob if the job is invalid, and ErrJobsFull if the conversation has too many jobs.
 	AddJob(ctx context.Context, j Job) (JobStatus, error)
-	// EditJob changes a job: it calls the function change with the stored job, stores the changed job, and computes the
-	// next run. It stores nothing and returns an error in these cases:
-	//   - change returns an error: EditJob returns the same error
+	// EditJob changes a job: it calls edit with the stored job, stores the changed job, and computes the next run. It
+	// stores nothing and returns an error in these cases:
+	//   - edit returns an error: EditJob returns this error
 	//   - the changed job is invalid: *BadJob
 	//   - the configuration defines the job: ErrJobConfigured
-	EditJob(ctx context.Context, id JobID, by Press, change func(*Job) error) (JobStatus, error)
+	EditJob(ctx context.Context, id JobID, by Press, edit func(*Job) error) (JobStatus, error)
 	// PauseJob makes a job start no more runs until ResumeJob.
 	PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
 	// ResumeJob continues a paused job. The next run is at the job's next due time.
 	ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
-	// RunJob runs a job now. The parameter key identifies the request: if it was used before, RunJob returns
-	// ErrRepeated. RunJob returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called.
+	// RunJob runs a job now. The key identifies the request: if the key was used before, RunJob returns ErrRepeated.
+	// RunJob returns ErrJobsFull if too many runs wait, and a *BadJob for a webhook that was never called.
 	RunJob(ctx context.Context, id JobID, by Press, key string) (JobStatus, error)
 	// DeleteJob deletes a job and its runs, but does not stop a running turn. It returns ErrJobConfigured for a job of
 	// the configuration.

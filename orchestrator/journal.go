@@ -44,12 +44,12 @@ type Inbox interface {
 	Disk
 
 	// AppendUpdates stores updates before ductor acknowledges them to Telegram, and returns those that are new. An
-	// update with a known ID is not new, except if Telegram may have started to count IDs from another number. Stored
-	// updates survive if the process is killed. They survive a power failure once Flush has returned.
+	// update with a stored ID is not new, unless Telegram may have restarted the numbering of updates. Stored updates
+	// survive if the process is killed. They survive a power failure once Flush has returned.
 	AppendUpdates(ctx context.Context, updates []Update) (fresh []Update, err error)
 	// Flush returns once the data stored before the call will survive a power failure.
 	Flush(ctx context.Context) error
-	// PendingUpdates lists updates that are not handled and whose ID is greater than after, in ascending order.
+	// PendingUpdates lists updates that are not handled and whose ID is greater than the given one, in ascending order.
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
 	// FinishUpdates marks updates as handled and queues the messages that answer them, in one transaction. It ignores IDs
 	// that are not stored.
@@ -71,8 +71,8 @@ type CardStore interface {
 // MessageStore stores the bot's outgoing messages and their states.
 type MessageStore interface {
 	// SaveMessage stores a message and replaces the message with the same key. If the process is killed, a message that
-	// is being sent or has Content survives; any other survives after CommitMessages, or a few milliseconds later. A power
-	// failure may lose a message without Content.
+	// is being sent or has Content survives. Any other message survives only after CommitMessages or a few
+	// milliseconds. A power failure may lose a message without Content.
 	SaveMessage(ctx context.Context, m Message) error
 	// AddMessage stores a message, unless a message has the same key. It reports whether it stored the message.
 	AddMessage(ctx context.Context, m Message) (bool, error)
@@ -110,7 +110,7 @@ type SendRate struct {
 	Every time.Duration // average time from one call to the next
 	Burst int           // number of calls that may follow each other without a pause
 	Until time.Time     // Telegram rejects calls before this time
-	Told  time.Time     // when Telegram sent the rate limit error with the time Until
+	Told  time.Time     // when Telegram sent the rate limit error from which Until comes
 }
 
 // SendState is the state of an outgoing message.

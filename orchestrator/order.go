@@ -55,8 +55,8 @@ type Purpose struct {
 	Task cli.Task `json:"task,omitempty"` // the kind of prompt
 	Job  JobID    `json:"job,omitempty"`  // the job of the turn; empty for none
 
-	// After is a turn on which this turn depends: if the turn After has not succeeded, this turn fails at its start.
-	// Empty means none.
+	// After is another turn on which this turn depends: if the other turn has not succeeded, this turn fails at its
+	// start. Empty means none.
 	After cli.TurnID `json:"after,omitempty"`
 	// Summarize is set if ductor must summarize history that is too long for the prompt. If the configuration has no
 	// model for summaries, the turn's own agent writes the summary.
@@ -90,8 +90,8 @@ func Digest(answer string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// OnlyWord reports whether an answer consists of word only. It ignores case and punctuation. It returns false if word
-// is empty.
+// OnlyWord reports whether an answer consists of the given word only. It ignores case and punctuation. For an empty
+// word, it returns false.
 func OnlyWord(answer, word string) bool {
 	const around = " \t\r\n.!*_`'\"()"
 	return word != "" && strings.EqualFold(strings.Trim(answer, around), strings.Trim(word, around))

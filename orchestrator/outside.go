@@ -22,11 +22,11 @@ func (o Outsider) Conversation() ConversationID {
 	return ConversationID{Chat: int64(o.Owner), Topic: -o.Number}
 }
 
-// Agent returns the name under which users and the audit log see the client.
+// Agent returns the name that users and the audit log see for the program.
 func (o Outsider) Agent() cli.Agent { return cli.Agent("MCP " + o.Name) }
 
-// OutsideTurn is the prefix of turn IDs for the calls of an Outsider. In such an ID, it is followed by the name of the
-// token and a colon. The store does not contain these turns.
+// OutsideTurn is the prefix of turn IDs for the calls of an Outsider. The name of the token and a colon follow the
+// prefix. The store does not contain these turns.
 const OutsideTurn = "outside:"
 
 // IsOutsideTurn reports whether a turn ID belongs to a call of an Outsider.
@@ -44,8 +44,8 @@ func (a ApprovalRequest) Outsider() string {
 
 // Outsiders lets programs outside of turns use ductor's tools. *conversation.Engine implements it.
 type Outsiders interface {
-	// OpenOutside returns an ActiveTurn for one call of an Outsider. The parameter ctx limits the call. The owner
-	// decides each request in the chat, because the permission mode is never more than ask. AskUser and AskFor accept
-	// the turn until the caller calls end. The function end waits until no agent works for the call any more.
+	// OpenOutside returns an ActiveTurn for one call of an Outsider. The call ends when ctx is done. The owner decides
+	// each request in the chat, because the permission mode is never more than ask. AskUser and AskFor accept the turn
+	// until the caller calls end. end waits until no agent works for the call any more.
 	OpenOutside(ctx context.Context, o Outsider) (_ ActiveTurn, end func(), err error)
 }

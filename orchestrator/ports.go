@@ -10,16 +10,16 @@ import (
 // Store stores everything that must survive a restart: conversations, sessions, turns, approvals, jobs and so on.
 // internal/store implements it with SQLite.
 //
-// Every method is one transaction. Its effect is durable when it returns, unless its comment says otherwise. A caller
-// must not retry after an error. All methods are safe for concurrent use.
+// Every method is one transaction. When a method returns, its effect is durable, unless the method's comment says
+// otherwise. A caller must not retry after an error. All methods are safe for concurrent use.
 type Store interface {
 	ApprovalStore
 	LimitStore
 	QueueStore
 	StepStore
 
-	// Conversation returns the choices of users in a conversation: agent, model, mode and directory. Without any
-	// choices, only the ID of the result is set.
+	// Conversation returns the choices of users in a conversation: agent, model, mode and directory. If users have
+	// chosen nothing, only the ID is set.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
 	// SaveConversation stores c, and adds entries to the audit log.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
@@ -29,7 +29,7 @@ type Store interface {
 	MoveChat(ctx context.Context, from, to int64) error
 
 	// EndBypasses ends the permission mode bypass in all conversations, so that agents ask again. It adds an audit
-	// entry for each of these conversations, and returns them.
+	// entry for each of these conversations, and returns the conversations.
 	EndBypasses(ctx context.Context, at time.Time) ([]ConversationID, error)
 
 	// CreateSession stores s and makes s the current session of its conversation.
@@ -38,8 +38,8 @@ type Store interface {
 	Session(ctx context.Context, id SessionID) (Session, error)
 	// MoveSession has its contract in the interface SessionStore.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// TitleSession changes the title of a session to title, but only if the current title equals from.
-	TitleSession(ctx context.Context, id SessionID, from, title string) error
+	// TitleSession changes the title of a session, but only if its current title is the expected one.
+	TitleSession(ctx context.Context, id SessionID, expected, title string) error
 	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
 	// SetAgentSession records which agent session belongs to a session of ductor. If own.ID is empty, it deletes the
@@ -47,24 +47,25 @@ type Store interface {
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
 	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats another turn
-	// that was already repeated, EnqueueTurn returns ErrRepeated. The parameter forget lists agents that must start a
-	// new agent session. EnqueueTurn deletes their records from the AgentSessions of the turn's session.
+	// that was already repeated, EnqueueTurn returns ErrRepeated. The given agents must start a new agent session:
+	// EnqueueTurn deletes their records from the AgentSessions of the turn's session.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
 	// UpdatePrompt changes the prompt of a queued turn. It returns false if the turn is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
-	// StartTurn changes a queued turn to running. It also stores the parameter at, the position in the agent's output
-	// at which the turn starts. If the turn is already running, StartTurn only stores at. For a turn in any other
-	// state, it returns false. A power failure may undo the change.
-	StartTurn(ctx context.Context, t Turn, at cli.Start) (bool, error)
+	// StartTurn changes a queued turn to running. It also stores the position in the agent's output at which the turn
+	// starts. If the turn is already running, StartTurn only stores this position. For a turn in any other state, it
+	// returns false. A power failure may undo the change.
+	StartTurn(ctx context.Context, t Turn, start cli.Start) (bool, error)
 	// FinishTurn stores the outcome of a turn, and adds its cost and tokens to the totals of its session. The turn must
-	// be running. A turn in the state TurnSteered is allowed, too, if it is not marked as delivered.
+	// be running. The turn may also be in the state TurnSteered, if it is not marked as delivered.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns makes these changes in one transaction:
-	//   - It marks the running turn as being aborted. If this process dies, the next process ends the turn. This also
-	//     works before StartTurn. The parameter running is empty if no turn runs. A power failure may undo the mark.
-	//   - It changes the state of each turn in the list queued to cancelled.
+	//   - It marks the running turn as being aborted, unless the ID is empty. If this process dies, the next process
+	//     ends the turn. AbortTurns also marks a turn for which StartTurn was not called yet. A power failure may undo
+	//     the mark.
+	//   - It changes the state of the queued turns to cancelled.
 	//   - It marks the updates with which the user asked for the abort as handled.
 	//
 	// It skips turns that are no longer running or queued.
@@ -90,7 +91,7 @@ type Store interface {
 	RunningTurns(ctx context.Context) ([]cli.OpenTurn, error)
 	// EndBackground records that an agent process has ended, and with it the background work of its turns.
 	EndBackground(ctx context.Context, run cli.RunID) error
-	// EntriesAfter returns the same entries as History, but only those with a number greater than after.
+	// EntriesAfter returns the same entries as History, but only those with a number greater than the given one.
 	EntriesAfter(ctx context.Context, id SessionID, after int64, limit int) ([]Turn, error)
 	// History lists the last ended entries of a session; see SessionStore.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
@@ -162,28 +163,27 @@ type Viewers struct {
 type Chat interface {
 	// Card creates the message that shows a turn and grows with it. Card does not block and sends nothing yet.
 	Card(t Turn) Card
-	// Reopen returns the card of a turn that began before a restart of ductor. The card continues in its existing
+	// Reopen returns the card of a turn that began before a restart of ductor. The card continues in the existing
 	// messages. The caller must pass all events of the turn to Show again, from the beginning. The card shows all
 	// events before cli.CaughtUp in a single edit.
 	Reopen(ctx context.Context, t Turn) Card
-	// Queued shows that a turn waits; ahead is the number of turns that run before it. It does not wait for the
-	// network.
+	// Queued shows that a turn waits, and how many turns run before it. Queued does not wait for the network.
 	Queued(t Turn, ahead int)
 	// Unqueued deletes the message that Queued sent, because the turn now runs or was cancelled. The caller must call
 	// Queued first.
 	Unqueued(t Turn)
 	// Redeliver shows the outcome of a turn that ended before the chat showed it completely, for example because ductor
-	// crashed. It returns once the chat shows the outcome, or a message that the outcome may be incomplete. After an
-	// error the caller may retry.
+	// crashed. It returns once the chat shows the outcome, or a message which says that the outcome may be incomplete.
+	// After an error the caller may retry.
 	Redeliver(ctx context.Context, t Turn) error
 	// ShowAgain sends the outcome of a turn as new messages, if a user asks for it.
 	ShowAgain(ctx context.Context, t Turn) error
 	// Extend edits the card of a turn that has ended, because the agent has added text to its answer. It returns
 	// ErrCannotAmend if the card has no space, no longer exists, or ended too long ago.
 	Extend(ctx context.Context, t Turn) error
-	// Withdraw cancels messages that the turn's agent created with tools, if they are not sent yet.
+	// Withdraw cancels messages that the turn's agent created with tools and that are not sent yet.
 	Withdraw(ctx context.Context, t Turn) error
-	// Notice sends a message to a conversation that does not belong to a turn. It stores the message and returns. The
+	// Notice sends a message that does not belong to a turn to a conversation. It stores the message and returns. The
 	// message is sent later, even after a crash.
 	Notice(ctx context.Context, id ConversationID, text string) error
 }
@@ -192,9 +192,9 @@ type Chat interface {
 type Card interface {
 	// Show adds an event to the card. It never waits for the network. Calls must be serial.
 	Show(ev cli.Event)
-	// Finish shows the outcome and returns once all of it is delivered. Sometimes a part cannot be delivered, or ductor
-	// does not know whether it arrived. Then Finish tries to send a message that explains this, and returns. After an
-	// error the caller must call Finish again, or Redeliver after the next start.
+	// Finish shows the outcome and returns once all of it is delivered. If a part cannot be delivered, or if it is
+	// unknown whether the part arrived, Finish tries to send a message that explains this, and returns. After an error
+	// the caller must call Finish again, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
 	// Amend shows the outcome again, now with the file changes of the turn. The caller must have called Finish
 	// successfully. After an error the caller may retry.

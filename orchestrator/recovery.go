@@ -15,7 +15,7 @@ type Action string
 // Action values.
 const (
 	ActionAgain   Action = "again"   // runs the prompt in the same session
-	ActionFresh   Action = "fresh"   // runs the prompt in a new session of the agent and adds the history to it
+	ActionFresh   Action = "fresh"   // runs the prompt in a new session of the agent, which first gets the history
 	ActionSummary Action = "summary" // like ActionFresh, but with a summary of the history
 	ActionCompact Action = "compact" // runs the prompt in the same session, after the agent has compacted its context
 	ActionLater   Action = "later"   // runs the prompt once, as a job at the time Recovery.At
@@ -28,7 +28,7 @@ const (
 
 const accountAction = "account/"
 
-// ActionAccount returns the action that makes the agent use another account in this conversation, and runs the prompt
+// ActionAccount returns the action that switches the agent to another account in this conversation and runs the prompt
 // again.
 func ActionAccount(account cli.Account) Action { return Action(accountAction + account) }
 
@@ -78,7 +78,7 @@ const (
 // Remedy is ductor's reaction to one kind of failure, and the buttons that it offers.
 type Remedy struct {
 	Automatic Automatic
-	Offer     []Action // buttons to offer, as far as they are possible for the turn
+	Offer     []Action // buttons to offer, except those that are impossible for the turn
 }
 
 // RemedyOf returns the remedy for a kind of failure.

@@ -17,7 +17,7 @@ const (
 	RightsOfChat RightsOf = "" // the permission mode and the rules of the conversation apply
 	// RightsOfMember is for a group member who is not a user of ductor. The mode is at most ask, and no rules apply.
 	RightsOfMember RightsOf = "member"
-	RightsOfJob    RightsOf = "job" // the configuration of the job applies; no user can be asked for more
+	RightsOfJob    RightsOf = "job" // only the configuration of the job applies; users are not asked for permission
 	// RightsOfPress is for a turn that a user scheduled by pressing a button. The mode and rules of the conversation
 	// apply, but the mode is at most Rights.Mode.
 	RightsOfPress RightsOf = "press"
@@ -28,12 +28,13 @@ const (
 	RightsOfOutside RightsOf = "outside"
 )
 
-// Rights are the permissions that the agent of a turn has without asking a user. The store contains them with the turn.
-// If a turn repeats another turn, it has the same rights. The zero value means the rights of the conversation.
+// Rights are the permissions that the agent of a turn has without asking a user. The store contains the rights of each
+// turn. A turn that repeats another turn has the rights of that turn. The zero value means the rights of the
+// conversation.
 type Rights struct {
 	Of RightsOf
-	// Mode depends on the field Of. For RightsOfJob it is the permission mode; empty means the configured default, but
-	// at most ask. For RightsOfPress it is an upper limit for the conversation's mode.
+	// Mode depends on Rights.Of. For RightsOfJob it is the permission mode; empty means the configured default, but at
+	// most ask. For RightsOfPress it is an upper limit for the conversation's mode.
 	Mode cli.PermissionMode `toml:"permission" check:"plan|ask|accept-edits|auto|bypass"`
 	// Rules and Tools apply only to RightsOfJob.
 	Rules []string `toml:"rules"` // patterns of allowed requests; see approval.CheckRights
@@ -47,10 +48,10 @@ func (r Rights) OfChat() bool { return r.Of == RightsOfChat || r.Of == RightsOfP
 // OfListed reports whether a user of ductor sent the prompt, in the chat or through an MCP client.
 func (r Rights) OfListed() bool { return r.OfChat() || r.Of == RightsOfOutside }
 
-// ModeIn returns the permission mode of a turn. The parameter chat is the mode of the conversation, and configured is
-// the default mode of the configuration.
-func (r Rights) ModeIn(chat, configured cli.PermissionMode) cli.PermissionMode {
-	mode := cmp.Or(r.Mode, AtMostAsk(configured))
+// ModeIn returns the permission mode of a turn, from the mode of the conversation and the default mode of the
+// configuration.
+func (r Rights) ModeIn(chat, defaultMode cli.PermissionMode) cli.PermissionMode {
+	mode := cmp.Or(r.Mode, AtMostAsk(defaultMode))
 	switch {
 	case r.OfChat():
 		return AtMost(chat, r.Mode)

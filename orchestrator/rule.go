@@ -50,11 +50,11 @@ type Permissions struct {
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
 	// Refused contains the permission modes in which ductor runs no turns, because it cannot enforce them with Agent.
-	// The map Cannot contains the reasons.
+	// Cannot contains the reasons.
 	Refused []cli.PermissionMode
 	// Tools lists the tools that the conversation allows and forbids. The lists in OtherTools come from the
-	// configuration and apply, too. If ductor cannot make Agent respect these lists, Unheld is the reason; otherwise it
-	// is empty.
+	// configuration and apply, too. If ductor cannot make Agent respect these lists, Unheld is the reason. Otherwise
+	// Unheld is empty.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
 	Unheld     string

@@ -34,16 +34,17 @@ type Session struct {
 	AgentSessions map[AgentEnv]AgentSession
 }
 
-// AgentSession is the record of an agent session: the session in which an agent itself stores its messages. It belongs
-// to a session of ductor. It also records which entries of ductor's session the agent has seen.
+// AgentSession is the record of an agent session: the session in which an agent itself stores its messages. An agent
+// session belongs to a session of ductor. The record also contains which entries of ductor's session the agent has
+// seen.
 type AgentSession struct {
 	ID   cli.AgentSessionID
-	Told cli.TurnID // last entry that this agent ran and whose prompt it accepted; empty for none
+	Told cli.TurnID // the last of the agent's own entries whose prompt it accepted; empty for none
 	UpTo int64      // number of the last entry in the prompts that the agent accepted
 	// Offered is the number of the last entry in a prompt that was sent, but that the agent has not accepted yet.
 	Offered int64
-	// Terminal is true if a user began the agent session in a terminal. The other agents have not seen what happened
-	// there.
+	// Terminal is true if a user began the agent session in a terminal. The other agents have not seen what happened in
+	// the terminal.
 	Terminal bool
 }
 
@@ -64,8 +65,8 @@ type AgentEnv struct {
 }
 
 // LogInID identifies an account of an agent: "agent@account@sandbox". The name of the default account is empty, and so
-// is the sandbox on this host. IDs from older versions of ductor contain only the agent. They mean the account and
-// environment that the conversation uses now.
+// is the sandbox on this host. IDs from older versions of ductor contain only the agent. Such an ID stands for the
+// account and environment that the conversation uses now.
 type LogInID string
 
 // LogInID returns the ID of the account that the agent uses.
@@ -154,15 +155,15 @@ type ContextReport struct {
 // FoundSession is a search result: a session that contains the words of the query.
 type FoundSession struct {
 	Session Session
-	Turn    cli.TurnID // the turn that contains the words; empty if only the title does
+	Turn    cli.TurnID // the turn that contains the words; empty if only the title contains them
 	Excerpt string     // the line that contains the words
 }
 
 // SessionQuery searches for sessions of a conversation.
 type SessionQuery struct {
 	Conversation  ConversationID
-	Scope         SessionScope // if Scope.Conversation is set, search Scope instead of Conversation
-	Elsewhere     PersonID     // if not 0, search this user's sessions in all other conversations instead
+	Scope         SessionScope // if Scope.Conversation is set, the search uses Scope instead of Conversation
+	Elsewhere     PersonID     // if not 0, the search is for this user's sessions in all other conversations
 	ID            SessionID    // only this session, archived or not; empty for all
 	Dir           string       // only sessions of this directory; empty for all
 	Words         string       // words in the title or the text; empty for all sessions
@@ -173,8 +174,8 @@ type SessionQuery struct {
 // SessionStore stores sessions for users. internal/store implements it.
 type SessionStore interface {
 	SessionNames
-	// FindSessions lists sessions: first pinned ones, then the most recently used. If the list reached the limit, more
-	// is true.
+	// FindSessions lists sessions: first pinned ones, then the most recently used. It also reports whether it left out
+	// sessions because of the limit.
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error
@@ -195,8 +196,8 @@ type SessionStore interface {
 	// conversation then has no current session. MoveSession returns ErrSessionInUse if the session belongs to a job, or
 	// if it has turns that the chat does not show yet. It returns ErrNoSession for an unknown ID.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// History lists the last entries of a session that have ended, in the order in which they ended. For a forked
-	// session, this includes entries from before the fork.
+	// History lists the last entries of a session that have ended, in the order in which they ended. If the session is
+	// a fork, entries from before the fork are in the list, too.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 	// Turn returns a turn, or ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
@@ -221,8 +222,8 @@ type Sessions interface {
 	// Scope returns the sessions that the agent of a turn can read. Only turns of listed users can read sessions of
 	// other conversations.
 	Scope(ctx context.Context, t Turn) (SessionScope, error)
-	// Seen returns a session that scope includes. The parameter idOrName is the ID of the session, or its name if the
-	// session belongs to the conversation of scope. For other sessions Seen returns ErrNoSession.
+	// Seen returns the session with the given ID, if scope includes the session. A session of the scope's own
+	// conversation can also be given by its name. For other sessions Seen returns ErrNoSession.
 	Seen(ctx context.Context, scope SessionScope, idOrName string) (Session, error)
 	// Entry returns an entry of a session, or ErrNoTurn.
 	Entry(ctx context.Context, in ConversationID, id cli.TurnID) (Turn, error)
@@ -256,9 +257,9 @@ type Sessions interface {
 	// session. It returns ErrNoSession if that session no longer exists.
 	ResumeStored(ctx context.Context, by Press, agent cli.Agent, id cli.AgentSessionID) (Session, error)
 	// Terminal returns a shell command that continues the current session in a terminal, and the agent of that session.
-	// It closes the agent's process, so that the terminal can use the session. The next prompt in the chat continues
-	// from the state that the terminal left. Terminal returns ErrNoSession if no agent has started a session, and
-	// errors.ErrUnsupported if the agent cannot continue a session in a terminal.
+	// Terminal closes the agent's process, so that the terminal can use the session. The next prompt in the chat
+	// continues from the state that the terminal left. Terminal returns ErrNoSession if no agent has started a session,
+	// and errors.ErrUnsupported if the agent cannot continue a session in a terminal.
 	Terminal(ctx context.Context, by Press) (agent cli.Agent, line string, err error)
 	// Export returns the prompts and answers of a session as Markdown.
 	Export(ctx context.Context, in ConversationID, id SessionID) (string, error)

@@ -60,8 +60,8 @@ type Prompt struct {
 	Rights  Rights  // permissions of the agent that runs the prompt
 	// Quotes is an entry of the session that Text already quotes, so the history can leave it out. Empty means none.
 	Quotes cli.TurnID
-	// Arrived is when the first message of the prompt arrived. If it is zero, ductor uses the time at which the prompt
-	// was submitted. The store contains only the result, as Turn.Queued.
+	// Arrived is when the first message of the prompt arrived. If Arrived is zero, ductor uses the time at which the
+	// prompt was submitted. The store contains this time only as Turn.Queued.
 	Arrived time.Time
 }
 
@@ -73,10 +73,11 @@ type Entry struct {
 	Account cli.Account // the account that the agent uses
 	Asks    cli.TurnID  // the turn whose agent asked the question; empty if a user asked
 	Into    cli.TurnID  // the running turn to which ductor added the prompt; only for TurnSteered
-	// Number is the position of the entry in its session. Entries get their numbers when they end. Before that it is 0.
+	// Number is the position of the entry in its session. An entry gets its number when it ends; before, Number is 0.
 	Number int64
 	UpTo   int64 // Number of the newest entry in the history that the agent got with the prompt
-	// Seen is set on an entry of the history if the agent may already have seen it. The store does not contain Seen.
+	// Seen is set in an entry of the history if the agent may already have seen the entry. The store does not contain
+	// Seen.
 	Seen bool
 }
 
@@ -108,10 +109,10 @@ type Turn struct {
 	Outcome Outcome     // valid after the end
 	// Aborting means that a user aborted the turn, and it has not ended yet.
 	Aborting bool
-	// Delivered means that the chat shows the outcome, or a message that the outcome may be incomplete.
+	// Delivered means that the chat shows the outcome, or a message which says that the outcome may be incomplete.
 	Delivered bool
-	// Bypass is the time at which the permission mode bypass ends for this turn. It is set when the turn starts.
-	// Without bypass it is zero.
+	// Bypass is the time at which the permission mode bypass ends for this turn. It is set when the turn starts. It is
+	// zero in other modes.
 	Bypass time.Time
 	// Crashes counts how often ductor crashed while the turn ran, or before the chat showed its outcome.
 	Crashes int
@@ -146,8 +147,8 @@ type ActiveTurn struct {
 	Life context.Context
 	// Hide removes secrets from a text and returns the rest.
 	Hide func(text string) string
-	// Help registers another agent that works for the turn. The turn does not end before the caller calls leave, which
-	// it must do when that agent has finished. The returned context is cancelled when the turn's own agent ends. If the
+	// Help registers another agent that works for the turn. When the other agent has finished, the caller must call
+	// leave. The turn does not end before. The returned context is cancelled when the turn's own agent ends. If the
 	// turn's own agent has ended already, Help returns ErrNoTurn.
 	Help func(ctx context.Context) (_ context.Context, leave func(), err error)
 }
@@ -156,12 +157,12 @@ type ActiveTurn struct {
 type ActiveTurns interface {
 	// ActiveTurn returns the turn that this agent runs in a conversation, or ErrNoTurn.
 	ActiveTurn(in ConversationID, agent cli.Agent) (ActiveTurn, error)
-	// AskUser shows a request or a question of a running turn to users, and waits for their decision. The parameter
-	// asked is a cli.ApprovalAsked or a cli.QuestionAsked without an ID. If ctx is done, AskUser withdraws the request.
-	// It returns ErrNoTurn if the turn is not running.
+	// AskUser shows a request or a question of a running turn to users, and waits for their decision. The event is a
+	// cli.ApprovalAsked or a cli.QuestionAsked without an ID. If ctx is done, AskUser withdraws the request. It returns
+	// ErrNoTurn if the turn is not running.
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
-	// AskFor is like AskUser, for a request of another agent that works for the turn. The conversation's rules for that
-	// agent apply. AskFor denies tools that the lists in h.ToolLists forbid.
+	// AskFor is like AskUser, for a request of another agent that works for the turn. The conversation's rules for the
+	// other agent apply. AskFor denies tools that the lists in h.ToolLists forbid.
 	AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error)
 }
 
@@ -188,8 +189,8 @@ const (
 	NotAnnounced Announcement = ""
 	Announced    Announcement = "sound"
 	Muted        Announcement = "silent" // the message makes no sound, because of quiet hours
-	// Unwanted means that ductor sends no message, because the user does not want to see the outcome. It only removes
-	// the buttons from the card.
+	// Unwanted means that ductor sends no message, because the user does not want to see the outcome. ductor only
+	// removes the buttons from the card.
 	Unwanted Announcement = "none"
 )
 
@@ -206,7 +207,7 @@ type Step struct {
 	Output   string // output of the tool, or unified diff of the file; StepsOf leaves it empty
 	Size     int    // length of Output in bytes
 	Lost     int    // number of bytes cut from the beginning of Output
-	Offset   int    // number of bytes of the answer that came before the step
+	Offset   int    // number of bytes of the answer before the step
 }
 
 // StepStore stores the steps of turns. internal/store implements it.

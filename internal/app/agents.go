@@ -34,7 +34,7 @@ type runEnv struct {
 	launcher cli.Launcher
 	// inside is true for a sandbox. A sandbox has neither the paths nor the log-ins of this machine.
 	inside   bool
-	readFile func(path string) ([]byte, error) // for a sandbox: reads its copy of a file, such as a log-in
+	readFile func(path string) ([]byte, error) // reads the copy of a file in a sandbox; nil for this machine
 	// owner is the home directory of the user who runs ductor, or "" if the environment does not contain it.
 	owner   string
 	prompts string // directory for system prompts; has the same path for ductor and its agents
@@ -57,7 +57,7 @@ func (a *App) agents(cfg config.Config) agents {
 // spent implements acp.Options.Spent.
 func (a *App) spent(ctx context.Context, id cli.AgentSessionID) *float64 {
 	usd, err := a.db.Spent(ctx, id)
-	if err != nil { // ductor then counts no cost for this turn
+	if err != nil { // without a total, ductor counts no cost for this turn
 		a.Log.Warn("load what a session has cost", "session", id, "err", err)
 	}
 	return usd
@@ -181,7 +181,7 @@ func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 // accountVars returns the variables that select an agent's account, and the variables that would override it.
 func (a agents) accountVars(name string) cli.AccountVars {
 	vars := cli.AccountVars{Home: a.cfg.Agents.AccountVariable(name)}
-	// An ACP agent may start one of these programs. Then it also needs the variables of that program.
+	// An ACP agent may start Claude, Codex, Gemini or Copilot. Then it also needs the variables of that program.
 	vars.Leads = map[string][]string{
 		"CLAUDE_CONFIG_DIR": claude.LoginVars(), "CODEX_HOME": codex.LoginVars(), "GEMINI_CLI_HOME": gemini.LoginVars(),
 		"COPILOT_HOME": copilot.LoginVars(),
@@ -222,9 +222,9 @@ func (a agents) provider(g runEnv, name cli.Agent, home cli.AccountHome) cli.Pro
 	return a.acp(name, c, g, a.providerOptions(g, name, home, c.Path, c.Env))
 }
 
-// renewed returns the providers of an environment after a reload of the configuration. The parameters are the
-// configuration before the reload, and its providers. Only ACP agents can change without a restart, so renewed creates
-// a new provider for an ACP agent if its settings or keys have changed. All other providers stay.
+// renewed returns the providers of an environment after a reload of the configuration. The caller passes the previous
+// configuration and its providers. Only ACP agents can change without a restart, so renewed creates a new provider for
+// an ACP agent if its settings or keys have changed. All other providers stay.
 func (a agents) renewed(g runEnv, before config.Config, present []cli.Provider) []cli.Provider {
 	all := a.providers(g)
 	for i, p := range all {
@@ -249,7 +249,7 @@ func keysOf(cfg config.Config, name string) []keys.Key {
 	})
 }
 
-// providerOptions returns the options that every kind of agent has. The agent gets the variables in env and the stored
+// providerOptions returns the options that every kind of agent has. The agent gets the given variables and the stored
 // keys of the account.
 func (a agents) providerOptions(g runEnv, name cli.Agent, home cli.AccountHome, path string,
 	env []string) cli.ProviderOptions {
@@ -308,8 +308,8 @@ func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
 // endSupervised ends agents that an old version of ductor started. That version had a separate supervisor process for
-// each agent. endSupervised only starts a runner for their directory, because a runner ends every run whose files it
-// does not understand. The turns of these agents appear as interrupted.
+// each agent. endSupervised only starts a runner for the directory of these agents, because a runner ends every run
+// whose files it does not understand. The turns of these agents appear as interrupted.
 func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

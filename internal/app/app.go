@@ -46,7 +46,7 @@ const (
 	DatabaseFile = "ductor.db" // names of SQLite's other files begin with this name
 	spoolDir     = "outgoing"  // files that ductor still has to send to chats
 	runsDir      = "runner"    // runs of agents, until the outcomes of their turns are stored
-	oldRunsDir   = "runs"      // runsDir of old versions; see endSupervised
+	oldRunsDir   = "runs"      // where old versions stored the runs of agents; see endSupervised
 )
 
 // Time limits for the stages of a shutdown.
@@ -99,23 +99,23 @@ type Options struct {
 	Log     *slog.Logger
 	Scrub   *tgapi.Scrubber
 	Version string
-	// Runner determines how the runner on this machine is started. If it has no command, environment.HostRunner chooses
-	// one.
+	// Runner determines how the runner on this machine is started. If Runner has no command, environment.HostRunner
+	// chooses one.
 	Runner runner.Options
-	// Launcher starts agents on this machine. The App closes it. If it is nil, the App creates one from Runner.
+	// Launcher starts agents on this machine. The App closes it. If Launcher is nil, the App creates one from Runner.
 	Launcher Launcher
 	// If Tracer is not nil, it replaces the tracer that the configuration selects.
 	Tracer orchestrator.Tracer
 	// Network contains connections that the App uses. If a field of Network is nil, the App opens that connection
 	// itself.
 	Network Network
-	// Examine checks the running configuration and the agents on this machine, for the command /doctor. If it is nil,
-	// the command does not exist.
+	// Examine checks the running configuration and the agents on this machine, for the command /doctor. If Examine is
+	// nil, the command does not exist.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
 	// Load reads the configuration again. If it is nil, users cannot reload the configuration.
 	Load  func() (config.Config, error)
 	Level *slog.LevelVar // log level; a reload changes it; may be nil
-	// Damaged is the error of an earlier App of this process that ended because its database was damaged, or nil.
+	// Damaged is nil, or the error of an earlier App in this process, which ended because its database was damaged.
 	Damaged error
 	Store   store.Options
 	// Started is called when the start is complete. The default releases memory that was needed only for the start.
@@ -207,7 +207,7 @@ func (a *App) openHost(ctx context.Context) (err error) {
 		return err
 	}
 	launcher, err := openHost(a.cfg, a.Runner, a.Log)
-	if err == nil { // a nil pointer in the interface would not be nil
+	if err == nil { // an interface with a nil pointer would not be nil
 		a.host = launcher
 	}
 	return err

@@ -21,8 +21,8 @@ import (
 )
 
 // grants records who could use and control the bot when ductor last started: IDs of users and groups, the users' roles,
-// and hashes of the token, the Bot API server and each agent's command. The file is not in storage.dir but in the
-// user's state directory, because an attacker who changes the configuration could also change storage.dir.
+// and hashes of the token, the Bot API server and each agent's command. The file is not in storage.dir, but in the
+// user's state directory: an attacker who changes the configuration could also change storage.dir.
 type grants struct {
 	Users  []int64           `json:"users"`  // allowed users; ductor also sends them messages about changes
 	Roles  map[int64]string  `json:"roles"`  // roles of the allowed users; nil if an older version wrote the file
@@ -107,7 +107,7 @@ func formatIDs(p lang.Printer, ids []int64) string {
 	return strings.Trim(fmt.Sprint(ids), "[]")
 }
 
-// GrantsPath returns the path of the file that stores the grants for the configuration at the path file.
+// GrantsPath returns the path of the file that stores the grants for the configuration file with the given path.
 func GrantsPath(file string) string {
 	return filepath.Join(config.StateDir(), "started", hashOf(file)[:16]+".json")
 }

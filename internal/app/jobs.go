@@ -44,8 +44,8 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 	return jobs, nil
 }
 
-// jobOf creates a job from the settings that schedules and webhooks have in common. The user of a job is the user of
-// its private chat. In a group, it is the owner.
+// jobOf creates a job from the settings that schedules and webhooks have in common. The user of a job in a private chat
+// is the user of the chat. In a group, the user is the owner.
 func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.JobTurn, q orchestrator.QuietHours) orchestrator.Job {
 	in.Chat = cmp.Or(in.Chat, cfg.Owner())
 	user := orchestrator.PersonID(cfg.Owner())

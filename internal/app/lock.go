@@ -18,8 +18,8 @@ import (
 // StorageLock is the name of the lock file in a storage directory.
 const StorageLock = "ductor.lock"
 
-// LockInstance locks the bot token and the storage directory for this process, until it calls release or dies. It
-// returns ErrInstance if another process of this user has locked either of them.
+// LockInstance locks the bot token and the storage directory for this process, until the process calls release or dies.
+// It returns ErrInstance if another process of this user has locked either of them.
 func LockInstance(cfg config.Config) (release func(), err error) {
 	// The file name contains a hash of the token, so that the token itself is not stored.
 	sum := sha256.Sum256([]byte(cfg.Telegram.Token.Reveal()))
@@ -36,7 +36,7 @@ func LockInstance(cfg config.Config) (release func(), err error) {
 	return func() { releaseDir(); bot.Close() }, nil
 }
 
-// LockStorage locks a storage directory for this process, until it calls release or dies.
+// LockStorage locks a storage directory for this process, until the process calls release or dies.
 func LockStorage(storage string) (release func(), err error) {
 	dir, err := lockFile(filepath.Join(storage, StorageLock),
 		"uses "+storage+" already", "give this one a storage.dir of its own")
@@ -58,13 +58,12 @@ func StorageUser(storage string) (pid int, runs bool) {
 	return pid, err == nil && syscall.Kill(pid, 0) == nil
 }
 
-// lockDir returns the directory of the locks. It is the same for all configurations of a user, so that ductor notices
-// if two of them contain the same token.
+// lockDir returns the directory of the locks. All configurations of a user have the same directory, so that ductor
+// notices if two of them contain the same token.
 func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
 // lockFile locks a file until the file is closed. If another process holds the lock, the error contains two texts of
-// the caller. The parameter use describes what that process does. The parameter advice describes how both processes can
-// run.
+// the caller: what the other process does, and how both processes can run.
 func lockFile(path, use, advice string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)

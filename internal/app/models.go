@@ -15,8 +15,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// RoleFiles returns the names of models in role files. The result problems describes files that cannot be parsed, or
-// that contain an unknown agent or MCP server.
+// RoleFiles returns the names of models in role files. It also describes the files that cannot be parsed, or that
+// contain an unknown agent or MCP server.
 func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string) {
 	files, wrong := roles.Files(cfg.RolesDir())
 	for _, err := range wrong {
@@ -76,7 +76,7 @@ func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string
 			continue
 		}
 		where := m.Key
-		if m.Line > 0 { // the name is in the configuration file and not in another one
+		if m.Line > 0 { // the name is in the configuration file, and not in a role file
 			where = fmt.Sprintf("%s:%d: %s", filepath.Base(cfg.File), m.Line, m.Key)
 		}
 		doubts = append(doubts, where+": "+text)

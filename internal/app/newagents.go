@@ -97,7 +97,7 @@ func (a *App) writeAgent(id string) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
 	return config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
-		if name == config.TokenVariable { // at its start, ductor removed the token from the environment
+		if name == config.TokenVariable { // ductor removed the token from its environment at the start
 			return a.cfg.Telegram.Token.Reveal()
 		}
 		return os.Getenv(name)

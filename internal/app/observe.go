@@ -27,12 +27,12 @@ type monitor struct {
 	site  *web.Server    // serves health and metrics over HTTP; nil if disabled
 }
 
-// pollSlack is how long a busy machine may take, after a poll for updates, to handle these updates.
+// pollSlack is how long a busy machine may take to handle updates after it has received them.
 const pollSlack = 2 * time.Minute
 
-// openHealth creates the health monitor, and opens the HTTP listener if one is configured. The caller must call the
-// function polled after each poll for updates.
-func (a *App) openHealth() (polled func(error, time.Duration), err error) {
+// openHealth creates the health monitor, and opens the HTTP listener if one is configured. The caller must call
+// afterPoll after each poll for updates.
+func (a *App) openHealth() (afterPoll func(error, time.Duration), err error) {
 	a.health = health.New(health.Options{Store: a.db, Poll: updates.PollMost(bot.PollTimeout) + pollSlack,
 		Now: time.Now})
 	if listen := a.cfg.Health.Listen; listen != "" {
@@ -43,8 +43,8 @@ func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	return a.health.Polled, nil
 }
 
-// watchHealth reports ductor's health to systemd and to monitoring systems until ctx ends. The returned function stop
-// notifies systemd that ductor is stopping.
+// watchHealth reports ductor's health to systemd and to monitoring systems until ctx ends. stop notifies systemd that
+// ductor is stopping.
 func (a *App) watchHealth(ctx context.Context) (stop func()) {
 	manager := health.ManagerOf(a.Log)
 	if manager.Notify != nil || a.monitor.site != nil {

@@ -118,7 +118,7 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 	if a.Launcher == nil { // agents of another launcher may run on another machine
 		o.Available = host.MachineMemory().Available
 	}
-	if a.envs.Homes != nil { // a nil pointer in the interface would not be nil
+	if a.envs.Homes != nil { // an interface with a nil pointer would not be nil
 		o.Homes = a.envs.Homes
 	}
 	return o
@@ -134,7 +134,7 @@ func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 }
 
 // onBackground passes the result of a background task to the orchestrator. The agents cannot call the orchestrator
-// directly, because they exist before it.
+// directly, because they are created before the orchestrator.
 func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult) {
 	a.orchestrator.Background(conversation, r)
 }
@@ -237,8 +237,8 @@ const summaryWait = 20 * time.Second
 const deliveryWait = 30 * time.Second
 
 // approvers returns the users who may decide an approval in a group. With the setting permissions.approvers =
-// "members", all users whose role allows it may decide. Otherwise only the user of the turn may decide. If that user's
-// role does not allow it, all users whose role allows it may decide.
+// "members", all users whose role allows it may decide. Otherwise only the user of the turn may decide, if the role of
+// that user allows it. If that role does not allow it, all users whose role allows it may decide.
 func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
 	all := a.users.Having(orchestrator.DecideRequests)
 	if a.now().Permissions.Approvers != "members" && a.users.RoleOf(user).May(orchestrator.DecideRequests) {

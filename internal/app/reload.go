@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// inUse contains the current configuration. Some settings change at once after a reload. The method now returns their
-// current values, so code must call it at each use. All other settings may be read from the field cfg.
+// inUse contains the current configuration. Some settings change at once after a reload. Code must call inUse.now at
+// each use of such a setting. All other settings may be read from inUse.cfg.
 type inUse struct {
 	cfg     config.Config // the configuration when ductor started
 	machine machineAgents

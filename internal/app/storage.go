@@ -140,8 +140,8 @@ func rescueText(p lang.Printer, r store.Rescued) string {
 	return text + "\n\n" + p.Text("alert.rescued-aside", r.Dir)
 }
 
-// keepDatabase checks and backs up the database once a day. If Open has checked only a part of a large database, the
-// first check is soon after the start.
+// keepDatabase checks and backs up the database once a day. If store.Open has checked only a part of a large database,
+// the first check is soon after the start.
 func (a *App) keepDatabase(ctx context.Context) {
 	store.RemoveDrafts(a.backupsDir())
 	check := a.db.Unchecked()
@@ -176,7 +176,7 @@ func (a *App) keepDatabase(ctx context.Context) {
 }
 
 // releaseMemory returns memory to the kernel after work that needed more than ductor usually does: the start, and the
-// check and backup of the database. The parameter release does so for Go.
+// check and backup of the database. The caller passes the function that returns the memory of the Go heap.
 func (a *App) releaseMemory(ctx context.Context, release func() error) {
 	if err := errors.Join(a.db.ReleaseMemory(ctx), release()); err != nil && ctx.Err() == nil {
 		a.Log.Info("return unused memory", "err", err)

@@ -92,7 +92,7 @@ func (a *App) hooked() bool {
 	return err != nil || slices.ContainsFunc(files, func(f terminal.File) bool { return f.Hooked })
 }
 
-// seenKey returns the key that saveSeen uses in the table of cards to store the directory of a session in a terminal.
+// seenKey returns the key under which saveSeen stores the directory of a terminal session in the table of cards.
 func seenKey(agent cli.Agent, id cli.AgentSessionID) string {
 	return "terminal:" + string(agent) + ":" + string(id)
 }

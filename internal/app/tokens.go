@@ -19,8 +19,7 @@ type tokens struct {
 	values map[keys.Name]string
 }
 
-// try gives a token to an agent for a check of the token; see side.Tokens. The returned function undo restores the
-// previous token.
+// try gives a token to an agent for a check of the token; see side.Tokens. undo restores the previous token.
 func (t *tokens) try(of, variable, token string) (undo func()) {
 	t.scrub.Add(token)
 	name := keys.Name{Agent: of, Variable: variable}

@@ -24,7 +24,7 @@ func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
 type configuredList struct {
 	key   string
 	list  cli.ToolList
-	turns int                // maximum number of times that the model answers; 0 means no limit
+	turns int                // maximum number of answers of the model in a turn; 0 means no limit
 	agent cli.Agent          // empty means the default agent
 	mode  cli.PermissionMode // empty means permissions.mode
 }

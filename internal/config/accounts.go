@@ -44,11 +44,11 @@ func (a Agents) AccountHomes(agent string) (homes []string) {
 	return homes
 }
 
-// Uses reports whether an account is configured and its agent is enabled. The parameter of has the form "agent" or
+// Uses reports whether an account is configured and its agent is enabled. The account has the form "agent" or
 // "agent@account", as returned by cli.Account.Of.
-func (a Agents) Uses(of string) bool {
-	agent, account, named := strings.Cut(of, "@")
-	_, there := a.Accounts(agent)[account]
+func (a Agents) Uses(account string) bool {
+	agent, name, named := strings.Cut(account, "@")
+	_, there := a.Accounts(agent)[name]
 	return a.Enabled(agent) && (there || !named)
 }
 
@@ -90,7 +90,7 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 		homes[own] = "the default account"
 		near := func(real string) string { // returns the account whose home contains real or is inside it
 			for _, other := range slices.Sorted(maps.Keys(homes)) {
-				inUserHome := other == own && state.folder == "" // Gemini's state is only a part of this directory
+				inUserHome := other == own && state.folder == "" // Gemini stores its state in a part of the user's home
 				if cli.Lies(other, real) || cli.Lies(real, other) && !inUserHome {
 					return homes[other]
 				}
@@ -154,13 +154,13 @@ func (c *Config) projectDirs() (dirs []string) {
 	return dirs
 }
 
-// checkHome checks the home directory of an account. The directory may be missing. The result doubt is a warning, or
+// checkHome checks the home directory of an account. The directory may be missing. The returned text is a warning, or
 // "".
-func checkHome(dir string) (doubt string, err error) {
+func checkHome(dir string) (warning string, err error) {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return "", nil // ductor creates it, or reports why it cannot
+		return "", nil // ductor creates the directory, or reports why it cannot
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is not a directory", dir)
 	case info.Mode().Perm()&0o022 != 0:

@@ -97,11 +97,11 @@ type ModelName struct {
 	Name string // in the form of /model: "claude/opus", or "opus" without an agent
 }
 
-// Addable returns the agents of the ACP catalogue that are installed but not configured. It calls the function look to
-// find a program in PATH.
-func (a Agents) Addable(look func(program string) (string, error)) (all []acp.Entry) {
+// Addable returns the agents of the ACP catalogue that are installed but not configured. It calls lookPath to find a
+// program in PATH.
+func (a Agents) Addable(lookPath func(program string) (string, error)) (all []acp.Entry) {
 	for _, e := range acp.Catalogue() {
-		if _, err := look(e.Command); err == nil && !a.Has(e) {
+		if _, err := lookPath(e.Command); err == nil && !a.Has(e) {
 			all = append(all, e)
 		}
 	}
@@ -127,7 +127,7 @@ func (a Agents) With(e acp.Entry) Agents {
 }
 
 // presetAgent sets the defaults of an agent whose name is in the ACP catalogue. It does nothing if the path in the
-// agent's table names a program that is not the one in the catalogue.
+// agent's table names another program than the catalogue.
 func presetAgent(name string, table any, s *acp.Settings) {
 	values, _ := table.(map[string]any)
 	path, named := values["path"].(string)

@@ -29,8 +29,8 @@ import (
 )
 
 // Config contains all settings. Each setting is a field. Tags of the field contain the key in the file (toml), the
-// default, the check of the value, and when a change applies. The tag "applies" of a table is for all its settings. All
-// paths from Load and Default are absolute.
+// default, the check of the value, and when a change applies. The tag "applies" of a table is the default for its
+// settings. In a Config from Load or Default, all paths are absolute.
 type Config struct {
 	Telegram    Telegram                         `toml:"telegram" applies:"after a restart"`
 	Stream      Stream                           `toml:"stream" applies:"at once"`
@@ -65,7 +65,7 @@ type Config struct {
 	File string `toml:"-"`
 	// ModelNames lists the names of models in the file. Load sets it.
 	ModelNames []ModelName `toml:"-"`
-	// Keys are the API keys of agents. They are stored beside the file. The caller of Load sets them.
+	// Keys are the API keys of agents. The file does not contain them; the caller of Load sets them.
 	Keys []keys.Key `toml:"-"`
 	// Warnings are sentences about settings that are valid but probably unintended. Load sets them.
 	Warnings []string `toml:"-"`
@@ -73,7 +73,7 @@ type Config struct {
 
 // Telegram configures the bot and its users.
 type Telegram struct {
-	Token          secrets.Value `toml:"token"` // Load also sets it from TokenVariable or TokenFile
+	Token          secrets.Value `toml:"token"` // may also come from TokenVariable or TokenFile
 	TokenFile      string        `toml:"token_file" check:"path"`
 	APIBase        string        `toml:"api_base" default:"https://api.telegram.org" check:"url"`
 	APIFiles       string        `toml:"api_files" check:"path"` // directory with the files of a local Bot API server
@@ -91,9 +91,10 @@ type Stream struct {
 
 // Notify configures which messages make a sound.
 type Notify struct {
-	Mode    orchestrator.NotifyMode `toml:"mode" default:"long" check:"always|long|never"`
-	Long    time.Duration           `toml:"long" default:"1m" check:"1s..24h"`   // minimum duration of a long turn
-	Silence time.Duration           `toml:"silence" default:"5m" check:"0..24h"` // how long an agent may be silent
+	Mode orchestrator.NotifyMode `toml:"mode" default:"long" check:"always|long|never"`
+	Long time.Duration           `toml:"long" default:"1m" check:"1s..24h"` // minimum duration of a long turn
+	// Silence is how long an agent may be silent before users get a notice.
+	Silence time.Duration `toml:"silence" default:"5m" check:"0..24h"`
 	// Alerts are messages to the owner about problems of the machine.
 	Alerts             bool `toml:"alerts" default:"true" applies:"after a restart"`
 	orchestrator.Hours      // quiet hours
@@ -101,7 +102,7 @@ type Notify struct {
 
 // Queue configures the queue of a conversation. It also configures when several messages become one prompt.
 type Queue struct {
-	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // most waiting turns
+	Max         int           `toml:"max" default:"10" check:"1..1000" applies:"at once"` // maximum of waiting turns
 	MergeWindow time.Duration `toml:"merge_window" default:"300ms" check:"0..10s"`
 	AlbumWindow time.Duration `toml:"album_window" default:"1500ms" check:"0..10s"`
 }
@@ -174,7 +175,7 @@ type Files struct {
 // Storage configures where ductor stores its state, and for how long.
 type Storage struct {
 	Dir           string `toml:"dir" check:"path"`
-	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: no limit except that of the Bot API server
+	UploadsMaxMB  int    `toml:"uploads_max_mb" check:"0..2000"` // 0: only the limit of the Bot API server applies
 	RetentionDays int    `toml:"retention_days" default:"30" check:"1..3650" applies:"at once"`
 }
 

@@ -70,7 +70,7 @@ func (d document) recordPair(p *unstable.Parser, table []string, n *unstable.Nod
 }
 
 // record records the position of a dotted key, and of each table in the dotted key. It returns the path of the key,
-// with the path of the table.
+// which begins with the path of the table.
 func (d document) record(p *unstable.Parser, table []string, key unstable.Iterator) []string {
 	path := append([]string(nil), table...)
 	for key.Next() {

@@ -127,9 +127,9 @@ func lineAfter(text []byte, at int) int {
 	return len(text)
 }
 
-// valueAfter returns the start and end of a value in valid TOML. The parameter at is the end of the value's key.
-func valueAfter(text []byte, at int) (start, end int) {
-	start = at + bytes.IndexByte(text[at:], '=') + 1
+// valueAfter returns the start and end of a value in valid TOML. The key of the value ends at keyEnd.
+func valueAfter(text []byte, keyEnd int) (start, end int) {
+	start = keyEnd + bytes.IndexByte(text[keyEnd:], '=') + 1
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
 		start++
 	}
@@ -156,18 +156,18 @@ func valueAfter(text []byte, at int) (start, end int) {
 	return start, start + len(bytes.TrimRight(text[start:], " \t\r\n"))
 }
 
-// stringEnd returns the position of the last quote of the string that starts at the position at.
-func stringEnd(text []byte, at int) int {
-	quote := text[at : at+1]
-	if triple := bytes.Repeat(quote, 3); bytes.HasPrefix(text[at:], triple) {
+// stringEnd returns the position of the last quote of the string that begins at the given position.
+func stringEnd(text []byte, begin int) int {
+	quote := text[begin : begin+1]
+	if triple := bytes.Repeat(quote, 3); bytes.HasPrefix(text[begin:], triple) {
 		quote = triple
 	}
-	for i := at + len(quote); i < len(text); i++ {
+	for i := begin + len(quote); i < len(text); i++ {
 		if text[i] == '\\' && quote[0] == '"' {
 			i++
 		} else if bytes.HasPrefix(text[i:], quote) {
 			end := i + len(quote) - 1
-			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // these quotes belong to the string
+			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // the last three quotes close
 				end++
 			}
 			return end
@@ -178,8 +178,7 @@ func stringEnd(text []byte, at int) int {
 
 var errUneditable = errors.New("the file has it in a form that cannot be changed; set it by hand")
 
-// checkEdit compares the texts before and after an edit. It returns an error unless the change c is the only
-// difference.
+// checkEdit compares the texts before and after an edit. It returns an error unless c is the only difference.
 func checkEdit(old, next []byte, c Change) error {
 	var before, after, changed map[string]any
 	if err := toml.Unmarshal(old, &before); err != nil {
@@ -214,8 +213,8 @@ func checkEdit(old, next []byte, c Change) error {
 	return nil
 }
 
-// Replace replaces the file at path atomically, with mode 0600. If text is not a valid configuration, it returns an
-// error and changes nothing. If path is a symbolic link, it replaces the target of the link.
+// Replace replaces the file at path atomically, with mode 0600. If text is not a valid configuration, Replace returns
+// an error and changes nothing. If path is a symbolic link, Replace replaces the target of the link.
 func Replace(path string, text []byte, env Environment) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -252,7 +251,7 @@ func AgentChange(e acp.Entry) Change {
 }
 
 // Draft reads a configuration that need not be complete; for example, the token may be missing. The file may be
-// missing, too. All settings in the file must be valid. The result text is the content of the file.
+// missing, too. All settings in the file must be valid. Draft also returns the content of the file.
 func Draft(path string, env Environment) (c Config, text []byte, err error) {
 	text, info, err := readSmall(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -27,12 +27,12 @@ type Environment struct {
 // OSEnvironment returns the Environment of this process.
 func OSEnvironment() Environment { return Environment{Getenv: os.Getenv} }
 
-// Default returns the configuration of an empty file. Load would reject it, because it has no token. Its paths are
-// absolute, unless HOME is not set.
+// Default returns the configuration of an empty file. Load would reject this configuration, because it has no token.
+// The paths are absolute, unless HOME is not set.
 func Default() Config {
 	var d decoder
 	c := d.defaults()
-	_ = resolve(&c, OSEnvironment()) // on an error a path stays relative
+	_ = resolve(&c, OSEnvironment()) // after an error, paths may stay relative
 	return c
 }
 
@@ -166,8 +166,9 @@ func resolve(c *Config, env Environment) (found problems) {
 	return found
 }
 
-// expand makes the paths in a setting absolute. The setting's tag "check" determines which values are paths. With
-// "path", all values are. With "program", values with a slash are. With "command", values that begin with ~ are.
+// expand makes the paths in a setting absolute. The setting's tag "check" determines which values are paths. If the tag
+// is "path", all values are paths. If it is "program", the values with a slash are paths. If it is "command", the
+// values that begin with ~ are paths.
 func (p *problems) expand(s setting, home string) {
 	rule := s.tag.Get("check")
 	one := func(key string, v reflect.Value) {

@@ -57,10 +57,10 @@ func (p *problems) has(key string) bool {
 	return slices.ContainsFunc(*p, func(q Problem) bool { return q.Key == key })
 }
 
-// withoutKnown filters the list more. It removes problems whose keys already have a problem in p. For example, a value
-// of the wrong kind should not also be reported as missing.
-func (p *problems) withoutKnown(more problems) problems {
-	return slices.DeleteFunc(more, func(q Problem) bool {
+// withoutKnown returns the candidates whose keys have no problem in p yet. For example, a value of the wrong kind
+// should not also be reported as missing.
+func (p *problems) withoutKnown(candidates problems) problems {
+	return slices.DeleteFunc(candidates, func(q Problem) bool {
 		return p.has(q.Key) || q.Key == keyToken && p.has(keyTokenFile)
 	})
 }

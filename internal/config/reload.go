@@ -14,7 +14,7 @@ import (
 // Applies is the time at which the change of a setting takes effect.
 type Applies string
 
-// Values of the tag "applies". A setting without the tag has the value of its table.
+// Values of the tag "applies". A setting without this tag applies at the same time as its table.
 const (
 	AtOnce       Applies = "at once" // right after a reload, so code must read the setting at each use
 	AfterRestart Applies = "after a restart"
@@ -29,21 +29,21 @@ type Changed struct {
 }
 
 // Reloaded combines the configuration in use, c, with a newly read configuration. Settings that apply at once come from
-// the parameter read, all others from c. Reloaded also returns all differences between read and c. If the combination
+// the new configuration, all others from c. Reloaded also returns all differences between the two. If the combination
 // is not valid, it returns an *Invalid.
-func (c Config) Reloaded(read Config) (Config, []Changed, error) {
+func (c Config) Reloaded(latest Config) (Config, []Changed, error) {
 	next := c
 	var changes []Changed
-	merge(setting{value: reflect.ValueOf(&next).Elem()}, reflect.ValueOf(read), &changes)
+	merge(setting{value: reflect.ValueOf(&next).Elem()}, reflect.ValueOf(latest), &changes)
 	slices.SortStableFunc(changes, func(a, b Changed) int { return strings.Compare(a.Key, b.Key) })
 	found := next.check()
 	for i := range found {
 		found[i].Text += "; this needs a key that applies after a restart only"
 	}
-	if err := found.asError(read.File); err != nil {
+	if err := found.asError(latest.File); err != nil {
 		return c, changes, err
 	}
-	next.ModelNames, next.Keys, next.Warnings = read.ModelNames, read.Keys, read.Warnings
+	next.ModelNames, next.Keys, next.Warnings = latest.ModelNames, latest.Keys, latest.Warnings
 	return next, changes, nil
 }
 
@@ -74,8 +74,8 @@ func equalValues(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// differences compares s with the value newValue, and appends the differences to changes. If s is a map of tables, it
-// compares the settings in each table.
+// differences compares s with newValue, and appends the differences to changes. If s is a map of tables, it compares
+// the settings in each table.
 func (s setting) differences(newValue reflect.Value, changes *[]Changed) {
 	switch {
 	case isNamed(s.value.Type()):
@@ -106,8 +106,8 @@ func (s setting) differences(newValue reflect.Value, changes *[]Changed) {
 
 const mostShown = 80
 
-// shown returns a value of the setting s as text for users. The result is "" if the text may contain a password. That
-// is the case for all texts in settings of ACP agents, and in settings that apply after a restart.
+// shown returns a value of the setting s as text for users. It returns "" if the text may contain a password. A
+// password may be in any text setting of an ACP agent, and in any text setting that applies after a restart.
 func (s setting) shown(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case secrets.Value:

@@ -95,7 +95,7 @@ func (s *Sandbox) inherited(project any) docker.Settings {
 }
 
 // completeSeeds adds the missing target paths of seeds. A seed is a file that ductor copies into a sandbox. If the file
-// is in the home directory of this machine, it gets the same path in the home directory of the sandbox.
+// is in the home directory of this machine, the copy gets the same path in the home directory of the sandbox.
 func completeSeeds(c *Config, home string) {
 	complete := func(s *docker.Settings) {
 		s.Seeds = slices.Clone(s.Seeds)
@@ -113,8 +113,8 @@ func completeSeeds(c *Config, home string) {
 	}
 }
 
-// withoutInherited removes the problems that projects have inherited. The table [sandbox] has the same problem, and one
-// report is enough.
+// withoutInherited removes the problems that projects have inherited from the table [sandbox], because one report of
+// such a problem is enough.
 func (p problems) withoutInherited() problems {
 	return slices.DeleteFunc(p, func(q Problem) bool {
 		rest, ok := strings.CutPrefix(q.Key, "sandbox.projects.")

@@ -51,8 +51,8 @@ var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$`)
 })
 
-// hasSecret reports whether an entry NAME=value probably is a secret. The name must suggest that, and the value must
-// have at least the given number of bytes.
+// hasSecret reports whether an entry NAME=value probably contains a secret. The name must suggest a secret, and the
+// value must have at least the given number of bytes.
 func hasSecret(entry string, bytes int) bool {
 	name, value, _ := strings.Cut(entry, "=")
 	return len(value) >= bytes && secretName().MatchString(name)
@@ -94,11 +94,11 @@ func (c *Config) sandboxDoubts() []string {
 	return all
 }
 
-// exposedState returns a directory that gives agents in a sandbox access to ductor's own state, or "". The parameter
-// key is the table of the sandbox's settings.
-func (c *Config) exposedState(key string) string {
+// exposedState returns a directory that gives agents in a sandbox access to ductor's own state, or "". The sandbox is
+// given by the name of its table, such as "sandbox.projects.web".
+func (c *Config) exposedState(table string) string {
 	for name, p := range c.Sandbox.Projects {
-		if below("sandbox.projects", name) == key {
+		if below("sandbox.projects", name) == table {
 			if cli.Lies(c.Storage.Dir, p.Dir) {
 				return p.Dir
 			}

@@ -23,7 +23,7 @@ type setting struct {
 }
 
 // visit calls f for a setting and for all settings in it. A table in a map is not addressable, so f gets a copy. f may
-// change the copy: if s is addressable, visit writes it back into the map.
+// change the copy: if s is addressable, visit writes the copy back into the map.
 func visit(s setting, f func(setting)) {
 	f(s)
 	switch {
@@ -99,8 +99,8 @@ func (d *decoder) setDefaults(table reflect.Value) {
 	})
 }
 
-// checker is a table with rules that tags cannot express. For each setting that violates a rule, Check calls the
-// function problem. The argument key is the setting's key in the table, or "" for the table itself.
+// checker is a table with rules that tags cannot express. For each setting that violates a rule, Check calls problem
+// with the setting's key in the table. For a problem of the table itself, the key is "".
 type checker interface {
 	Check(problem func(key, format string, args ...any))
 }

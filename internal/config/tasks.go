@@ -42,8 +42,8 @@ func checkTaskName(p *problems, key, name string) {
 	}
 }
 
-// checkReferences checks a setting that refers to other settings. The type of the setting determines the check, and not
-// its table.
+// checkReferences checks a setting that refers to other settings. It chooses the check by the type of the setting, and
+// not by its table.
 func (c *Config) checkReferences(p *problems, s setting) {
 	switch v := s.value.Interface().(type) {
 	case heartbeat.JobSettings, webhook.HookSettings:
@@ -68,8 +68,8 @@ func (c *Config) checkReferences(p *problems, s setting) {
 	}
 }
 
-// checkTools reports the names of tools for which the function check returns an error. A permission for such a name
-// would have no effect.
+// checkTools reports the names of tools that the given check rejects. A permission for such a name would have no
+// effect.
 func checkTools(p *problems, key string, names []string, check func(name string) error) {
 	for _, name := range names {
 		if err := check(name); err != nil {

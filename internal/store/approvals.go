@@ -28,7 +28,7 @@ const (
 // OpenApproval implements orchestrator.ApprovalStore. It waits for the disk only if the approval is already decided.
 func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
 	now, write := a, db.write
-	if a.State == orchestrator.ApprovalOpen { // show it to the user without waiting for the disk
+	if a.State == orchestrator.ApprovalOpen { // the user sees an open approval without waiting for the disk
 		write = db.writeLazily
 	}
 	err := write(ctx, func(t tx) error {
@@ -287,7 +287,7 @@ func (db *DB) WithdrawTurn(
 }
 
 // withdraw sets the state of an approval to withdrawn, whatever the state was, and writes an audit entry of the given
-// kind. It does nothing if the approval is already withdrawn.
+// kind. For an approval that is already withdrawn, it does nothing.
 func (t tx) withdraw(id string, kind orchestrator.AuditKind, at time.Time) error {
 	n, err := t.Exec(`UPDATE asks SET state = 'withdrawn', decided = ?
 		WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
@@ -320,7 +320,7 @@ func encodeRequest(a orchestrator.Approval) (string, error) {
 		if !json.Valid(p.Input) {
 			p.Input = nil
 		}
-		p.Fields = append([]cli.Field{}, p.Fields...) // not nil: that marks rows of old versions without fields
+		p.Fields = append([]cli.Field{}, p.Fields...) // not nil, because nil marks a row of an old version
 		row.Approval = &approvalRow{p, a.Links, a.Edits}
 	}
 	return encode(row)

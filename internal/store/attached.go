@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// searched is the number of the newest turns in which RecentTurns searches. The limit is necessary because no index
-// lists the turns of a conversation.
+// searched is how many of the newest turns RecentTurns searches. The limit is necessary because no index lists the
+// turns of a conversation.
 const searched = 10_000
 
 // RecentTurns omits cancelled turns, because they never ran. It also omits consultations and delegated work, because

@@ -35,9 +35,9 @@ func Backups(dir string) (all []Backup) {
 }
 
 // BackUp copies the database at path into the directory dir and checks the copy. Other processes can use the database
-// meanwhile. BackUp then deletes old backups: all whose age exceeds the parameter age, and the oldest ones while the
-// total size exceeds maxBytes. It returns ErrDiskFull if the copy would leave less free space than its own size.
-func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, maxBytes int64) error {
+// meanwhile. BackUp then deletes the backups that are older than maxAge, and the oldest ones while the total size
+// exceeds maxBytes. It returns ErrDiskFull if the copy would leave less free space than its own size.
+func BackUp(ctx context.Context, path, dir string, now time.Time, maxAge time.Duration, maxBytes int64) error {
 	s, err := schema()
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
@@ -53,7 +53,7 @@ func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Durat
 	}
 	var sum int64
 	for i, b := range Backups(dir) {
-		if sum += b.Bytes; i > 0 && (now.Sub(b.Made) > age || sum > maxBytes) {
+		if sum += b.Bytes; i > 0 && (now.Sub(b.Made) > maxAge || sum > maxBytes) {
 			_ = os.Remove(b.Path) // the next backup tries again
 		}
 	}

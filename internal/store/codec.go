@@ -69,11 +69,11 @@ func blob(b []byte) []byte {
 // nonNegative replaces a negative limit with 0, because SQLite would treat it as no limit.
 func nonNegative(limit int) int { return max(limit, 0) }
 
-// scan returns a function that reads a row into a value of type T. The function fields returns pointers to the fields
-// of a value, in the order of the columns. Inserts use these pointers, too.
-func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
+// scan returns a function that reads a row into a value of type T. The argument returns pointers to the fields of a
+// value, in the order of the columns. Inserts use the same pointers.
+func scan[T any](pointers func(*T) []any) func(sqlite.Row) (T, error) {
 	return func(row sqlite.Row) (v T, err error) {
-		err = row.Scan(fields(&v)...)
+		err = row.Scan(pointers(&v)...)
 		return v, err
 	}
 }
@@ -109,15 +109,15 @@ func (l listColumn[T]) Scan(stored any) error {
 // Value implements driver.Valuer.
 func (l listColumn[T]) Value() (driver.Value, error) { return encodeList(*l.of) }
 
-// insert inserts a row, and returns the number of inserted rows. It appends the parameter clause to the statement, for
-// example a conflict clause.
+// insert inserts a row, and returns the number of inserted rows. The statement ends with clause, for example a conflict
+// clause.
 func (t tx) insert(table, columns, clause string, fields ...any) (int64, error) {
 	marks := strings.Repeat("?, ", len(fields)-1) + "?"
 	return t.Exec("INSERT INTO "+table+" ("+columns+") VALUES ("+marks+") "+clause, fields...)
 }
 
-// onConflictReplace returns the conflict clause of an insert that replaces the row with the same key. The parameter key
-// is the name of one column, or several names separated by ", ".
+// onConflictReplace returns the conflict clause of an insert that replaces the row with the same key. The key consists
+// of one column, or of several columns separated by ", ".
 func onConflictReplace(key, columns string) string {
 	var set []string
 	for _, column := range strings.Split(columns, ", ") {
@@ -134,7 +134,7 @@ func (t tx) upsert(table, key, columns string, fields ...any) error {
 	return err
 }
 
-// mapNoRows replaces sql.ErrNoRows with errMissing, which may be nil.
+// mapNoRows replaces the error sql.ErrNoRows with errMissing, which may be nil.
 func mapNoRows[T any](v T, err, errMissing error) (T, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		var none T
@@ -143,7 +143,7 @@ func mapNoRows[T any](v T, err, errMissing error) (T, error) {
 	return v, err
 }
 
-// exec runs one statement in its own transaction. The parameter write is the method of DB to use, such as
+// exec runs one statement in its own transaction. The caller chooses how durable the write is, with a method such as
 // db.writeLazily.
 func (db *DB) exec(
 	ctx context.Context, op string, write func(context.Context, func(tx) error) error, query string, args ...any,

@@ -18,8 +18,7 @@ func (db *DB) ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (orc
 	return db.Turn(ctx, id)
 }
 
-// AmendOutcome uses a shared transaction. If a power failure loses the change, only the Undo button is missing in the
-// chat.
+// AmendOutcome uses a shared transaction. If a power failure loses the change, the chat only lacks the Undo button.
 func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("amend the outcome of turn %s", id)
 	outcome, err := encodeOutcome(o)

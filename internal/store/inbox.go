@@ -15,7 +15,8 @@ import (
 const reuseAge = 3 * 24 * time.Hour
 
 // AppendUpdates uses a shared transaction. It stores an update without Raw as handled. If an update has the ID of a
-// stored one, AppendUpdates replaces the stored one only if that is handled and older than reuseAge.
+// stored update, AppendUpdates replaces the stored update only if the stored update is handled and was received more
+// than reuseAge ago.
 func (db *DB) AppendUpdates(ctx context.Context, updates []orchestrator.Update) ([]orchestrator.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil

@@ -70,7 +70,7 @@ func jobSource(j orchestrator.Job) string {
 
 const configuredJob = "config"
 
-// decodeJob decodes the column "spec". It contains the fields of a job that have no column of their own.
+// decodeJob decodes the column "spec", which contains the fields of a job that have no column of their own.
 func decodeJob(text string, j *orchestrator.Job) error {
 	var r jobRow
 	if err := decode(text, &r); err != nil {

@@ -127,19 +127,18 @@ func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, sho
 	}))
 }
 
-// SaveCard does not wait for the disk. The parameter turn may also be a name of other content, such as a draft. Prune
-// deletes such content by age.
-func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
-	return db.exec(ctx, "save card of turn "+turn, db.writeLazily,
+// SaveCard does not wait for the disk. Prune deletes content that does not belong to a turn, such as a draft, by age.
+func (db *DB) SaveCard(ctx context.Context, name string, content []byte) error {
+	return db.exec(ctx, "save card of turn "+name, db.writeLazily,
 		`INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)
 		ON CONFLICT (turn) DO UPDATE SET content = excluded.content,
-		saved = excluded.saved`, turn, blob(content), millis(db.now()))
+		saved = excluded.saved`, name, blob(content), millis(db.now()))
 }
 
-func (db *DB) LoadCard(ctx context.Context, turn string) ([]byte, error) {
-	content, err := sqlite.One(ctx, db.file, sqlite.Value[[]byte], `SELECT content FROM cards WHERE turn = ?`, turn)
+func (db *DB) LoadCard(ctx context.Context, name string) ([]byte, error) {
+	content, err := sqlite.One(ctx, db.file, sqlite.Value[[]byte], `SELECT content FROM cards WHERE turn = ?`, name)
 	content, err = mapNoRows(content, err, nil)
-	return content, wrap("load card of turn "+turn, err)
+	return content, wrap("load card of turn "+name, err)
 }
 
 const alertColumns = `key, kind, since, over`

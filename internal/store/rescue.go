@@ -25,8 +25,7 @@ type Rescue struct {
 	Backups string // directory of the backups
 	// HasOutput reports whether the output of a run can be read from the given offset to its end.
 	HasOutput func(run cli.RunID, output int64) bool
-	// The function Notices returns messages to users about the rescue. Run sets the fields of Rescued before it calls
-	// Notices.
+	// Notices returns messages to users about the rescue. Run sets the fields of Rescued before it calls Notices.
 	Notices func(db *DB) ([]orchestrator.Message, error)
 	Now     func() time.Time
 	Rescued
@@ -54,8 +53,8 @@ const (
 	nextSuffix  = ".next-"
 )
 
-// Run creates the new database. It then moves the damaged database to its directory, and the new one to the field Path.
-// If the process is killed meanwhile, the next start of ductor continues with FinishRescue, or runs another Rescue.
+// Run creates the new database. It then moves the damaged database to its directory, and the new one to r.Path. If the
+// process is killed meanwhile, the next start of ductor continues with FinishRescue, or runs another Rescue.
 func (r *Rescue) Run(ctx context.Context) error {
 	r.LostWrites = errors.Is(r.Cause, sqlite.ErrLogLost)
 	for _, path := range []string{r.Path, r.Path + "-wal", filepath.Dir(r.Path)} {
@@ -88,7 +87,7 @@ func (r *Rescue) Run(ctx context.Context) error {
 	return wrap("rescue a damaged database", err)
 }
 
-// copy creates the new database at the path draft, from the damaged one or from a backup, and opens it.
+// copy creates the new database at the given path, from the damaged database or from a backup, and opens the new one.
 func (r *Rescue) copy(ctx context.Context, draft string) (*DB, error) {
 	db, err := Open(ctx, draft, Options{Now: r.Now})
 	if err != nil {
@@ -200,7 +199,8 @@ func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// RecentChats returns the chats with turns after the time since, each with the topic of its newest turn.
+// RecentChats returns the chats in which a turn was queued after the given time, each with the topic of its newest
+// turn.
 func (db *DB) RecentChats(ctx context.Context, since time.Time) ([]orchestrator.ConversationID, error) {
 	all, err := sqlite.Many(ctx, db.file, scan(conversationIDFields), `SELECT chat, topic FROM turns WHERE seq IN
 		(SELECT max(seq) FROM turns WHERE queued > ? GROUP BY chat) ORDER BY chat`, millis(since))

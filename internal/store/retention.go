@@ -67,8 +67,8 @@ func (db *DB) deleteAll(ctx context.Context, count *int64, query string, at int6
 	}
 }
 
-// Transcripts is the dataset of prompts and answers of delivered turns. Its method Trim deletes the texts but not the
-// turns, because the turns prevent a job or an update from running twice.
+// Transcripts is the dataset of prompts and answers of delivered turns. Its method Trim deletes the texts, but not the
+// turns: ductor needs the turns to notice that a job or an update has run already.
 func (db *DB) Transcripts() heartbeat.Dataset {
 	return &dataset{db: db, name: "transcripts",
 		selection: `SELECT seq, ended AS at,
@@ -100,8 +100,8 @@ type dataset struct {
 	db        *DB
 	name      string
 	selection string // query that lists the rows that may be deleted, with columns seq, at and bytes
-	// The statement deletion gets a list of seq as JSON, and deletes these rows. It repeats the conditions of
-	// selection, because a row may have changed in the meantime.
+	// deletion is a statement that gets a list of seq as JSON, and deletes the rows with these values. It repeats the
+	// conditions of selection, because a row may have changed in the meantime.
 	deletion string
 }
 

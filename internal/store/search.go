@@ -35,7 +35,7 @@ func addList[T any](a *arguments, list []T) string {
 	return "(SELECT value FROM json_each(" + a.add(string(raw)) + "))"
 }
 
-// below returns an SQL condition: the session's directory is one of dirs, or is below one.
+// below returns an SQL condition for sessions whose directory is one of dirs or below one of them.
 func (a *arguments) below(dirs []string) string {
 	return "EXISTS (SELECT 1 FROM " + addList(a, dirs) + ` AS below
 		WHERE dir = below.value OR substr(dir, 1, length(below.value) + 1) = below.value || '/')`
@@ -65,8 +65,8 @@ func (a *arguments) scope(q orchestrator.SessionQuery) string {
 	return strings.Join(append(all, "archived = "+a.add(q.Archived)), " AND ")
 }
 
-// FindSessions searches the sessions in a scope. If the field Elsewhere of q is a user, it searches this user's
-// sessions in all other conversations.
+// FindSessions searches the sessions in a scope. If q.Elsewhere is a user, it searches this user's sessions in all
+// other conversations.
 func (db *DB) FindSessions(
 	ctx context.Context, q orchestrator.SessionQuery,
 ) (found []orchestrator.FoundSession, more bool, err error) {
@@ -106,8 +106,8 @@ func (db *DB) findWords(ctx context.Context, q orchestrator.SessionQuery, words 
 	return sqlite.Many(ctx, db.file, scanListed, statement, args...)
 }
 
-// searchStatement returns the statement for a search by words. small means that the scope has fewer than smallScope
-// entries.
+// searchStatement returns the statement for a search by words. In a small scope, which has fewer than smallScope
+// entries, the statement searches all entries.
 func searchStatement(q orchestrator.SessionQuery, words string, small bool) (string, arguments) {
 	var args arguments
 	scope := args.scope(q)
@@ -178,10 +178,10 @@ func likePattern(words string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.TrimSpace(words)) + "%"
 }
 
-// listedSession is a found session. The field hit is the row ID of the newest entry that contains the words, or 0.
+// listedSession is a found session.
 type listedSession struct {
 	orchestrator.FoundSession
-	hit int64
+	hit int64 // row ID of the newest entry that contains the words, or 0
 }
 
 func scanListed(row sqlite.Row) (s listedSession, err error) {

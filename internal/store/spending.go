@@ -78,7 +78,7 @@ func usageFields(u *orchestrator.UsageRow) []any {
 	return []any{&u.Name, &u.Turns, &u.Tokens, &u.CostUSD, &u.Took}
 }
 
-// The value "lifted" of the column scope means that a user has lifted all budgets for the day.
+// In the column scope, lifted means that a user has lifted all budgets for the day.
 const lifted = "lifted"
 
 func (db *DB) WarnBudget(ctx context.Context, period string, of orchestrator.BudgetScope) (first bool, err error) {

@@ -93,9 +93,9 @@ func (db *DB) UpdatePrompt(
 		text, listColumn[orchestrator.Attachment]{&files}, string(id))
 }
 
-// StartTurn does not wait for the disk. If a power failure loses the change, the agent has ended too, and ductor starts
-// the turn again. StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an unknown
-// session.
+// StartTurn does not wait for the disk. If a power failure loses the change, it has ended the agent, too, and ductor
+// starts the turn again. StartTurn also ends the background work of the run. It returns ErrNoSession if t refers to an
+// unknown session.
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
 	err = db.writeLazily(ctx, func(tx tx) error {
 		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?,
@@ -322,11 +322,10 @@ func (db *DB) EntriesAfter(
 const isHistory = `(state IN ('done', 'failed', 'aborted', 'interrupted')
 	OR state = 'cancelled' AND steered_into <> '')`
 
-// ancestry is a session in a chain of forks. The field last is the number of the last turn of this session that belongs
-// to the fork.
+// ancestry is a session in a chain of forks.
 type ancestry struct {
 	session string
-	last    int64
+	last    int64 // number of the last turn of this session that belongs to the fork
 }
 
 func ancestryFields(a *ancestry) []any { return []any{&a.session, &a.last} }

@@ -136,7 +136,8 @@ func readGrants(dir string) (f grantFile, err error) {
 	return f, nil
 }
 
-// changeGrants calls edit to change the stored grants. A file lock makes other processes wait that change them, too.
+// changeGrants calls edit to change the stored grants. Other processes that change grants wait until it releases a file
+// lock.
 func changeGrants(dir string, edit func(*grantFile) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("change the tokens of MCP clients: %w", err)

@@ -1,8 +1,8 @@
 // Package relay forwards messages between an MCP client, usually an agent, and the running ductor. It reconnects after
 // ductor restarts. It does not use an MCP library, so that the program in containers stays small.
 //
-// The package also stores the tokens of outside clients. These are MCP clients that do not belong to a turn of an
-// agent, such as an editor.
+// The package also stores the tokens of outside clients: MCP clients that do not belong to a turn of an agent, such as
+// an editor.
 package relay
 
 import (

@@ -15,16 +15,16 @@ import (
 const ServerVerb = "mcp-server"
 
 // ServerVar returns the name of an environment variable of an agent. The agent passes the variable to an MCP server of
-// the user, where it has its original name. The prefix hides the variable from the agent itself: with a variable
-// OPENAI_API_KEY, for example, Codex would use another account. Names of servers contain no underscore, so the result
-// is unique.
+// the user, where the variable has its original name. The prefix hides the variable from the agent itself: with a
+// variable OPENAI_API_KEY, for example, Codex would use another account. Names of servers contain no underscore, so the
+// result is unique.
 func ServerVar(server, variable string) string {
 	return "DUCTOR_MCP_" + strings.ToUpper(server) + "_" + variable
 }
 
 // StartServer replaces this process by an MCP server of the user. args contains the server's name, its program and the
-// program's arguments. The server gets its own variables (see ServerVar) and those that most programs need. It runs in
-// the root directory: in a project's directory, programs such as npx would prefer code of the project.
+// program's arguments. The server gets its own variables (see ServerVar) and the variables that most programs need. It
+// runs in the root directory: in a project's directory, programs such as npx would prefer code of the project.
 func StartServer(args []string) error {
 	if len(args) < 2 {
 		return errors.New("usage: " + ServerVerb + " NAME PROGRAM [ARGUMENTS]; agents start it")

@@ -1,5 +1,5 @@
 // Package servers checks the MCP servers that the user configured for all agents. It checks each server before the
-// first turn that would use it. So a turn does not have to wait for a server that does not work.
+// first turn that would use the server. So turns do not wait for servers that do not work.
 package servers
 
 import (

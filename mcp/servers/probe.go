@@ -14,7 +14,7 @@ import (
 
 // Limits of a server's answers.
 const (
-	maxTools = 128 // models accept no more, and each tool takes space in the context
+	maxTools = 128 // models accept no more tools, and each tool takes space in the context
 	maxBytes = 8 << 20
 )
 
@@ -30,7 +30,7 @@ func unreachable(in lang.Printer) string { return in.Text("servers.unreachable")
 // connection is a connection to a server that is being checked.
 type connection struct {
 	transport sdk.Transport
-	why       func() Problem // returns the problem after a failed check, except for a timeout
+	why       func() Problem // returns the reason after a failed check that did not time out
 	release   func()         // ends everything that the check has started
 }
 

@@ -25,7 +25,7 @@ type Settings struct {
 }
 
 // CheckName returns an error if a server may not have this name. Only letters and digits are allowed. Agents combine
-// the name with the names of the server's tools in different ways, and no result may equal the name of a tool of
+// the name with the names of the server's tools in different ways, and no combination may equal the name of a tool of
 // ductor.
 func CheckName(name string) error {
 	switch {
@@ -59,7 +59,7 @@ func (s Settings) Check(problem func(key, format string, args ...any)) {
 	}
 	s.checkURL(problem)
 	for _, arg := range append([]string{s.Command, s.URL}, s.Args...) {
-		if strings.Contains(arg, "${") { // some agents would insert one of their own variables
+		if strings.Contains(arg, "${") { // some agents would insert the value of their own variable
 			problem("", "%q: ductor inserts variables only into headers", arg)
 		}
 	}
@@ -137,7 +137,7 @@ const minSecret = 8
 func (s Settings) Secrets(name string, lookup Lookup) (all []string) {
 	for _, entry := range s.Env {
 		value, ok := lookup(name, entry)
-		// Shorter values are words, and a "/" begins a path.
+		// A shorter value could be a common word. A value that begins with "/" is a path and no secret.
 		if ok && len(value) >= minSecret && !strings.HasPrefix(value, "/") {
 			all = append(all, value)
 		}

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// reasonBytes limits the length of the reason that a user gives for a decision. ductor cuts a longer reason before it
-// sends it to the agent.
+// reasonBytes limits the length of the reason that a user gives for a decision. ductor cuts a longer reason before the
+// agent gets it.
 const reasonBytes = 4000
 
 // Decide implements orchestrator.Approvals.
@@ -126,7 +126,7 @@ func answers(questions []cli.Question, given [][]string) bool {
 }
 
 // decided passes a stored decision to the agent and shows it to users. If the agent has not repeated its request yet
-// after a restart of ductor, the agent gets the decision when it does.
+// after a restart of ductor, the agent gets the decision when it repeats the request.
 func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	r := s.of(approval.Turn)
@@ -168,14 +168,13 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 }
 
 // ModeAfter returns the permission mode that a user's choice sets for the conversation and its turn, or "" if the
-// choice does not change the mode. For example, allowing a plan ends the plan mode. The parameter before is the current
-// mode.
-func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.PermissionMode) cli.PermissionMode {
+// choice does not change the current mode. For example, allowing a plan ends the plan mode.
+func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, current cli.PermissionMode) cli.PermissionMode {
 	switch {
 	case a.State != orchestrator.ApprovalAllowed || a.Request == nil:
-	case choice == orchestrator.AllowEdits && (before == cli.Plan || before == cli.Ask || before == ""):
+	case choice == orchestrator.AllowEdits && (current == cli.Plan || current == cli.Ask || current == ""):
 		return cli.AcceptEdits
-	case choice == orchestrator.AllowOnce && a.Request.Tool == cli.PlanTool && before == cli.Plan:
+	case choice == orchestrator.AllowOnce && a.Request.Tool == cli.PlanTool && current == cli.Plan:
 		return cli.Ask
 	}
 	return ""
@@ -199,8 +198,8 @@ func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest
 	}
 }
 
-// redeliver passes a stored decision to the agent again, because the decision may not have arrived. An approval that is
-// open and expired is denied. redeliver returns the new state of the approval.
+// redeliver passes a stored decision to the agent again, because the decision may not have arrived. It denies an
+// approval that is open and expired. redeliver returns the new state of the approval.
 func (s *Service) redeliver(ctx context.Context, approval orchestrator.Approval) orchestrator.Approval {
 	r := s.of(approval.Turn)
 	switch {

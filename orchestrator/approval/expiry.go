@@ -54,7 +54,7 @@ func (r *Requests) wait(approval orchestrator.Approval, left time.Duration) {
 	r.timers[approval.ID] = r.s.opts.After(step, func() {
 		leave, ok := r.s.opts.Enter()
 		if !ok {
-			return // ductor is ending, and denies the approval after its next start
+			return // ductor is ending; its next process denies the approval
 		}
 		defer leave()
 		if left > step && r.s.opts.Now().Before(approval.Expires) {

@@ -12,7 +12,7 @@ import (
 const acceptWait = 10 * time.Second
 
 // deliver passes a decision to the agent. An approval may stand for several identical requests; each of them gets the
-// decision. If the agent no longer waits for any of them, gone is true. The caller holds mu.
+// decision. It also reports whether the agent no longer waits for any of these requests. The caller holds mu.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
@@ -61,8 +61,8 @@ func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 
 // passDecision passes a decision to the agent. It allows a request only once the snapshot of the turn's files is
 // complete. If the snapshot is not complete yet, passDecision waits for it in the background and returns nil, so that
-// the user who decides need not wait. If the turn ends before that, the agent no longer needs the decision. If ductor
-// ends before that, the agent repeats its request.
+// the user who decides need not wait. If the turn ends before the snapshot is complete, the agent no longer needs the
+// decision. If ductor ends before, the agent repeats its request.
 func (s *Service) passDecision(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	files := s.opts.Snapshots
 	if !d.Allow || files == nil {
@@ -90,7 +90,7 @@ func (s *Service) passDecision(ctx context.Context, turn cli.TurnID, id cli.Appr
 	return nil
 }
 
-// snapshotWait limits the time from a decision until the agent has it, if it waits for a snapshot.
+// snapshotWait limits how long a decision waits for a snapshot before the agent gets the decision.
 const snapshotWait = 15 * time.Second
 
 func (r *Requests) deny(request cli.ApprovalID, reason string) {

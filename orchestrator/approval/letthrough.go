@@ -27,7 +27,7 @@ func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, 
 }
 
 // modeCovers reports whether the permission mode of the turn allows the request. Agents may read files in every mode.
-// modeCovers returns false for an agent in a terminal, because that agent applies its own mode before it makes a
+// modeCovers returns false for an agent in a terminal, because such an agent applies its own mode before it makes a
 // request.
 func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	if r.turn.Turn.Prompt.Rights.Of == orchestrator.RightsOfTerminal {

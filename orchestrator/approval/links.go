@@ -21,8 +21,8 @@ const pathBytes = 4096
 
 // Files reads files in the environment of an agent.
 type Files interface {
-	// Both methods behave like functions with similar names in package rooted.
-	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
+	// The methods behave like rooted.Read and rooted.RealPaths.
+	ReadFile(ctx context.Context, dir, below string, limit int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
@@ -46,8 +46,8 @@ func (r *Requests) files() (Files, error) {
 // planBytes is the maximum length of a plan that a chat shows.
 const planBytes = 64 << 10
 
-// readPlan reads the plan file that a request names, and adds the plan to the request. If that fails, it marks the
-// request as incomplete.
+// readPlan reads the plan file that a request names, and adds the plan to the request. If readPlan cannot read the
+// file, it marks the request as incomplete.
 func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	if p.Tool != cli.PlanTool || p.Detail != "" || len(p.Input) > 0 || !filepath.IsAbs(p.Title) ||
 		filepath.Ext(p.Title) != ".md" {
@@ -66,8 +66,8 @@ func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	}
 }
 
-// inspect adds information about files to a request: the files of a skill, a plan, and the targets of symbolic links.
-// It reads them in the turn's environment.
+// inspect reads files in the turn's environment and adds information about them to a request: the files of a skill, a
+// plan, and the targets of symbolic links.
 func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
@@ -109,8 +109,8 @@ func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalReques
 	}
 }
 
-// targetMoved reports whether a symbolic link of a request leads elsewhere now than when the user saw the request. It
-// also returns true if that cannot be checked.
+// targetMoved reports whether the target of a symbolic link in a request has changed since the user saw the request. It
+// also returns true if it cannot resolve the link.
 func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
@@ -131,11 +131,11 @@ func onlyAdds(diff string) bool {
 
 // kindOf returns FileUpdated if the file exists, and FileAdded if not. It does not rely on the kind that the agent
 // reported, because many agents report none. It returns the reported kind if it cannot check the file.
-func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) cli.ChangeKind {
+func kindOf(ctx context.Context, files Files, path string, reported cli.ChangeKind) cli.ChangeKind {
 	_, err := files.ReadFile(ctx, "/", strings.TrimPrefix(path, "/"), 0)
 	var refused *rooted.Error
 	if !errors.As(err, &refused) {
-		return said
+		return reported
 	}
 	switch refused.Refusal {
 	case rooted.NotThere:
@@ -143,21 +143,21 @@ func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) 
 	case rooted.TooLarge, rooted.Empty:
 		return cli.FileUpdated
 	}
-	return said
+	return reported
 }
 
-// linksOf returns the paths that lead through a symbolic link. The slice real contains the resolved paths, and realDir
-// is the resolved dir.
-func linksOf(dir string, paths []string, realDir string, real []string) (links []orchestrator.Link) {
+// linksOf returns the paths that lead through a symbolic link. The caller passes the directory and the paths twice: as
+// the request contains them, and without symbolic links.
+func linksOf(dir string, paths []string, realDir string, realPaths []string) (links []orchestrator.Link) {
 	for i, path := range paths {
 		expected := path
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 			expected = filepath.Join(realDir, rel)
 		}
-		if real[i] != expected {
+		if realPaths[i] != expected {
 			links = append(links, orchestrator.Link{
-				Path: cli.Relative(dir, path), Real: cli.Relative(realDir, real[i]),
-				Outside: !cli.Lies(real[i], realDir),
+				Path: cli.Relative(dir, path), Real: cli.Relative(realDir, realPaths[i]),
+				Outside: !cli.Lies(realPaths[i], realDir),
 			})
 		}
 	}
@@ -197,7 +197,7 @@ func pathsOf(a orchestrator.ApprovalRequest) (paths []string) {
 }
 
 // wordsOf returns the words of a plain command, including the program. For a tool that reads a file, it returns the
-// path of the file. Each of them could be a path.
+// path of the file. Each returned word could be a path.
 func wordsOf(p *cli.ApprovalAsked, command string) []string {
 	if plainCommand(command) {
 		return strings.Split(command, " ")

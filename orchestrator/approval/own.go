@@ -12,18 +12,18 @@ import (
 	"ductor/orchestrator"
 )
 
-// Helper is another agent that works for a running turn. Tools contains that agent's names of tools. The zero value
-// stands for the turn's own agent.
+// Helper is another agent that works for a running turn. Tools contains the names that the helper uses for tools. The
+// zero value stands for the turn's own agent.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList
 }
 
-// AskFor asks users to decide a request, or to answer a question, for which ductor's tools need permission. The tools
-// work on behalf of the turn's agent or of a helper. For a helper, its own rules and tool lists apply. The parameter
-// asked is a cli.ApprovalAsked or a cli.QuestionAsked; AskFor sets its ID.
+// AskFor asks users to decide a request of one of ductor's tools, or to answer a question. The tool works on behalf of
+// the turn's agent or of a helper. For a helper, the helper's own rules and tool lists apply. The event is a
+// cli.ApprovalAsked or a cli.QuestionAsked; AskFor sets its ID.
 //
-// AskFor waits until a user decides or the deadline passes. If ctx is done, it withdraws the request. It returns
+// AskFor waits until a user decides or the deadline passes. If ctx is done, AskFor withdraws the request. It returns
 // ErrNoTurn if the turn is not running.
 func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error) {
 	r := s.of(turn)
@@ -94,26 +94,26 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// handleOwn handles a request that ductor makes on behalf of an agent. The parameter shown is the same request as users
-// see it. handleOwn returns false if the turn has already ended.
-func (r *Requests) handleOwn(ev, shown cli.Event) bool {
+// handleOwn handles a request that ductor makes on behalf of an agent. Users see the redacted request. handleOwn
+// returns false if the turn has already ended.
+func (r *Requests) handleOwn(ev, redacted cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.own == nil || r.life.Err() != nil {
 		return false
 	}
-	r.turn.Show(shown)
+	r.turn.Show(redacted)
 	r.handleLocked(ev)
 	return true
 }
 
 // AskForTerminal asks a user to decide a request of an agent that ductor does not run, for example in the user's
-// terminal. The parameter of describes that agent like a running turn. No rule allows the request, and the decision
-// creates no rule.
+// terminal. The caller describes that agent like a running turn. No rule allows the request, and the decision creates
+// no rule.
 //
-// AskForTerminal waits until a user decides or the deadline passes. If ctx is done, it withdraws the request. It does
-// not withdraw the request while ductor restarts (the cause of ctx is cli.ErrDetached). After the restart, the agent
-// repeats the request with the same turn ID, and gets the decision if a user has made one.
+// AskForTerminal waits until a user decides or the deadline passes. If ctx is done, AskForTerminal withdraws the
+// request, except while ductor restarts (the cause of ctx is cli.ErrDetached). After the restart, the agent repeats the
+// request with the same turn ID, and gets the decision if a user has made one.
 func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.Event) (cli.Decision, error) {
 	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}

@@ -12,8 +12,8 @@ import (
 // pattern allows requests of a job. The configuration contains it as "Tool", "Tool(command)" or "Tool(first words *)".
 type pattern struct {
 	tool    string
-	command string // the command, or its first words if open is true; empty in the form "Tool"
-	open    bool   // any plain words may follow command; see plainWords
+	command string // the command, or its first words if more may follow; empty in the form "Tool"
+	open    bool   // any plain words may follow the command; see plainWords
 }
 
 // CheckRights returns an error if the rights of a job are invalid. The error is meant for the author of the job.
@@ -75,8 +75,8 @@ func harmlessUse(a orchestrator.ApprovalRequest) bool {
 }
 
 // openEnded lists commands that stay harmless if words are added to them. Therefore a rule for such a command may also
-// allow requests with more words, provided that these are plain words and not options. The commands build, test, run
-// targets of a build file, or read or create files.
+// allow requests with more words, provided that these are plain words and not options. These commands build, run tests,
+// run targets of a build file, read files, or create files.
 func openEnded() []string {
 	return []string{
 		"git status", "git diff", "git log", "git show", "git blame", "git add", "git fetch", "git ls-files",

@@ -73,9 +73,9 @@ func projectDigest(p cli.ApprovalAsked) string {
 	return p.Fields[i].Value
 }
 
-// AskForProject asks users whether the turn may use the agent settings of its project. It passes the question to the
-// function show, and waits until a user decides, the deadline passes, or ctx is done. If no user allows the settings,
-// the turn starts without them.
+// AskForProject asks users whether the turn may use the agent settings of its project. It calls show with the question,
+// and waits until a user decides, the deadline passes, or ctx is done. If no user allows the settings, the turn starts
+// without them.
 //
 // It asks only for a turn with the rights of the chat. In one session, it asks only once about the same settings.
 func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.ProjectSettings {

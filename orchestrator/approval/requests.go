@@ -38,7 +38,7 @@ type RunningTurn struct {
 	Allowed []string     // tools that the configuration allows without asking, in the agent's names
 	Resumed bool         // the turn began before a restart of ductor; events up to cli.CaughtUp are replayed
 	// Known returns the secrets that ductor must not show or store if the agent prints them. Learn adds a user's secret
-	// answers, because the agent may print them. Both are safe for concurrent use.
+	// answers to the secrets. Both functions are safe for concurrent use.
 	Known func() *secrets.Set
 	Learn func(questions []cli.Question, answers [][]string)
 	// Show gets a cli.ApprovalWithdrawn when the agent no longer waits for a request.
@@ -55,8 +55,8 @@ type Requests struct {
 	events chan cli.Event
 	done   chan struct{}
 
-	mu        lock                    // held while the Requests handles one event or decision
-	delivered map[cli.ApprovalID]bool // requests that this process has handled; true if the agent has got the decision
+	mu        lock                    // held during the handling of one event or decision
+	delivered map[cli.ApprovalID]bool // handled requests; the value is true once the agent has the decision
 	// timers contains functions that stop the timers of open approvals. It is nil after Close.
 	timers map[orchestrator.ApprovalID]func() bool
 	held   []cli.Event                   // replayed requests up to CaughtUp; a later event may withdraw them
@@ -70,8 +70,8 @@ type lock chan struct{}
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open starts to handle the requests of a turn. The context life must not end before the turn. When the turn has ended,
-// the caller must call Drain and then Close.
+// Open starts to handle the requests of a turn. The context must not end before the turn. When the turn has ended, the
+// caller must call Drain and then Close.
 func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
@@ -95,7 +95,7 @@ func (r *Requests) recordContext() context.Context { return context.WithoutCance
 // HandleEvent handles an event of the turn. The goroutine that reads the agent's output calls it.
 func (r *Requests) HandleEvent(ev cli.Event) {
 	switch ev.(type) {
-	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // not dropped, for a complete audit log
+	case cli.ToolStarted, cli.ToolChanged, cli.ToolEnded: // never dropped, because the audit log must be complete
 		r.events <- ev
 		return
 	case cli.ApprovalAsked, cli.QuestionAsked, cli.ApprovalWithdrawn, cli.CaughtUp:
@@ -104,7 +104,7 @@ func (r *Requests) HandleEvent(ev cli.Event) {
 	}
 	select {
 	case r.events <- ev:
-	case <-r.life.Done(): // the agent is gone, or it will repeat its request after a restart of ductor
+	case <-r.life.Done(): // the agent is gone, or will repeat its request after a restart of ductor
 	}
 }
 
@@ -118,8 +118,8 @@ func (r *Requests) Drain() {
 	r.own = nil
 }
 
-// Close stops the timers and removes the turn from the Service. Until then, a user who decides too late gets the right
-// error.
+// Close stops the timers and removes the turn from the Service. Until Close, a user who decides too late still gets the
+// right error.
 func (r *Requests) Close() {
 	r.s.mu.Lock()
 	delete(r.s.turns, r.turn.Turn.ID)
@@ -158,8 +158,8 @@ func (r *Requests) work() {
 	}
 }
 
-// auditTool adds a tool call to the audit log. The store skips the entry if it already has one for this tool call, or
-// if the agent asked for permission.
+// auditTool adds a tool call to the audit log. The store skips the entry if it already has an entry for this tool call,
+// or if the agent asked for permission.
 func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 	r.mu.Lock()
 	mode := r.turn.Mode
@@ -272,7 +272,7 @@ func (r *Requests) asked(ev cli.Event) {
 	}
 }
 
-// refuse denies a request without showing it to users, because the turn has too many open requests.
+// refuse denies a request without showing it to users. It is called if the turn has too many open requests.
 func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval {
 	now, _, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalDenied, Reason: manySentence})
 	if err != nil {
@@ -337,7 +337,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // rules do not apply to other turns
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // users can create rules only for such requests
 		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool

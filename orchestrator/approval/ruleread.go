@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// readsBelow reports whether a request only reads or lists files below its directory, and none of these files is hidden
-// or secret. It checks the names of the files and the targets of symbolic links. It returns false if the agent gives a
+// readsBelow reports whether a request only reads or lists files below the turn's directory, none of which is hidden or
+// secret. It checks the names of the files and the targets of symbolic links. It returns false if the agent gives a
 // reason for the request.
 func readsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
@@ -30,8 +30,8 @@ func readsBelow(a orchestrator.ApprovalRequest) bool {
 	return ok && readable(words, a)
 }
 
-// readable reports whether the agent may read these files without asking. The names must fulfil the same conditions as
-// in plainWords.
+// readable reports whether the agent may read these files without asking. The names must fulfil the conditions of
+// plainWords.
 func readable(paths []string, a orchestrator.ApprovalRequest) bool {
 	unseen := func(path string) bool {
 		return len(path) > pathBytes || strings.ContainsAny(path, "\n\x00") ||

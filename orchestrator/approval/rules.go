@@ -76,7 +76,7 @@ func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	return false
 }
 
-// editsBelow reports whether a request only writes files that are below its directory and not hidden. The mode
+// editsBelow reports whether a request only writes files that are below the turn's directory and not hidden. The mode
 // accept-edits allows such requests.
 func editsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request

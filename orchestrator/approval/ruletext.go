@@ -31,10 +31,10 @@ func plainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@+,", r)
 }
 
-// plainWords reports whether a plain command may have certain arguments without asking a user. It gets the first words
-// of the command as head, and the arguments as rest. An argument must not be an option, a path out of the working
-// directory, the name of a host, or a hidden or secret file. The target of a symbolic link must fulfil the same
-// conditions.
+// plainWords reports whether a plain command may run with certain arguments without asking a user. The caller splits
+// the command into its first words and its arguments. An argument must not be an option, a path out of the working
+// directory, the name of a host, or a hidden or secret file. The target of a symbolic link must fulfil these
+// conditions, too.
 func plainWords(head, rest string, links []orchestrator.Link) bool {
 	// After "run", a word with a colon is the name of a script, such as "test:unit". After other commands it may be a
 	// path on a host, or source:target for git.
@@ -65,7 +65,7 @@ func private(path string) bool {
 	return slices.ContainsFunc(parts, hidden) || secrets.IsFile(parts[len(parts)-1])
 }
 
-// matchPrefix reports whether a command consists of prefix and plain words after it.
+// matchPrefix reports whether a command consists of the prefix and plain words after it.
 func matchPrefix(prefix, command string, links []orchestrator.Link) bool {
 	if !slices.Contains(openEnded(), prefix) || !plainCommand(command) {
 		return false
@@ -78,8 +78,8 @@ func matchPrefix(prefix, command string, links []orchestrator.Link) bool {
 	return ok && plainWords(prefix, rest, links)
 }
 
-// commandOf returns the command of a request. It returns "" if the request does anything else than run this command in
-// the turn's directory.
+// commandOf returns the command of a request that only runs this command in the turn's directory. For any other
+// request, it returns "".
 func commandOf(a orchestrator.ApprovalRequest) string {
 	p := a.Request
 	if p.Tool == cli.PlanTool || len(p.Changes) > 0 || p.Effect.Dir != a.Dir {

@@ -24,8 +24,8 @@ type Options struct {
 	Snapshots orchestrator.Snapshots
 	Policy
 
-	// Enter must be called before work in the background starts. If ok is false, ductor is ending and the work must not
-	// start. Otherwise ductor does not end before leave is called.
+	// Enter must be called before work in the background starts. If it returns false, ductor is ending and the work
+	// must not start. Otherwise ductor does not end before the caller calls leave.
 	Enter  func() (leave func(), ok bool)
 	Now    func() time.Time
 	After  func(d time.Duration, f func()) (stop func() bool)
@@ -36,8 +36,9 @@ type Options struct {
 // Policy configures who decides requests, and how.
 type Policy struct {
 	Screen orchestrator.ApprovalScreen // shows approvals to users; if nil, every request is denied
-	// Approvers returns the users who may decide requests in a group. The parameter sender is the user who started the
-	// turn. If Approvers is nil, only that user may decide. In a private chat, the user of the chat always decides.
+	// Approvers returns the users who may decide the requests of a turn in a group. The sender is the user who started
+	// the turn. If Approvers is nil, only the sender may decide. In a private chat, the user of the chat always
+	// decides.
 	Approvers func(in orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID
 	// ApprovalTimeout is how long users have for a decision before the request is denied. 0 means DefaultTimeout.
 	ApprovalTimeout time.Duration
@@ -128,9 +129,9 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// afterFullDisk calls the function again after a pause, if err means that the disk is full. It does not matter if
-// ductor ends before that: the next process does the same work at its start.
-func (s *Service) afterFullDisk(err error, again func()) {
+// afterFullDisk calls retry after a pause, if err means that the disk is full. If ductor ends before, the next process
+// does the work at its start.
+func (s *Service) afterFullDisk(err error, retry func()) {
 	const pause = 5 * time.Second
 	if !errors.Is(err, orchestrator.ErrDiskFull) {
 		return
@@ -138,12 +139,12 @@ func (s *Service) afterFullDisk(err error, again func()) {
 	s.opts.After(pause, func() {
 		if leave, ok := s.opts.Enter(); ok {
 			defer leave()
-			again()
+			retry()
 		}
 	})
 }
 
-// WithdrawTurn closes the approvals of a turn that has ended. If the disk is full, it runs again later.
+// WithdrawTurn closes the approvals of a turn that has ended. If the disk is full, ductor calls it again later.
 func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	approvals, err := s.opts.Store.WithdrawTurn(ctx, turn, s.opts.Now())
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 // WithdrawEnded must be called when ductor starts. It closes the approvals of turns that have ended. It also updates
 // chats that still show closed approvals as open.
 //
-// Approvals of running turns stay open, because the agents repeat their requests. Agents in terminals do the same,
+// Approvals of running turns stay open, because the agents repeat their requests. Agents in terminals repeat theirs
 // within askAgainWait.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	remains map[cli.TurnID]cli.Remains) error {

@@ -22,7 +22,7 @@ func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, i
 }
 
 // toChange loads the record of a turn or a checkpoint, before ductor changes the files for a user. It returns an error
-// if the user's role does not allow that, or if a running turn may have written to the same repositories.
+// if the user's role does not allow changes, or if a running turn may have written to the same repositories.
 func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
@@ -89,16 +89,16 @@ type planned struct {
 	changes []git.Change
 }
 
-// plan returns which files of all repositories of c must be restored. For each repository, it calls the function trees,
-// which returns two Git trees: the tree to restore, and the tree that the files must match now.
+// plan returns which files of all repositories of c must be restored. For each repository, treesOf returns two Git
+// trees: the tree to restore, and the tree that the files must match now.
 func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
-	trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
+	treesOf func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
 	for _, t := range c.Snapshot.Trees {
 		r, err := s.open(ctx, git.Place{In: c.Sandbox, Dir: t.Dir})
 		if err != nil {
 			return nil, err
 		}
-		to, from, err := trees(r, t)
+		to, from, err := treesOf(r, t)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 	return p, nil
 }
 
-// carryOut restores the files of all repositories. First it checks all files. If one of them cannot be restored, it
+// carryOut restores the files of all repositories. First it checks all files. If it cannot restore one of them, it
 // changes nothing.
 func (p plan) carryOut(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)

@@ -67,7 +67,7 @@ func New(o Options) *Service {
 // Attach sets the components that are constructed after the Service.
 func (s *Service) Attach(engine Engine, git *git.Git) { s.engine, s.git = engine, git }
 
-// Close waits for work in the background. All turns must have ended. When ctx is done, it cancels the work.
+// Close waits for work in the background. All turns must have ended. When ctx is done, Close cancels the work.
 func (s *Service) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { s.wg.Wait(); close(done) }()
@@ -144,8 +144,8 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return r, nil
 }
 
-// mix finds the turns that wrote to the same repository at the same time as w. It sets shared in all of them, because
-// their changes cannot be told apart.
+// mix finds the turns that wrote to the same repository at the same time as w. It sets shared in all of these watches,
+// because the changes of the turns cannot be told apart.
 func (s *Service) mix(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Service) mix(w *watch) {
 	}
 }
 
-// markBeside calls share if the turn of other may have written after the turn of w started.
+// markBeside calls share if the other turn may have written after the turn of w started.
 func (w *watch) markBeside(other *watch) {
 	other.mu.Lock()
 	wrote := other.writes.possible() && (other.to == 0 || w.from < other.to)
@@ -184,8 +184,9 @@ func overlap(a, b *watch) bool {
 	return in(a, b) || in(b, a)
 }
 
-// worksIn reports whether the turn works in the repository with the top directory top. Before the snapshot is complete,
-// the repositories of the turn are unknown. Then worksIn checks whether the turn's directory is inside top.
+// worksIn reports whether the turn works in the repository with the given top directory. Before the snapshot is
+// complete, the repositories of the turn are unknown. Then worksIn checks whether the turn's directory is inside the
+// top directory.
 func (w *watch) worksIn(top string, in cli.Sandbox) bool {
 	w.mu.Lock()
 	known := w.writes.snapshotDone

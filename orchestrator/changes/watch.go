@@ -15,10 +15,10 @@ import (
 // Time limits.
 const (
 	holdMost = 2 * time.Second // default of Options.Hold
-	// lookMost limits the time for the snapshot before a turn. It is long: even a snapshot that is too late for this
-	// turn makes the next one faster.
+	// lookMost limits the time for the snapshot before a turn. The limit is high, because even a snapshot that is too
+	// late for this turn makes the next snapshot faster.
 	lookMost  = 2 * time.Minute
-	afterMost = 20 * time.Second // for the snapshot after a turn
+	afterMost = 20 * time.Second // time limit for the snapshot after a turn
 )
 
 type watch struct {
@@ -102,7 +102,7 @@ func (w *watch) takeBefore(ctx context.Context) {
 	case w.resumed && trees[0].Before == "":
 		w.before.why = orchestrator.NoUndoLate
 	}
-	if w.resumed { // the snapshot from before the restart is older than these tools
+	if w.resumed { // the replayed tools ran after the snapshot that the previous process took
 		clear(w.writes.early)
 	}
 	w.before.repos, w.before.trees = repos, trees
@@ -146,7 +146,7 @@ func (s *Service) AwaitSnapshot(ctx context.Context, turn cli.TurnID, id cli.App
 	case <-late.C:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.writes.tooEarly() // the request is allowed before the snapshot is complete
+		w.writes.tooEarly() // the request is about to be allowed without a complete snapshot
 	}
 }
 
@@ -157,7 +157,7 @@ func (s *Service) SnapshotTaken(turn cli.TurnID) bool {
 	return w == nil || w.before.isReady()
 }
 
-// answered records that the agent has got a decision. If the decision is about a write, the tool may write from now on.
+// answered records that the agent has got a decision. If the decision is about a write, the turn may write from now on.
 func (w *watch) answered(id cli.ApprovalID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +194,7 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	defer cancel()
 	select {
 	case <-w.before.ready:
-	case <-ctx.Done(): // do not cancel the snapshot: once complete, it makes the next one faster
+	case <-ctx.Done(): // do not cancel the snapshot: once complete, it makes the next snapshot faster
 		w.s.wg.Go(func() { <-w.before.ready; w.before.stop(); w.drop() })
 		return orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}
 	}
@@ -220,7 +220,7 @@ func (w *watch) drop() {
 	}
 }
 
-// compare takes the snapshot after the turn, compares it with the one before, and stores the changes.
+// compare takes the snapshot after the turn, compares it with the snapshot before the turn, and stores the changes.
 func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error) {
 	if why := w.reason(); len(w.before.repos) == 0 || why != "" {
 		if !w.touched(ctx) {
@@ -294,7 +294,7 @@ func (w *watch) touched(ctx context.Context) bool {
 	return len(w.before.repos) == 0
 }
 
-// restorable returns the changes without those of nested repositories, because nested repositories have their own
+// restorable returns the changes without the changes of nested repositories, because nested repositories have their own
 // trees.
 func restorable(all []git.Change) (some []git.Change) {
 	for _, c := range all {

@@ -49,7 +49,7 @@ func (w *writes) observe(ev cli.Event) {
 			w.early[ev.ID] = true
 		}
 	case cli.ToolChanged:
-		if _, known := w.tools[ev.ID]; !known { // until now this tool seemed only to read
+		if _, known := w.tools[ev.ID]; !known { // a tool that seemed only to read before this event
 			w.observe(ev.ToolStarted)
 		}
 	case cli.ToolEnded:

@@ -1,5 +1,5 @@
-// Package circuit stops using an agent for a while, like a circuit breaker: after several failed turns in a row, and
-// while the agent is at its usage limit.
+// Package circuit is a circuit breaker for agents: it pauses an agent after several failed turns in a row, and while
+// the agent is at its usage limit.
 package circuit
 
 import (
@@ -50,8 +50,8 @@ func New(failures int, now func() time.Time) *Breakers {
 	return &Breakers{failures: failures, now: now, states: map[agent]state{}}
 }
 
-// Ended records how a turn ended. The parameter f is nil if the turn succeeded. Ended ignores cli.ErrStale, because
-// this failure is not the agent's fault.
+// Ended records how a turn ended. The failure is nil if the turn succeeded. Ended ignores cli.ErrStale, because this
+// failure is not the agent's fault.
 func (b *Breakers) Ended(in cli.Sandbox, name cli.Agent, account cli.Account, f *cli.Failure) {
 	if b == nil || f != nil && errors.Is(f, cli.ErrStale) {
 		return
@@ -138,7 +138,7 @@ func (b *Breakers) open(who agent, in cli.Sandbox) *cli.Failure {
 }
 
 // MayRepeat reports whether ductor may run a failed turn of an agent again without asking the user. After too many
-// failures this is false until a turn of the agent succeeds.
+// failures, MayRepeat returns false until a turn of the agent succeeds.
 func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent, account cli.Account) bool {
 	if b == nil || b.failures == 0 {
 		return true
@@ -148,8 +148,8 @@ func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent, account cli.Account
 	return b.states[agent{in.Name(), name, account}].failed < b.failures
 }
 
-// All calls Open for each agent of an environment, with its account in the map. It returns the failures, sorted by
-// agent.
+// All returns the failures because of which agents in an environment pause, sorted by agent. It considers only the
+// given account of each agent.
 func (b *Breakers) All(in cli.Sandbox, of cli.Accounts) (all []*cli.Failure) {
 	if b == nil {
 		return nil

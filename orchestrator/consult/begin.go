@@ -35,7 +35,7 @@ func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 // enter counts an agent as running until the caller calls leave. If ctx does not come from Begin, it first registers the
 // question, like Begin.
 //
-// The agent cannot continue its session if another question is using that session, or if the session has another
+// The agent cannot continue its session if another question is using this session, or if the session has another
 // directory. Then enter sets r.by.fresh, so that the agent starts a new session.
 func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave func(), err error) {
 	end := func() {}

@@ -1,6 +1,6 @@
 // Package consult lets users and agents ask models questions, outside of the turns of a session. The agents that answer
-// may only read files. Question and answer become an entry of the session. The package limits how many questions a
-// conversation asks at the same time, how long each may take, and how long answers are.
+// may only read files. Question and answer become an entry of the session. The package limits the number of
+// simultaneous questions in a conversation, the time of a question, and the length of an answer.
 //
 // The package can also run an agent that works for a running turn, with the rights of that turn.
 //

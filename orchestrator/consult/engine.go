@@ -40,7 +40,7 @@ type Options struct {
 // DefaultWait is the time limit of a question without ConsultQuestion.Wait.
 const (
 	DefaultWait = 10 * time.Minute
-	mostAtOnce  = 8 // questions of one conversation at the same time
+	mostAtOnce  = 8 // maximum number of agents that answer questions of one conversation at the same time
 )
 
 // Engine asks models the questions of users and agents. It is safe for concurrent use.
@@ -53,10 +53,9 @@ type Engine struct {
 	wg     sync.WaitGroup
 }
 
-// question is a question that is not answered yet. The field running is the number of agents that are answering it. It
-// is zero before the first agent starts and between two agents. Several agents answer a group question.
+// question is a question that is not answered yet. Several agents answer a group question.
 type question struct {
-	running int
+	running int // number of agents that are answering; 0 before the first and between two agents
 	lanes   map[lane]bool
 	cancel  context.CancelCauseFunc
 }
@@ -79,7 +78,7 @@ func New(o Options) *Engine {
 
 // Ask implements orchestrator.Consults.
 func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error) {
-	return e.consult(ctx, q, approach{until: math.MaxInt64})
+	return e.consult(ctx, q, approach{upTo: math.MaxInt64})
 }
 
 // consult asks an agent that may only read files.
@@ -125,10 +124,10 @@ type approach struct {
 	role         string // name of the agent's role, or empty
 	instructions string
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
-	fresh        bool         // start a new agent session, which later questions do not continue
-	until        int64        // the agent gets only entries up to this number as history
-	quoted       []cli.TurnID // entries that are not in the history, because quotes contains their text
-	quotes       string       // answers of other models; sent after the question, but not stored with it
+	fresh        bool         // whether to start a new agent session, which later questions do not continue
+	upTo         int64        // the agent gets only entries up to this number as history
+	quoted       []cli.TurnID // entries that are not in the history, because otherAnswers contains their text
+	otherAnswers string       // answers of other models; sent after the question, but not stored with it
 }
 
 // asking contains a question for one agent, and the entry in which the question will be stored.
@@ -195,7 +194,7 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 		all := r.steps.Steps()
 		r.entry.Outcome.Steps = len(all)
 		stored := e.opts.Store.AddEntry(context.WithoutCancel(ctx), r.entry, all)
-		if errors.Is(stored, orchestrator.ErrNoSession) { // return the answer even if the session is deleted
+		if errors.Is(stored, orchestrator.ErrNoSession) { // return the answer even if the session was deleted
 			e.opts.Logger.Warn("an entry is not stored, because its session is deleted", "session", r.session.ID)
 			stored = nil
 		}
@@ -223,7 +222,7 @@ func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}, err
 }
 
-// outcomeOf returns the outcome of an agent's answer, to be stored. If the agent answered, err is nil.
+// outcomeOf returns the outcome to store for an agent's answer. The error is nil if the agent answered.
 func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: r.Text, Agent: agent, Model: r.Model,
 		Usage: r.Usage, CostUSD: r.CostUSD}
@@ -291,7 +290,7 @@ func (e *Engine) askOnce(ctx context.Context, r *asking, known *handoff.Knowledg
 	if err != nil {
 		return cli.Result{}, fmt.Errorf("load history: %w", err)
 	}
-	entries = slices.DeleteFunc(entries, func(t orchestrator.Turn) bool { return t.Entry.Number > r.by.until })
+	entries = slices.DeleteFunc(entries, func(t orchestrator.Turn) bool { return t.Entry.Number > r.by.upTo })
 	missed := slices.DeleteFunc(known.Missed(entries), func(t orchestrator.Turn) bool {
 		return slices.Contains(r.by.quoted, t.ID)
 	})
@@ -301,8 +300,9 @@ func (e *Engine) askOnce(ctx context.Context, r *asking, known *handoff.Knowledg
 		return cli.Result{}, err
 	}
 	result, err := r.by.ask(ctx, r.at, side.Question{
-		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text + r.by.quotes, Instructions: r.by.instructions,
-		Resume: known.Own().ID, Wait: cmp.Or(r.Wait, DefaultWait), Person: r.Person,
+		Model: r.Model, Prompt: told.Text + r.Context.Contents + r.Text + r.by.otherAnswers,
+		Instructions: r.by.instructions,
+		Resume:       known.Own().ID, Wait: cmp.Or(r.Wait, DefaultWait), Person: r.Person,
 		Watch: func(ev cli.Event) {
 			known.Learn(record, ev)
 			r.record(ev)

@@ -37,7 +37,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 		if s, err = e.opts.Session(ctx, q.ConsultQuestion); err != nil {
 			return all, err
 		}
-		all.Steps = e.round(ctx, q, round, all.Steps, approach{until: s.Newest, quoted: said}, told)
+		all.Steps = e.round(ctx, q, round, all.Steps, approach{upTo: s.Newest, quoted: said}, told)
 		for _, step := range all.Steps {
 			said = append(said, step.Answer.Entry)
 		}
@@ -68,8 +68,8 @@ func answered(steps []orchestrator.GroupStep) []orchestrator.GroupStep {
 }
 
 // round asks each model that answered in the previous round. From the second round on, each model gets the answers that
-// the other models gave in the previous round. The history ends at by.until, so that a model does not see answers of
-// the current round.
+// the other models gave in the previous round. The history ends at the entry by.upTo, so that a model does not see
+// answers of the current round.
 func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep,
 	by approach, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
@@ -84,7 +84,7 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 			}
 			others := slices.Delete(slices.Clone(before), i, i+1)
 			ask.Text, ask.Context = reconsider, orchestrator.ContextFiles{}
-			by.quotes = "\n\n" + quoted(others)
+			by.otherAnswers = "\n\n" + quoted(others)
 			// If the model continues its agent session, that session already contains the model's own answer.
 			own := before[i].Answer.Entry
 			by.quoted = slices.DeleteFunc(slices.Clone(by.quoted), func(id cli.TurnID) bool { return id == own })
@@ -113,8 +113,8 @@ func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
 	ask := q.ConsultQuestion
 	ask.Model, ask.Text = s.Model, weigh+q.Text
-	s.Answer, s.Err = e.consult(ctx, ask, approach{fresh: true, until: math.MaxInt64, quoted: said,
-		quotes: "\n\nThe answers:\n\n" + quoted(steps)})
+	s.Answer, s.Err = e.consult(ctx, ask, approach{fresh: true, upTo: math.MaxInt64, quoted: said,
+		otherAnswers: "\n\nThe answers:\n\n" + quoted(steps)})
 	return s
 }
 

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// Works contains functions that the method Work needs. All fields are required.
+// Works contains functions that Engine.Work needs. All fields are required.
 type Works struct {
 	// AskFor is orchestrator.ActiveTurns.AskFor.
 	AskFor func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error)
@@ -26,7 +26,7 @@ const workInstructions = "Another agent has you work on a task for its user, and
 	"If the report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
 // Work runs another agent for a running turn, with the turn's rights and directory. It returns the agent's report. If
-// the agent asks for permission, the users who may decide requests of the turn decide, or a rule of the conversation.
+// the agent asks for permission, a rule of the conversation decides, or a user who may decide requests of the turn.
 // Work stops when ctx is done, when the turn ends, and when Abort or Close is called. It returns the same errors as
 // Ask.
 func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error) {
@@ -44,14 +44,14 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 		told = w.Instructions + "\n\n" + told
 	}
 	return e.askAside(ctx, lent(w), w.ConsultQuestion, approach{
-		kind: orchestrator.WorkEntry, role: w.Role, instructions: told, until: math.MaxInt64,
+		kind: orchestrator.WorkEntry, role: w.Role, instructions: told, upTo: math.MaxInt64,
 		ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
 			return e.work(ctx, at, w.For, q)
 		}})
 }
 
 // lent returns a request with the rights of the running turn. There is one exception: if the turn has a bypass that
-// ends at a certain time, the request has the mode ask, because that time could come while the agent works.
+// ends at a certain time, the request has the mode ask, because the bypass could end while the agent works.
 func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
 	at := cli.Request{

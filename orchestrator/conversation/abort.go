@@ -76,7 +76,7 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 		switch r := c.running.Load(); {
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
-		case c.start.redelivered != nil: // the turn ended during the restart, but the chat does not show that yet
+		case c.start.redelivered != nil: // the turn ended during the restart, but the chat does not show its end yet
 			s = &orchestrator.Stopping{Over: c.start.redelivered,
 				Alive: func(context.Context) []cli.ProcessName { return nil }}
 		}
@@ -84,14 +84,14 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort aborts the running turn and empties the queue. It calls answer, and stores the abort and the result of answer
-// in one transaction. The parameter first is the turn that Stop has just aborted, or nil. That turn may have ended
-// meanwhile.
+// abort aborts the running turn and empties the queue. It passes a report to answer, and stores the abort in one
+// transaction with the updates and messages that answer returns. The caller passes the turn that Stop has just aborted,
+// or nil. That turn may have ended meanwhile.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
 	report := orchestrator.AbortReport{Stopping: first}
-	now := c.running.Load() // not the turn that Stop aborted if the next one has started
+	now := c.running.Load() // if the next turn has started, this is not the turn that Stop aborted
 	if s := c.abortTurn(now, by); s != nil {
 		report.Stopping, ending = s, now.turn.ID
 	}

@@ -80,7 +80,7 @@ func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation,
 }
 
 // continueAs changes the account of an agent in the conversation, and runs the prompt of a turn again with that
-// account. It does not change the account if it returns an error.
+// account. If continueAs returns an error, it has not changed the account.
 func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	if t.Agent == "" || account == t.Entry.Account || !e.hasAccount(ctx, t.Agent, account) {
@@ -117,7 +117,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 	return receipt, err
 }
 
-// switchAccount stops a running turn, and then does the same as continueAs.
+// switchAccount stops a running turn, and runs its prompt again with another account, like continueAs.
 func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.Account,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	r, err := e.replaceable(id, by)

@@ -40,8 +40,8 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 // lateWait is how long extend waits until the chat shows the turn.
 const lateWait = 10 * time.Second
 
-// extend adds text to the answer of a turn that has ended, and to its card. It returns false if the card has no space
-// for the text.
+// extend adds text to the answer and the card of a turn that has ended. It returns false if the card has no space for
+// the text.
 func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text string) bool {
 	ctx, cancel := context.WithTimeout(e.life, lateWait)
 	defer cancel()

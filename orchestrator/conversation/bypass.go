@@ -33,15 +33,15 @@ func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver ends a bypass that ends at the time until. A timer calls it at that time, even if the wall clock was
-// changed. By then the user may have ended the bypass or started another one.
-func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, until time.Time) {
+// bypassOver ends the bypass that was started with the given end. A timer calls it, so changes of the wall clock do not
+// matter. By then a user may have ended the bypass or started another one.
+func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, end time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
 		return // ductor is ending; the next process ends the bypass
 	}
 	defer e.wg.Done()
-	ended, turn, err := c.expire(ctx, until)
+	ended, turn, err := c.expire(ctx, end)
 	if err != nil {
 		// Only log the error: permissionOf checks the time, so the bypass is inactive.
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err)
@@ -54,13 +54,13 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	}
 }
 
-// expire ends a bypass if it ends at the given time, or should have ended already. If the running turn uses the bypass,
-// expire returns that turn.
-func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
+// expire ends the conversation's bypass if the bypass has the given end, or if its time is over. If the running turn
+// uses the bypass, expire returns that turn.
+func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
 		if err = failed; err == nil && c.e.bypassed(conv, conv.GrantedIn) &&
-			conv.BypassUntil.UnixMilli() != until.UnixMilli() {
+			conv.BypassUntil.UnixMilli() != end.UnixMilli() {
 			return
 		}
 		if r := c.running.Load(); r != nil && r.req != nil && !r.turn.Bypass.IsZero() {
@@ -113,8 +113,9 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	}
 }
 
-// endBypasses ends every bypass that began before a restart. If a running turn uses the bypass, it marks the turn, so
-// that CaughtUp switches the agent to another mode. It notifies the other conversations.
+// endBypasses ends every bypass that began before a restart. If a running turn uses a bypass, endBypasses marks the
+// turn, so that CaughtUp switches the agent to another mode. It notifies the conversations whose running turn does not
+// use the bypass.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndBypasses(ctx, e.now())
 	if err != nil {

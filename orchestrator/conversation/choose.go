@@ -75,8 +75,8 @@ func repetition(t orchestrator.Turn, by orchestrator.Press) orchestrator.Turn {
 	return orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: t.Wants}
 }
 
-// unrepeated returns ErrRepeated if another turn already repeats this turn, or if a job will do so later. The caller
-// must be in the inbox. Otherwise another press could repeat the turn right after the check.
+// unrepeated returns ErrRepeated if another turn already repeats this turn, or if a job will repeat it later. The
+// caller must be in the inbox. Otherwise another press could repeat the turn right after the check.
 func (e *Engine) unrepeated(ctx context.Context, id cli.TurnID, in orchestrator.ConversationID) error {
 	if _, err := e.waitingJob(ctx, id, in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return cmp.Or(err, orchestrator.ErrRepeated)
@@ -135,8 +135,8 @@ func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.P
 	return e.opts.Chat.ShowAgain(ctx, t)
 }
 
-// endedTurn loads a turn when a user has pressed a button below it. It returns an error if the turn has not ended, or
-// if it belongs to another conversation.
+// endedTurn loads a turn after a user has pressed a button on its card. It returns an error if the turn has not ended,
+// or if it belongs to another conversation.
 func (e *Engine) endedTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
 	t, err := e.opts.Store.Turn(ctx, id)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Compact implements agent.Service: it compacts the agent's context. If the agent has no command for that, ductor
+// Compact implements agent.Service: it compacts the agent's context. If the agent cannot compact its context, ductor
 // starts a new session of the agent with a summary of the history.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint

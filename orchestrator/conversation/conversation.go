@@ -28,7 +28,7 @@ type conversation struct {
 	// running is the running turn, or nil. Any goroutine may load it. Only functions in the inbox may store it.
 	running atomic.Pointer[running]
 
-	aborts  atomic.Int32 // aborts that are not committed yet; until then no queued turn starts
+	aborts  atomic.Int32 // number of aborts that are not committed yet; while there are any, no queued turn starts
 	queue   []waiting
 	start   start
 	cleared int
@@ -49,7 +49,7 @@ type lastTurn struct {
 type start struct {
 	later bool // if true, no turn starts before the chat shows the outcomes from before the restart
 	// redelivered is closed once the chat shows the outcomes from before the restart. It is nil in a conversation
-	// without turns from then.
+	// without turns from before the restart.
 	redelivered <-chan struct{}
 }
 
@@ -62,11 +62,11 @@ type waiting struct {
 	after      <-chan struct{} // closed when the turn may run; nil if it may run immediately
 }
 
-// running describes the running turn. It is immutable: to change it, store another running.
+// running describes the running turn. It is immutable: every change stores a new value.
 type running struct {
 	turn    orchestrator.Turn
 	started time.Time
-	req     *cli.Request // the request to the agent; nil until it is prepared
+	req     *cli.Request // the request to the agent; nil until the request is prepared
 	// promptSent is set right before the agent gets the prompt, once the store has recorded the start of the turn. It
 	// is nil as long as req is nil.
 	promptSent *atomic.Bool
@@ -79,11 +79,11 @@ type running struct {
 	over       chan struct{} // closed once all processes of the turn are dead and ductor has tried to show the outcome
 }
 
-// is reports whether r has this ID. It returns false if r is nil.
+// is reports whether r is the turn with the given ID. For a nil r, it returns false.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
 // do runs f in the conversation's inbox. Then, still in the inbox, it starts the next turn if possible. So an abort
-// that comes after do finds that turn running. Functions in the inbox must not call do.
+// that comes after do finds the next turn running. Functions in the inbox must not call do.
 func (c *conversation) do(f func()) {
 	c.inbox.handle(func() {
 		f()
@@ -145,7 +145,7 @@ func (c *conversation) permitted(i int) bool {
 	return false
 }
 
-// turnEnded records that no turn is running any more. Once ductor has tried to show the outcome, it closes the channel
+// turnEnded records that no turn is running any more. Once ductor has tried to show the outcome, turnEnded closes
 // running.over.
 func (c *conversation) turnEnded() {
 	over, shown := c.running.Swap(nil).over, c.shown

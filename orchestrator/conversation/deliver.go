@@ -23,7 +23,7 @@ type delivery struct {
 }
 
 // deliver shows an outcome, and afterwards the file changes of the turn. It returns when the next turn can run: once
-// the chat shows the outcome and the store contains it.
+// the chat shows the outcome and the store contains the outcome.
 //
 // An agent must not wait for an unreachable chat. So deliver returns after Options.DeliveryWait in any case. Then the
 // chat does not show the next turn before this outcome.
@@ -57,9 +57,8 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 }
 
 // deliverOutcome shows an outcome. The returned channel receives true once the chat shows the outcome. If the caller
-// adds something to the outcome later, it sends true to the channel rest once the chat shows that, too. Otherwise rest
-// is nil.
-func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-chan bool) <-chan bool {
+// amends the outcome later, it sends true to amended once the chat shows the amendment. Otherwise amended is nil.
+func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
 	e, keep := c.e, ctx
@@ -79,7 +78,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		log := e.log.With("turn", t.ID)
 		wanted := true
 		delivered := e.retryUntilDone(log, "outcome-not-delivered", func() error {
-			defer tried() // the next outcome waits only for the first try of this one
+			defer tried() // the next outcome waits only for the first try of this outcome
 			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil
@@ -96,11 +95,11 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 				log.Error("mark turn delivered", "err", err)
 			}
 		}
-		if wanted && rest == nil {
+		if wanted && amended == nil {
 			mark()
 		} else {
 			e.wg.Go(func() {
-				if (rest == nil || <-rest) && (wanted || e.withdraw(keep, d)) {
+				if (amended == nil || <-amended) && (wanted || e.withdraw(keep, d)) {
 					mark()
 				}
 			})
@@ -120,7 +119,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 }
 
 // withdraw removes the buttons from a card if the user no longer wants to see its outcome. It returns true if it has
-// removed them.
+// removed the buttons.
 func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	o, log := d.turn.Outcome, e.log.With("turn", d.turn.ID)
 	if t, err := e.opts.Store.Turn(ctx, d.turn.ID); err == nil {
@@ -135,11 +134,11 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	return e.retryUntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
-// delivering registers a delivery as the newest of the conversation. The channel before is closed once ductor has tried
-// the previous delivery. The caller must call the function tried when it has tried this delivery; calling it again is
+// delivering registers a delivery as the newest of the conversation. It returns a channel that is closed once ductor
+// has tried the previous delivery. The caller must call done when it has tried this delivery; calling done again is
 // safe. If the user no longer wants to see the outcome, ductor calls giveUp with errNotWanted.
 func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
-	tried func()) {
+	done func()) {
 	shown := make(chan struct{})
 	c.do(func() {
 		before, c.shown = c.shown, shown
@@ -213,7 +212,7 @@ func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(contex
 	return done, err
 }
 
-// recorded returns a channel like that of record after a successful write.
+// recorded returns the channel that record returns after a successful write.
 func recorded() <-chan bool {
 	done := make(chan bool, 1)
 	done <- true

@@ -41,12 +41,13 @@ type Options struct {
 	Instruction string // added to the system prompt of every turn; may be empty
 	// Servers returns ductor's own MCP servers for an agent in a conversation.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
-	// OwnersServers returns the owner's MCP servers for a request, and those of them that the agent cannot use. It
-	// calls the function wanted to ask whether the turn should have a server. It is nil if the owner configured no
-	// server.
+	// OwnersServers returns the owner's MCP servers for a request, and the servers that the agent cannot use. The
+	// function wanted(name) reports whether the turn should have a server. OwnersServers is nil if the owner configured
+	// no server.
 	OwnersServers func(ctx context.Context, req cli.Request, wanted func(name string) bool) ([]cli.ToolServer,
 		[]cli.AbsentServer)
-	// Secrets returns the secrets of a directory and of its agents, which must not be shown or stored. It may be nil.
+	// Secrets returns the secrets of a directory and of its agents. ductor must not show or store these secrets. The
+	// field may be nil.
 	Secrets func(dir string) *secrets.Set
 
 	// QuietHour reports whether a time is in the quiet hours. In quiet hours, the message about the end of a turn makes
@@ -56,7 +57,7 @@ type Options struct {
 	Budgets *spending.Budgets // nil means none
 
 	// Summarizer summarizes history that is too long for a prompt. If it is nil, ductor shortens the history instead.
-	// If its field Model is empty, ductor summarizes only if a user asks for it.
+	// If Summarizer.Model is empty, ductor summarizes only if a user asks for a summary.
 	Summarizer *handoff.Summarizer
 	Shorten    side.Shortener // shortens long results of jobs
 	// DeliveryWait limits how long the next turn waits until the chat shows the outcome of the previous turn. It is
@@ -73,8 +74,8 @@ type Options struct {
 	Lang *lang.Choices // the languages of messages in each chat
 
 	Now func() time.Time
-	// After starts a timer that calls f after the duration d, and returns a function that stops the timer. If the field
-	// After is nil, ductor uses time.AfterFunc.
+	// After starts a timer that calls f, and returns a function that stops the timer. If After is nil, ductor uses
+	// time.AfterFunc.
 	After  func(d time.Duration, f func()) (stop func() bool)
 	NewID  func() string
 	Logger *slog.Logger
@@ -192,7 +193,7 @@ func New(opts Options) *Engine {
 func (e *Engine) now() time.Time { return e.opts.Now() }
 
 // Close lets running turns finish, but starts no more turns. When ctx is done, it interrupts the turns that are still
-// running, and waits until the chats show that these were interrupted. Queued turns stay in the store.
+// running, and waits until the chats show that these turns were interrupted. Queued turns stay in the store.
 func (e *Engine) Close(ctx context.Context) {
 	done := e.shut()
 	select {

@@ -55,8 +55,9 @@ func (e *Engine) Directory(path string) (string, error) {
 	return e.opts.Places.Resolve(e.opts.Dir, path)
 }
 
-// projectOf returns the policy of the project that contains a directory. If several projects contain it, projectOf
-// chooses the innermost one. If none does, it returns the zero value. It resolves symbolic links.
+// projectOf returns the policy of the project that contains a directory. If several projects contain the directory,
+// projectOf chooses the innermost one. If no project contains it, projectOf returns the zero value. It resolves
+// symbolic links.
 func (e *Engine) projectOf(dir string) orchestrator.ProjectPolicy {
 	var found orchestrator.ProjectPolicy
 	for _, p := range e.turns().Projects {

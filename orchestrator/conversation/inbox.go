@@ -49,7 +49,7 @@ func (in *inbox) serve(m message) {
 	}
 }
 
-// next removes the first message when its function has run. It returns the message after it, or false if there is none.
+// next removes the first message when its function has run. It returns the next message, or false if there is none.
 func (in *inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -29,8 +29,8 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
 	return receipt, err
 }
 
-// postpone stops a running turn. It creates a job that runs the prompt of the turn when the earliest usage limit of its
-// agent ends.
+// postpone stops a running turn, and creates a job that runs the prompt of the turn when the earliest usage limit of
+// its agent ends.
 func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	r, err := e.replaceable(id, by)
@@ -87,11 +87,11 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 	return scheduled, err
 }
 
-// scheduleLater creates a job that runs the prompt of a turn at a time. It must run in the inbox. It returns ErrRepeated
-// if another turn or job already repeats the prompt. The parameter most limits the permission mode of the job. If it is
-// empty, the job does not get the rights of the chat.
+// scheduleLater creates a job that runs the prompt of a turn at the given time. It must run in the inbox. It returns
+// ErrRepeated if another turn or job already repeats the prompt. The permission mode of the job is at most maxMode. If
+// maxMode is empty, the job does not get the rights of the chat.
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
-	most cli.PermissionMode) (time.Time, error) {
+	maxMode cli.PermissionMode) (time.Time, error) {
 	in := t.Prompt.Conversation
 	if err := e.unrepeated(ctx, t.ID, in); err != nil {
 		return at, err
@@ -113,8 +113,8 @@ func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time
 			Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout,
 		},
 	}
-	if most != "" {
-		j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: most}
+	if maxMode != "" {
+		j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: maxMode}
 	}
 	if _, err := e.opts.Jobs.AddJob(ctx, j); err != nil {
 		return at, fmt.Errorf("add a job: %w", err)
@@ -161,7 +161,7 @@ func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.Conver
 }
 
 // cancelRetries makes ductor stop trying a turn again. It cancels the retries of a running turn, and the job that would
-// run the turn later. If the buttons of the turn's card will change because of that, Receipt.Turn is the turn.
+// run the turn later. If the buttons of the turn's card will change as a result, Receipt.Turn is the turn.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)

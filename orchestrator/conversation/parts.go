@@ -15,7 +15,7 @@ import (
 // separate updates. ductor adds the forwarded messages to the prompt with the comment, while the turn of that prompt
 // waits or runs. See orchestrator.Prompt.PartOf.
 
-// join merges a waiting turn into the turn of the message Prompt.PartOf, if both turns are waiting.
+// join merges a waiting turn into the turn to which its prompt belongs (Prompt.PartOf), if that turn is waiting, too.
 func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
 	c.do(func() {
 		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })
@@ -33,8 +33,8 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 	return joined, err
 }
 
-// mergePrompts replaces the prompt of a waiting turn by a combination of two prompts. The parameter i is the turn's
-// index in the queue. mergePrompts returns false if the turn no longer waits.
+// mergePrompts replaces the prompt of the waiting turn at an index of the queue by a combination of two prompts. It
+// returns false if the turn no longer waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
 	t := &c.queue[i].turn
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
@@ -48,8 +48,8 @@ func (c *conversation) mergePrompts(ctx context.Context, i int, first, second or
 	return ok, nil
 }
 
-// PromptSent implements turn.Conversation. It sends messages to the agent that arrived before the turn started and
-// belong to its prompt (Prompt.PartOf).
+// PromptSent implements turn.Conversation. It sends the agent the messages that belong to the turn's prompt
+// (Prompt.PartOf) and arrived before the turn started.
 func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 	if t.Prompt.Message == 0 {
 		return

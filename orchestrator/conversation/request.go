@@ -19,7 +19,7 @@ type preparation struct {
 }
 
 // prepare chooses the session, agent and model of the turn, and builds the request. If the turn began before a restart,
-// prepare makes the same choices as then.
+// prepare makes the same choices as before the restart.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
 	conv, err := e.load(r.record, t.Prompt.Conversation)
@@ -103,7 +103,7 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 		return cli.Request{}, orchestrator.Session{}, err
 	}
 	conv = withWants(conv, t.Wants)
-	if t.Agent != who.Agent { // otherwise keep the account with which the turn began
+	if t.Agent != who.Agent { // the same agent keeps the account with which the turn began
 		t.Agent = who.Agent
 		c.e.useAccount(ctx, conv, t)
 	}
@@ -159,13 +159,13 @@ func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestr
 }
 
 // nowAbsent records which of the owner's MCP servers are missing in this turn. It returns the servers about which the
-// chat must notify the user. A server that was missing in the previous turn for the same reason is not among them.
+// chat must notify the user: those that were not missing in the previous turn for the same reason.
 func (l *lastTurn) nowAbsent(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	before := l.absent
 	l.absent = map[string]string{}
 	for _, s := range all {
 		switch {
-		case s.Why == "" && before[s.Name] != "": // not needed in this turn, so keep what the chat last reported
+		case s.Why == "" && before[s.Name] != "": // the turn needs no such server: keep what the chat last reported
 			l.absent[s.Name] = before[s.Name]
 		case s.Why != "":
 			l.absent[s.Name] = s.Why

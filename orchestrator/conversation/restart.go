@@ -45,7 +45,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 		log := e.log.With("turn", o.Turn)
 		if _, err := e.record(context.WithoutCancel(ctx), log, func(ctx context.Context) error {
 			return e.opts.Store.EndBackground(ctx, o.Start.Run)
-		}); err != nil { // only log the error, because the disk may be full
+		}); err != nil { // a full disk, for example, must not prevent the start
 			log.Error("record the end of background work", "err", err)
 		}
 	}

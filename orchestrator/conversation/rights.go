@@ -24,7 +24,7 @@ func (e *Engine) permissionOf(c orchestrator.Conversation, in cli.Sandbox) cli.P
 }
 
 // elsewhere reports whether the conversation's permission mode does not apply in the given environment, because a user
-// chose it for another one.
+// chose the mode for another environment.
 func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
 }

@@ -159,7 +159,7 @@ func (r *runningTurn) openCard() {
 	default:
 	}
 	r.e.wg.Go(func() {
-		<-shown // closed after one try to show the outcome, even a failed one
+		<-shown // closed after one attempt to show the outcome, successful or not
 		r.running.Events.Card()
 	})
 }
@@ -176,7 +176,7 @@ func (r *runningTurn) leave() {
 	r.running.Events.Card().Leave(ctx)
 }
 
-// conclude stores the outcome of the turn and shows it. Then it calls changed, if that is not nil, and adds the file
+// conclude stores the outcome of the turn and shows it. Then it calls changed, which may be nil, and adds the file
 // changes to the outcome.
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()

@@ -12,9 +12,10 @@ import (
 	"ductor/orchestrator/sessions"
 )
 
-// sessionFor returns the session for a turn. This is the session that was current when the turn was queued, or the
-// current one if the conversation had none then. sessionFor creates a new session if there is none, if it was deleted,
-// if it was moved to another conversation, or if it has ended (see sessions.Policy).
+// sessionFor returns the session for a turn. This is the session that was current when the turn was queued. If the
+// conversation had no session then, it is the session that is current now. sessionFor creates a new session if there is
+// no such session, if the session was deleted or moved to another conversation, or if it has ended (see
+// sessions.Policy).
 func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {
 	id, own := t.Session, t.Wants.Own != "" && e.opts.Orders != nil

@@ -99,7 +99,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	}
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
-	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // ignore the error, because turns report it
+	if who, err := e.chooseAgent(ctx, conv, at); err == nil { // ignore the error, because the next turn reports it
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
 		for mode := range p.Cannot {
 			if e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: mode,
@@ -143,14 +143,14 @@ func (e *Engine) placeOf(ctx context.Context, id orchestrator.ConversationID) (a
 	return cli.Request{Dir: session.Dir, Sandbox: in, ChatID: id.Chat, Accounts: conv.Settings.Accounts}, err
 }
 
-// menu lists the models of the agents. The context asking limits how long it queries agents.
-func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context,
+// menu lists the models of the agents. It loads the conversation with ctx, and queries the agents with agentsCtx.
+func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, agentsCtx context.Context,
 	only ...cli.Agent) ([]cli.MenuEntry, error) {
 	at, err := e.placeOf(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	entries := e.opts.Gateway.Menu(asking, at.Sandbox, at.Accounts, only...)
+	entries := e.opts.Gateway.Menu(agentsCtx, at.Sandbox, at.Accounts, only...)
 	for i := range entries {
 		entries[i].Resting = e.opts.Breakers.Open(at.Sandbox, entries[i].Agent, entries[i].Account)
 	}
@@ -159,8 +159,7 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 
 var _ orchestrator.ActiveTurns = (*Engine)(nil)
 
-// ActiveTurn implements orchestrator.ActiveTurns. A turn without its prompt does not count: the agent must have got the
-// prompt.
+// ActiveTurn implements orchestrator.ActiveTurns. A turn counts only once its agent has got the prompt.
 func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
 	e.mu.Lock()
 	c := e.conversations[in]
@@ -188,9 +187,9 @@ func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helpe
 	return e.approvals.AskFor(ctx, id, approval.Helper{Agent: h.Agent, Tools: tools}, asked)
 }
 
-// AskTerminal asks the user of a private chat to decide a request of an agent that runs in a terminal in the directory
-// dir. It waits for the decision until ctx is done. After a restart of ductor, the agent must repeat its request with
-// the same id.
+// AskTerminal asks the user of a private chat to decide a request of an agent that runs in a directory in a terminal.
+// It waits for the decision until ctx is done. After a restart of ductor, the agent must repeat its request with the
+// same id.
 func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string,
 	asked cli.Event) (cli.Decision, error) {
 	redactor := turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) })

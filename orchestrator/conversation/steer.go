@@ -63,7 +63,8 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The agent has not got its own prompt yet, or the running turn is not for the user's messages (see isSeparate).
+	// The running turn cannot take the message if its agent has not got the turn's own prompt yet, or if the turn is
+	// separate from the user's dialog (see isSeparate).
 	if r.req == nil || !r.promptSent.Load() || isSeparate(r.turn) {
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
@@ -74,7 +75,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if i < 0 || !c.permitted(i) {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The waiting turn has other rights or another agent.
+	// The agent of the running turn must not get a message with other rights, or a message for another agent.
 	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" &&
 		t.Prompt.PartOf != r.turn.Prompt.Message {
 		return handover{}, orchestrator.ErrCannotSteer
@@ -98,7 +99,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 func (c *conversation) steered(ctx context.Context, h handover) error {
 	ok, err := c.e.opts.Store.MarkSteered(ctx, h.waiting.turn.ID, h.into)
 	switch {
-	case err != nil: // the agent has the prompt, so only the record is missing
+	case err != nil: // only log the error, because the agent has the prompt
 		c.e.log.Error("record a steered turn", "turn", h.waiting.turn.ID, "err", err)
 	case !ok:
 		return orchestrator.ErrCannotSteer
@@ -107,8 +108,8 @@ func (c *conversation) steered(ctx context.Context, h handover) error {
 	return nil
 }
 
-// requeue moves a turn back to the front of the queue. It does not do that if an abort has emptied the queue since the
-// start of the handover.
+// requeue moves a turn back to the front of the queue. If an abort has emptied the queue since the start of the
+// handover, requeue drops the turn instead.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
 	// An abort has emptied the queue. Do not store the turn as queued: after a crash the next process would run it.
@@ -166,8 +167,8 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{})
 }
 
-// requeueUnread puts messages that were sent to the running turn, but that its agent did not read, back into the queue:
-// at its front, or after the message that replaced the turn.
+// requeueUnread queues messages again that were sent to the running turn, but that its agent did not read. They go to
+// the front of the queue, or behind the message that replaced the turn.
 func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, replaced bool) {
 	if c.running.Load().cleared != c.cleared {
 		return
@@ -189,7 +190,7 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, r
 		next++
 		// A card may say that the message is steered.
 		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: true})
-		if at > 0 { // the first one starts now
+		if at > 0 { // the first message starts now
 			c.e.opts.Chat.Queued(t, at)
 		}
 	}

@@ -45,8 +45,8 @@ func (e *Engine) submit(ctx context.Context, t orchestrator.Turn) (orchestrator.
 	return receipt, nil
 }
 
-// showQueued shows that a turn waits behind others, if it is still in the queue. It runs in the inbox, so that the chat
-// shows this before the card of that turn.
+// showQueued shows that a turn waits behind others, if the turn is still in the queue. It runs in the inbox, so that
+// the chat shows the waiting turn before its card.
 func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	if ahead == 0 {
 		return
@@ -80,7 +80,7 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
 		mode = orchestrator.BusySteer
 	}
-	// Otherwise a user with other rights than the chat's could abort or change the turn of another user.
+	// Only a prompt with the rights of the chat may abort or change the turn of another user.
 	if !t.Prompt.Rights.OfChat() {
 		mode = orchestrator.BusyQueue
 	}
@@ -224,7 +224,7 @@ func (e *Engine) unqueued(w waiting) {
 }
 
 // SubmitOrder adds a turn to the end of a conversation's queue. It does not affect the running turn. When it returns,
-// the turn is stored durably. If a turn with this ID exists, it changes nothing and returns nil.
+// the turn is stored durably. If a turn with this ID exists, SubmitOrder changes nothing and returns nil.
 //
 // It stores nothing and returns an error in these cases:
 //   - ErrQueueFull: the queue is full
@@ -276,7 +276,7 @@ func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
-// ownSession returns the session that is called Wants.Own. It creates a session if there is none, if the session has
+// ownSession returns the session with the name Wants.Own. It creates a session if there is none, if the session has
 // ended by IdleReset or DailyReset, or if the turn needs another directory.
 func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 	t orchestrator.Turn) (orchestrator.Session, error) {

@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// warmLimit limits how long the method warm may take to choose an agent.
+// warmLimit limits how long Engine.warm may take to choose an agent.
 const warmLimit = 15 * time.Second
 
 // afterAbort is the pause between an abort and the start of the next agent process. The pause leaves time to show the
@@ -16,7 +16,7 @@ const warmLimit = 15 * time.Second
 const afterAbort = 500 * time.Millisecond
 
 // warm starts the agent process for the next prompt in the background, while the user may still be typing. It ignores
-// errors, because the turn will report them.
+// errors, because the next turn will report them.
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) { e.warmLater(ctx, id, 0) }
 
 // reopen closes the agent process of a conversation if it is idle, and then starts the process for the next prompt.

@@ -26,9 +26,9 @@ func File(path string, content []byte) string {
 	return fmt.Sprintf("<file path=%q>\n%s\n</file>\n", path, strings.TrimRight(string(content), "\n"))
 }
 
-// Context formats the context files of a directory, to be put before the first prompt of a session. It returns "" if
-// there are none. The result left lists the files that are unreadable or too long.
-func Context(dir string, files []string) (text string, left []LeftOut) {
+// Context formats the context files of a directory, to be put before the first prompt of a session. Without readable
+// files, the text is "". Context also returns the files that are unreadable or too long.
+func Context(dir string, files []string) (text string, omitted []LeftOut) {
 	var b strings.Builder
 	for _, name := range files {
 		content, err := rooted.Read(dir, name, min(mostOfFile, max(int64(mostOfFiles-b.Len()), 0)))
@@ -36,16 +36,16 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 			err = errors.New("it is not text")
 		}
 		if err != nil {
-			left = append(left, LeftOut{name, plain(err)})
+			omitted = append(omitted, LeftOut{name, plain(err)})
 			continue
 		}
 		b.WriteString(File(name, content))
 	}
 	if b.Len() == 0 {
-		return "", left
+		return "", omitted
 	}
 	return "<project-files>\nEvery session in this project begins with these files of it.\n" + b.String() +
-		"</project-files>\n\n", left
+		"</project-files>\n\n", omitted
 }
 
 // plain converts an error about a file to an error whose text users understand.

@@ -30,7 +30,7 @@ type AgentSessions interface {
 // agent has seen: once the agent accepts the prompt, it has seen all entries in the prompt. Knowledge stores this in
 // the background, so that the answer need not wait for the disk.
 //
-// Sending and Learn may run concurrently. All other methods must be called by one goroutine, before or after them.
+// Sending and Learn may run concurrently. One goroutine must call all other methods, before or after Sending and Learn.
 type Knowledge struct {
 	store AgentSessions
 	entry orchestrator.Turn
@@ -42,12 +42,12 @@ type Knowledge struct {
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup
 	former   <-chan struct{} // closed when the previous write to the store has ended; nil before the first
-	mu       sync.Mutex      // guards err; while the agent runs it also guards own and accepted
+	mu       sync.Mutex      // guards err and, while the agent runs, own and accepted
 	err      error
 }
 
-// NewKnowledge creates a Knowledge for the prompt of an entry. The parameter own is the stored record of the agent
-// session. If store is nil, Knowledge stores nothing.
+// NewKnowledge creates a Knowledge for the prompt of an entry, from the stored record of the agent session. If store is
+// nil, Knowledge stores nothing.
 func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator.AgentSession) *Knowledge {
 	return &Knowledge{store: store, entry: entry, own: own, upTo: max(entry.Entry.UpTo, own.UpTo),
 		over: make(chan struct{})}
@@ -56,7 +56,7 @@ func NewKnowledge(store AgentSessions, entry orchestrator.Turn, own orchestrator
 // Own returns the record of the agent's own session and of the entries that it has seen.
 func (k *Knowledge) Own() orchestrator.AgentSession { return k.own }
 
-// UpTo returns the number of the newest entry that the agent will have seen when it accepts the prompt.
+// UpTo returns the number of the newest entry that the agent has seen once it accepts the prompt.
 func (k *Knowledge) UpTo() int64 { return k.upTo }
 
 // Accepted reports whether the agent accepted the prompt.
@@ -65,9 +65,8 @@ func (k *Knowledge) Accepted() bool { return k.accepted }
 // KnowsAll records that the agent has seen all entries up to a number.
 func (k *Knowledge) KnowsAll(upTo int64) { k.upTo = upTo }
 
-// Missed returns the entries that the prompt must contain as history. The parameter entries must contain, in order, all
-// entries of the session with numbers greater than k.Own().UpTo. Missed leaves out entries that the agent has seen in
-// another way:
+// Missed returns the entries that the prompt must contain as history. The caller passes, in order, all entries of the
+// session with numbers greater than k.Own().UpTo. Missed leaves out entries that the agent has seen in another way:
 //   - the agent's own last turn
 //   - the entry that the prompt quotes
 //   - answers of other models, if the agent asked for them in its own last turn and got them as results of tools
@@ -101,7 +100,7 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
 // knownWithoutPrompt reports whether a turn is of a kind whose prompt is never accepted, although the agent has seen
-// the turn. These are the agent's own commands, and messages that were added to another turn.
+// the turn. Such turns are the agent's own commands, and messages that were added to another turn.
 func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }

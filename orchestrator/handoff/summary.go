@@ -42,7 +42,7 @@ const (
 )
 
 // Write formats turns that have more tokens than budget. The result contains a summary of the older turns, and the
-// newest turns unchanged. The summarizing agent runs in the same environment as the request at, without permissions.
+// newest turns unchanged. The summarizing agent runs in the environment of the given request, without permissions.
 func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.SessionID, turns []orchestrator.Turn,
 	budget int) (Told, error) {
 	former, err := s.Store.Summary(ctx, id)
@@ -66,7 +66,8 @@ func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.
 	return told, nil
 }
 
-// newest returns how many of the newest turns fit into a budget of tokens. It returns 1 if none fits.
+// newest returns how many of the newest turns fit into a budget of tokens. It returns 1 if not even the newest turn
+// fits.
 func newest(turns []orchestrator.Turn, budget int) (n int) {
 	for _, t := range slices.Backward(turns) {
 		if budget -= Tokens(wholeTurn(t)) + 1; budget < 0 && n > 0 {

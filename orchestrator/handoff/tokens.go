@@ -77,7 +77,7 @@ func (c *counter) add(r rune) {
 	c.accent = c.accent || next == lower && r > unicode.MaxASCII
 }
 
-// end adds the tokens of the current run to the sum. Its constants were fitted to the texts in
+// end adds the tokens of the current run to the sum. The constants in end were fitted to the texts in
 // TestTokensComeCloseToVocabularies.
 func (c *counter) end() {
 	n := float64(c.length)

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Text before and after the history. Without it, the agent might mistake the history for a request.
+// Text before and after the history. Without this text, the agent might mistake the history for a request.
 const (
 	head = "[What was said in this session that you do not know yet. It is background, not a request.]\n"
 	tail = "[End of what was said before. The request:]\n\n"
@@ -18,7 +18,8 @@ const (
 	leftOut = "[%d turns before are left out.]\n"
 )
 
-// worthTelling is the minimum number of tokens for a shortened turn. If there is less space, Write leaves out the turn.
+// worthTelling is the minimum number of tokens for a shortened turn. If fewer tokens are left, Write leaves out the
+// turn.
 const worthTelling = 200
 
 // Repeated replaces the prompt of an earlier turn if the agent gets the same prompt now.
@@ -35,8 +36,8 @@ type Told struct {
 }
 
 // Write formats turns so that the result has at most budget tokens. It prefers the newest turns. If a turn is too long,
-// Write uses the beginning and the end of that turn. The parameter turns must be in order. The parameter summary sums
-// up what happened before them; it may be empty.
+// Write uses the beginning and the end of that turn. The turns must be in order. The summary describes what happened
+// before them; it may be empty.
 func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t orchestrator.Turn) bool {
 		return t.Prompt.Text == "" && t.Outcome.Text == ""

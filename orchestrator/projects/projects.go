@@ -93,8 +93,8 @@ const (
 	foundMost   = 200
 )
 
-// repositories finds Git repositories in a directory and below it. Repositories that are nested less deeply come first.
-// The search does not follow symbolic links, and does not enter hidden directories or repositories.
+// repositories finds Git repositories in a directory and below it. Repositories on higher levels come first. The search
+// does not follow symbolic links, and does not enter hidden directories or repositories.
 func repositories(ctx context.Context, dir string) (found []string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 type Engine interface {
 	// Resume makes a session the current session of a conversation.
 	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
-	// Begin stores a new session and makes it the current session of its conversation. It also makes agent the agent of
-	// the conversation.
+	// Begin stores a new session and makes it the current session of its conversation. It also makes the given agent
+	// the agent of the conversation.
 	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
 	// Move moves a session to another conversation. It returns ErrSessionInUse while a turn of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
@@ -42,7 +42,7 @@ type Options struct {
 	NewID  func() string
 	Access Access
 	// Seen returns the directory of an agent's session that ran in a terminal, if a hook of ductor reported the
-	// session. Otherwise it returns "". It may be nil.
+	// session. Otherwise it returns "". Seen may be nil.
 	Seen func(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error)
 }
 

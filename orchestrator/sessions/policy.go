@@ -8,9 +8,9 @@ import (
 
 // Policy configures when a session ends, and how much of its history a new agent gets.
 type Policy struct {
-	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends a session that is idle so long; 0: never
-	// DailyReset is a time of day such as "04:00". The first turn after it does not continue an older session, but
-	// starts a new one. Empty means no daily reset.
+	IdleReset time.Duration `toml:"idle_reset" check:"0..87600h"` // ends a session after this idle time; 0: never
+	// DailyReset is a time of day such as "04:00". The first turn after this time does not continue an older session,
+	// but starts a new one. Empty means no daily reset.
 	DailyReset    string `toml:"daily_reset"`
 	HandoffTokens int    `toml:"handoff_tokens" default:"8000" check:"0..1000000"` // maximum tokens of history
 	SummaryModel  string `toml:"summary_model" applies:"after a restart"`          // such as "claude/haiku"

@@ -15,8 +15,8 @@ type Access struct {
 	// Groups lists the groups in which ductor may work now.
 	Groups func() []int64
 	// Shared returns the directories of the projects that share their sessions: every group can read these sessions,
-	// even those from other chats. The result except lists the directories of all other projects.
-	Shared func() (dirs, except []string)
+	// even those from other chats. It also returns the directories of all other projects.
+	Shared func() (shared, others []string)
 }
 
 // Scope implements orchestrator.Sessions. In a private chat, a turn can read the sessions of the chat and of all groups

@@ -26,7 +26,7 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 }
 
 // resumable lists the stored sessions of one directory. If a hook in a terminal reported the session with the given ID,
-// this is the directory of that session. Otherwise it is the conversation's directory.
+// resumable uses the directory of that session. Otherwise it uses the conversation's directory.
 func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent,
 	id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
 	dir := ""
@@ -68,7 +68,7 @@ func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) 
 }
 
 // writtenByDuctor recognizes a session of ductor by its first prompt. The session may be missing in the store, because
-// earlier versions did not store all session IDs, or because it belongs to another ductor with another store.
+// earlier versions did not store all session IDs, or because the session belongs to another ductor with another store.
 func writtenByDuctor(first string) bool {
 	return slices.ContainsFunc([]string{
 		"<instructions> The user reads your answers in a chat.",
@@ -106,7 +106,7 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 }
 
 // Terminal implements orchestrator.Sessions. It uses the agent of the conversation. If that agent has not run in the
-// session, Terminal uses another agent that has.
+// session, Terminal uses another agent that has run in it.
 func (b *Book) Terminal(ctx context.Context, by orchestrator.Press) (cli.Agent, string, error) {
 	if !by.May(orchestrator.ChangeSessions) {
 		return "", "", orchestrator.ErrNotAllowed

@@ -41,7 +41,7 @@ type Question struct {
 	Resume       cli.AgentSessionID    // the agent session to continue; empty to start a new one
 	Wait         time.Duration         // time limit
 	Person       orchestrator.PersonID // the user whose budget applies; 0 means the user of the private chat
-	Asks         cli.TurnID            // the turn whose agent has the question; empty if a user or ductor has it
+	Asks         cli.TurnID            // the turn whose agent asks; empty if a user or ductor asks
 	TextOnly     bool                  // the answer needs no files and no tools, so any agent can give it
 	Watch        func(cli.Event)       // gets the events of the agent; may be nil
 }
@@ -59,20 +59,20 @@ var (
 )
 
 // ReadsFiles reports whether an agent can read the project's files when it answers a question. Codex cannot: it reads
-// files with a shell, and its sandbox would let the shell read the whole disk. So agents that answer questions get no
-// shell.
+// files with a shell, and its sandbox would let the shell read the whole disk. Therefore agents that answer questions
+// get no shell.
 func ReadsFiles(agent cli.Agent) bool {
 	list, held := tools.ReadOnly(agent)
 	return !held || len(list.Only) > 0
 }
 
-// Ask asks an agent a question and returns its answer. The agent runs in the environment of the request at, but without
-// its permissions: it can only read, has no shell and sees only the project. Ask denies all permission requests. The
-// settings of the project do not apply.
+// Ask asks an agent a question and returns its answer. The agent runs in the environment of the given request, but
+// without the permissions of the request: the agent can only read, has no shell and sees only the project. Ask denies
+// all permission requests. The settings of the project do not apply.
 //
-// ductor cannot limit every agent in this way. If another agent has the question, Ask does not use an agent without
-// these limits. The Gateway does not use an agent for which ductor cannot enforce the read-only mode, unless q.TextOnly
-// is set.
+// ductor cannot limit every agent in this way. If another agent asks the question, Ask returns an error for an agent
+// without these limits. The Gateway does not use an agent for which ductor cannot enforce the read-only mode, unless
+// q.TextOnly is set.
 //
 // If ctx is done, the error is the cause of ctx. The Result contains the cost of the question even after an error. An
 // answer longer than one megabyte is cut.
@@ -88,7 +88,7 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 	return a.Work(ctx, at, q)
 }
 
-// Work gives an agent a task. The agent has the permissions of the request at, but gets neither the settings of the
+// Work gives an agent a task. The agent has the permissions of the given request, but gets neither the settings of the
 // project nor MCP servers. In everything else, Work is like Ask.
 func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

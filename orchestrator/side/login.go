@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// loginWait limits how long a log-in may take. The codes for log-ins expire after the same time.
+	// loginWait limits how long a log-in may take. The codes for log-ins expire after this time, too.
 	loginWait = 15 * time.Minute
 	// tokenWait limits the turn that checks a token.
 	tokenWait = 90 * time.Second
@@ -34,19 +34,19 @@ type LoginOptions struct {
 	// turn.
 	Place func(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error)
 	Life  context.Context                // log-ins end when this context is done
-	Enter func() (leave func(), ok bool) // call it before work in the background, and leave after the work
+	Enter func() (leave func(), ok bool) // called before work in the background; leave is called after the work
 	Lang  *lang.Choices
 	Log   *slog.Logger
 }
 
 // Tokens stores tokens with which agents log in. Its functions are safe for concurrent use.
 type Tokens struct {
-	// Try lets an agent use a token in the environment variable with the given name. The parameter of is the result of
-	// cli.Account.Of. The agent uses the token until the caller calls undo, or until ductor ends. From now on, ductor
-	// removes the token from logs, messages and stored texts.
-	Try func(of, variable, token string) (undo func())
+	// Try lets an agent use a token in the environment variable with the given name. The account is a result of
+	// cli.Account.Of. The agent uses the token until the caller calls undo, or until ductor ends. Even after undo,
+	// ductor removes the token from logs, messages and stored texts.
+	Try func(account, variable, token string) (undo func())
 	// Keep stores the token, so that it is also used after a restart of ductor.
-	Keep func(of, variable, token string) error
+	Keep func(account, variable, token string) error
 }
 
 // LoginDesk logs in agents at the request of users. It implements agent.LoginService of package bot/agent. It is safe

@@ -27,16 +27,16 @@ type Shortener struct {
 
 var summaryBlock = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<SUMMARY>(.*?)</SUMMARY>`) })
 
-// Shorten shortens a text that has more characters than the parameter most. For a shorter text it returns false. The
-// result is the last <SUMMARY> block of the text, if it has one. Otherwise, Model writes a summary, in the environment
-// of the request at. If that fails, the result is the end of the text.
-func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, most int) (string, bool) {
-	if utf8.RuneCountInString(text) <= most {
+// Shorten shortens a text that has more than maxLen characters. For a shorter text it returns false. The result is the
+// last <SUMMARY> block of the text, if the text has one. Otherwise, Model writes a summary, in the environment of the
+// given request. If Model fails, the result is the end of the text.
+func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, maxLen int) (string, bool) {
+	if utf8.RuneCountInString(text) <= maxLen {
 		return text, false
 	}
 	if blocks := summaryBlock().FindAllStringSubmatch(text, -1); len(blocks) > 0 {
 		if block := strings.TrimSpace(blocks[len(blocks)-1][1]); block != "" {
-			return end(at, block, most), true
+			return end(at, block, maxLen), true
 		}
 	}
 	if s.Model.Agent != "" {
@@ -47,19 +47,19 @@ func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, mos
 				"Use the language of the result. Use no tools. Answer with the summary and nothing else.\n\n" + text,
 		})
 		if err == nil {
-			return end(at, r.Text, most), true
+			return end(at, r.Text, maxLen), true
 		}
 		s.Logger.Warn("a long result is cut instead of summarized", "err", err)
 	}
-	return end(at, text, most), true
+	return end(at, text, maxLen), true
 }
 
-// end returns the last part of a text that has more than most characters.
-func end(at cli.Request, text string, most int) string {
+// end returns the last part of a text that has more than maxLen characters.
+func end(at cli.Request, text string, maxLen int) string {
 	runes := []rune(text)
-	if len(runes) <= most {
+	if len(runes) <= maxLen {
 		return text
 	}
 	mark := at.Lang.Printer().Text("consult.cut") + "\n"
-	return mark + string(runes[len(runes)-max(most-utf8.RuneCountInString(mark), 0):])
+	return mark + string(runes[len(runes)-max(maxLen-utf8.RuneCountInString(mark), 0):])
 }

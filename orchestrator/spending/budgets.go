@@ -1,5 +1,5 @@
 // Package spending enforces budgets for the cost of turns. It warns once when most of a budget is used up, and rejects
-// turns when all of it is.
+// turns when the whole budget is used up.
 package spending
 
 import (
@@ -49,7 +49,7 @@ type Spender struct {
 
 // account is a limit for the costs in one day or month.
 type account struct {
-	of     Spender // the user or job that is limited; zero for the limit of all costs
+	of     Spender // the user or job to which the limit applies; zero for the limit of all costs
 	period string  // a day as 2006-01-02, or a month as 2006-01
 	since  time.Time
 	limit  float64

@@ -17,8 +17,8 @@ import (
 // Limits for the stored steps of one turn. All except mostSteps are in bytes.
 const (
 	mostSteps  = 900
-	mostOutput = 256 << 10 // stored of the input of one tool call, in bytes; ductor stores the end of a longer output
-	mostInput  = 32 << 10  // for one step
+	mostOutput = 256 << 10 // stored part of the output of one step; of a longer output, ductor stores the end
+	mostInput  = 32 << 10  // stored input of one tool call
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10
 )
@@ -27,8 +27,8 @@ const (
 type Recorder struct {
 	Now func() time.Time
 
-	asks  map[cli.ApprovalID]cli.ToolID // the tool of each permission request
-	since map[cli.ToolID]time.Time      // when a tool got permission; zero while it waits
+	asks  map[cli.ApprovalID]cli.ToolID // the tool for which each permission request was made
+	since map[cli.ToolID]time.Time      // when each tool got permission; zero while the tool waits for it
 	steps []orchestrator.Step
 	open  map[cli.ToolID]int // indexes in steps of running tools
 	size  int
@@ -103,8 +103,8 @@ func (r *Recorder) appendStep(s orchestrator.Step) int {
 	return len(r.steps) - 1
 }
 
-// storeOutput stores the end of an output. If the arguments and outputs of all steps are too long together, it drops
-// the oldest ones.
+// storeOutput stores the end of an output. If the arguments and outputs of all steps together are too long, storeOutput
+// drops the oldest of them.
 func (r *Recorder) storeOutput(s *orchestrator.Step, output string) {
 	s.Output, s.Lost = cli.Tail(output, mostOutput)
 	s.Size = len(s.Output)

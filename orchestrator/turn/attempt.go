@@ -24,8 +24,8 @@ type attempt struct {
 	requests   *approval.Requests
 }
 
-// Run makes attempts until one succeeds or another attempt would be useless. It returns the result of the last attempt.
-// The parameter first is the request for the first attempt. If an agent has got the prompt, promptSent is true.
+// Run makes attempts until one succeeds or another attempt would be useless. The caller passes the request for the
+// first attempt. Run returns the result of the last attempt, and whether an agent has got the prompt.
 func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
@@ -46,7 +46,7 @@ func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 		t.start.Session = session
 		a = &attempt{Turn: t, req: req}
 	}
-	result.Unread = unread // also of attempts that were repeated
+	result.Unread = unread // includes messages that agents of earlier attempts did not read
 	result.Fallback = result.Fallback || followed.repeated
 	if !result.Aborted && !result.Detached && t.runner.opts.Life.Err() == nil {
 		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, t.turn.Entry.Account, result.Err)
@@ -73,7 +73,7 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		a.showHanded() // also if no event of the agent has made the card show it
+		a.showHanded() // without an event of the agent, the card does not show the history yet
 	}
 	a.requests.Drain()
 	if !result.Detached {
@@ -139,14 +139,13 @@ func (a *attempt) event(ev cli.Event) {
 			a.start.Conversation.CaughtUp(a.record, a.turn)
 		}
 	case cli.Result, cli.PromptAccepted:
-		return // the card shows the outcome when it has been stored
+		return // the card does not show the outcome before it is stored
 	}
 	a.Events.Event(ev)
 	a.requests.HandleEvent(ev) // after Event, so that the card shows a question before its answer
 }
 
-// ask sends the prompt to the agent. If the agent session that it should continue no longer exists, ask starts a new
-// one.
+// ask sends the prompt to the agent. If the agent session to continue no longer exists, ask starts a new one.
 func (a *attempt) ask() cli.Result {
 	gateway := a.runner.opts.Gateway
 	run := gateway.Run

@@ -13,8 +13,8 @@ import (
 )
 
 // compact runs a turn that compacts the agent's context. The text of the result compares the size of the context before
-// and after. Both sizes are those that /context shows. The sizes that agents report with a compaction are not used,
-// because they may leave out instructions and tools.
+// and after. Both sizes are measured like the size in /context. ductor does not use the sizes that agents report with a
+// compaction, because they may leave out instructions and tools.
 func (a *attempt) compact(run gatewayRun) cli.Result {
 	r := a.runner
 	var before cli.Fill
@@ -48,7 +48,7 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 }
 
 // compactText describes the size of a context before and after a compaction. If the context seems to have grown, it
-// shows only the new size, because the agent has counted in two different ways.
+// shows only the new size, because the agent must have counted in two different ways.
 func compactText(p lang.Printer, before, after cli.Fill) string {
 	now := p.Tokens(after.Used)
 	if percent, known := after.Percent(); known && percent > 0 {
@@ -77,8 +77,8 @@ func (a *attempt) summarizer() *handoff.Summarizer {
 	return &own
 }
 
-// compactAfresh is compact for an agent that cannot compact its context. It deletes the agent session. With the next
-// prompt, the agent gets a summary of the history in a new session.
+// compactAfresh replaces compact for an agent that cannot compact its context. It deletes the agent session. With the
+// next prompt, the agent gets a summary of the history in a new session.
 func (a *attempt) compactAfresh() cli.Result {
 	o, p := &a.runner.opts, a.printer()
 	turns, err := o.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
@@ -124,7 +124,7 @@ func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who or
 }
 
 // Fill returns how full an agent's context is in the session of a request. If the agent cannot report that now, Fill
-// returns what the agent last reported after a turn. The parameter turn is the ID of the running turn, or empty.
+// returns what the agent last reported after a turn. If no turn is running, the turn ID is empty.
 func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
 	now, err := r.opts.Gateway.Fill(ctx, who, req, turn)
 	if err == nil && now.Used > 0 {

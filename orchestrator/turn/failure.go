@@ -52,9 +52,9 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	return Choice{}, false
 }
 
-// Available returns the agent that should run a turn now. This is the chosen agent, unless its circuit breaker is open.
-// Then it may be a substitute from the configuration. If the agent is only at its usage limit, a substitute requires
-// orchestrator.LimitHandOff. A turn whose order names an agent gets no substitute.
+// Available returns the agent that should run a turn now. Available returns the chosen agent, unless its circuit
+// breaker is open. Then it may return a substitute from the configuration. If the agent is only at its usage limit, a
+// substitute requires orchestrator.LimitHandOff. A turn whose order names an agent gets no substitute.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent, who.Account)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -69,8 +69,8 @@ func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice)
 	return other
 }
 
-// substitute returns another configured agent that may run a turn without asking the user. It must not be one of the
-// given agents. If there is none, substitute returns false.
+// substitute returns a configured agent that may run a turn without asking the user, except for the given agents. If
+// there is no such agent, it returns false.
 func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
 	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, r.accounts(ctx, t), others)
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
@@ -229,7 +229,7 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 }
 
 // refusedBefore reports whether the previous turn of this session failed in the same way (cli.Refused), with the same
-// agent. Then the session may contain something that makes every prompt fail, such as a picture that the model's API
+// agent. If so, the session may contain something that makes every prompt fail, such as a picture that the model's API
 // cannot read.
 func (t *Turn) refusedBefore() bool {
 	if t.turn.Session == "" {

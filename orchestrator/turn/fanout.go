@@ -51,7 +51,7 @@ func (f *Fanout) Event(ev cli.Event) {
 }
 
 // Show passes an event that comes from ductor itself to the observers. The event must not contain secrets. The watch of
-// files and the trace do not get it, because the agent did nothing.
+// files and the trace do not get the event, because the agent did nothing.
 func (f *Fanout) Show(ev cli.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,8 +109,8 @@ func (f *Fanout) SetViewers(show func(cli.Event)) {
 	f.viewers = show
 }
 
-// SetCard sets the function that opens the card. The first call of Card calls this function. Until then, the Fanout
-// stores the events for the card.
+// SetCard sets the function that opens the card. The first call of Card calls this function. Before, the Fanout stores
+// the events for the card.
 func (f *Fanout) SetCard(open func() orchestrator.Card) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,8 +131,8 @@ func (f *Fanout) Card() orchestrator.Card {
 	return f.card
 }
 
-// WatchFiles calls start and passes later events to the TurnWatch that start returns. If the turn already has a
-// TurnWatch from an earlier attempt, WatchFiles does nothing.
+// WatchFiles calls start to watch the turn's files, and passes later events to the returned TurnWatch. If the turn
+// already has a TurnWatch from an earlier attempt, WatchFiles does nothing.
 func (f *Fanout) WatchFiles(start func() orchestrator.TurnWatch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

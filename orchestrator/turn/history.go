@@ -10,8 +10,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// PromptText returns the prompt as the agent gets it. Pictures are returned separately. Other files are mentioned in
-// the text.
+// PromptText returns the prompt as the agent gets it. It returns pictures separately, and mentions other files in the
+// text.
 func PromptText(p orchestrator.Prompt) (string, []cli.Image) {
 	text := p.Text
 	var images []cli.Image
@@ -46,7 +46,7 @@ func (a *attempt) handOff() error {
 		told = a.summarize(s, turns, told, waits)
 	}
 	a.req.Prompt = told.Text + a.req.Prompt
-	if told.Turns+told.LeftOut > 0 { // otherwise keep what an earlier attempt has set
+	if told.Turns+told.LeftOut > 0 { // without new history, keep what an earlier attempt has set
 		a.handed = cli.HandedOver{
 			To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
 			LeftOut: told.Whole(), Shortened: told.Shortened,
@@ -120,9 +120,8 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 // is the ID of the earlier turn.
 const LaterJob = "later-"
 
-// repeats returns the earlier turn that has the same prompt as t, because t repeats that turn, or "". If t belongs to a
-// LaterJob, the earlier turn is in the ID of the job. Then repeats also checks that no user has changed the job's
-// prompt.
+// repeats returns the earlier turn that t repeats, or "". If t belongs to a LaterJob, the earlier turn is in the ID of
+// the job. Then repeats also checks that no user has changed the job's prompt.
 func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	id, later := strings.CutPrefix(string(t.Wants.Job), LaterJob)
 	if later && slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
@@ -148,7 +147,7 @@ func (a *attempt) hasAnswered() bool {
 
 // withoutRepeats replaces the prompt of an earlier turn by the text handoff.Repeated, because the agent gets the same
 // prompt now. If the earlier turn repeats another turn, that turn is changed in the same way, and so on. Turns without
-// an answer are removed. The parameter turns must be in order.
+// an answer are removed. The turns must be in order.
 func withoutRepeats(turns []orchestrator.Turn, again cli.TurnID) []orchestrator.Turn {
 	for i := len(turns) - 1; i >= 0 && again != ""; i-- {
 		if turns[i].ID != again {

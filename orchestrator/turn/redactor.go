@@ -20,8 +20,8 @@ type Redactor struct {
 	text, thought secrets.Stream // text and reasoning of the agent
 }
 
-// NewRedactor creates a Redactor. It uses the function spawn to start a goroutine that calls read. When read has
-// returned the secrets, the Redactor can handle events. The prompt can be sent before that.
+// NewRedactor creates a Redactor. It calls spawn to start a goroutine, which calls read. When read has returned the
+// secrets, the Redactor can handle events. The prompt can be sent earlier.
 func NewRedactor(spawn func(func()), read func() *secrets.Set) *Redactor {
 	done := make(chan struct{})
 	r := &Redactor{read: done}
@@ -63,8 +63,8 @@ func (r *Redactor) Result(result cli.Result) cli.Result {
 }
 
 // pass removes secrets from an event and passes the event to a Fanout. It holds back text that could be the start of a
-// secret until a later event shows whether it is one. It passes the text that it holds back before any event that must
-// come after the text.
+// secret, until a later event shows whether the text is a secret. Before an event that must come after such a text,
+// pass passes the text.
 func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:

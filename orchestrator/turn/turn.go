@@ -20,8 +20,8 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// ErrBypassOver is the cause of a turn's context if ductor ends the turn because its bypass is over and its agent
-// cannot switch to the mode ask.
+// ErrBypassOver is the cause of a turn's context if ductor ends the turn because the bypass of the turn is over and its
+// agent cannot switch to the mode ask.
 var ErrBypassOver = errors.New("bypass is over")
 
 // Settings configure a turn. A change applies to turns that start after it.
@@ -38,7 +38,7 @@ type Recovery struct {
 	// RetryAfter is the pause before the first retry. It doubles with each retry.
 	RetryAfter time.Duration `toml:"retry_after" default:"15s" check:"1s..10m"`
 	// Failures is the number of failed turns in a row after which ductor does not use an agent for a while. 0 means
-	// that ductor always uses it.
+	// that ductor always uses the agent.
 	Failures int `toml:"failures" default:"3" check:"0..100" applies:"after a restart"`
 }
 
@@ -50,16 +50,16 @@ type Options struct {
 	Snapshots  orchestrator.Snapshots // nil means that no files are watched
 	Approvals  *approval.Service
 	Breakers   *circuit.Breakers
-	Summarizer *handoff.Summarizer   // summarizes history that is too long; if nil, ductor shortens it
+	Summarizer *handoff.Summarizer   // summarizes history that is too long; if nil, ductor shortens the history instead
 	Owner      orchestrator.PersonID // gets the codes of log-ins; 0 means that users cannot log in agents
-	Later      bool                  // a job can run a prompt when the agent's limit ends
+	Later      bool                  // whether a job can run a prompt when the agent's limit ends
 
 	Settings func() Settings // returns the settings for a turn that starts now
 	Secrets  func(cli.Request) *secrets.Set
 	Project  func(dir string) orchestrator.ProjectPolicy
 
 	Life  context.Context // parent of the contexts of all turns
-	Spawn func(func())    // starts a goroutine; the conversations do not shut down before it ends
+	Spawn func(func())    // starts a goroutine that must end before the conversations shut down
 	Lang  *lang.Choices
 	Now   func() time.Time
 	Log   *slog.Logger
@@ -73,7 +73,7 @@ func NewRunner(o Options) *Runner { return &Runner{o} }
 
 // Conversation contains the functions that a Turn calls in its conversation. Package conversation implements it.
 type Conversation interface {
-	// PrepareAgain builds the request for another attempt by the agent in who. It sets the agent and the model of the
+	// PrepareAgain builds the request for another attempt by the chosen agent. It sets the agent and the model of the
 	// turn, and returns the session to use.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
 	// The Turn calls RequestReady with the request of each attempt. Later it sets promptSent to true when the agent
@@ -154,7 +154,7 @@ func (t *Turn) log() *slog.Logger {
 	return t.runner.opts.Log.With("turn", t.turn.ID, "chat", in.Chat, "topic", in.Topic)
 }
 
-// Finish stores the steps of the turn and returns the outcome. The parameter result is the result of the last attempt.
+// Finish stores the steps of the turn and returns the outcome. The caller passes the result of the last attempt.
 func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 	steps := t.Events.Steps()
 	if len(steps) > 0 {

@@ -20,7 +20,7 @@ type Places struct {
 	Dir        string   // default working directory of conversations
 	Roots      []string // users can choose these directories and all directories below them
 	AddDirs    []string // more directories that all agents may use
-	UploadsDir string   // contains a folder for each conversation, which its agents may read; may be empty
+	UploadsDir string   // contains a folder for each conversation, for the conversation's agents; may be empty
 	// Sandboxes selects where agents run. If it is nil, all agents run on this host, and orders that require a sandbox
 	// are an error.
 	Sandboxes orchestrator.Sandboxes
@@ -31,8 +31,8 @@ var (
 	errNotInside  = errors.New("this task must run in a sandbox, but none is configured")
 )
 
-// Sandbox returns the environment in which a conversation must work in a directory. The parameter wanted can request a
-// sandbox although the policy requires none. It cannot prevent a sandbox that the policy requires.
+// Sandbox returns the environment in which a conversation must work in a directory. An order can request a sandbox
+// although the policy requires none, but it cannot prevent a sandbox that the policy requires.
 func (p Places) Sandbox(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if p.Sandboxes != nil {
@@ -112,8 +112,8 @@ func (p Places) CheckDir(dir string) error {
 }
 
 // MoreDirs returns the additional directories that agents in a conversation may use: AddDirs, and the folder with the
-// conversation's uploads. It creates that folder, because agents look for it when they start. It omits the folder if it
-// is a symbolic link, because the link could lead to the folder of another conversation.
+// conversation's uploads. It creates the folder, because agents look for the folder when they start. It omits a folder
+// that is a symbolic link, because the link could lead to the folder of another conversation.
 func (p Places) MoreDirs(id orchestrator.ConversationID, log *slog.Logger) []string {
 	dirs := slices.Clone(p.AddDirs)
 	if p.UploadsDir == "" {

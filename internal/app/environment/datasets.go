@@ -55,9 +55,9 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes lists the homes in all engines, in two groups. The sandboxes in withSessions have a home with one part for
-// each session, and the parts can be removed separately. The homes in whole can only be removed completely: the homes
-// of single conversations, and of sandboxes that are no longer configured.
+// sortHomes lists the homes in all engines, in two groups. The first group contains the sandboxes whose home has a
+// separate part for each session. ductor can remove each part alone. The second group contains the homes that can only
+// be removed completely: those of single conversations, and of sandboxes that are no longer configured.
 func (s *Sandboxes) sortHomes(ctx context.Context) (withSessions []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {

@@ -4,7 +4,7 @@ package environment
 
 import "embed"
 
-// embedded contains the program ductor-runner. The digest of the program is a part of its file name. scripts/release
+// embedded contains the program ductor-runner. The name of the file contains the digest of the program. scripts/release
 // creates the file.
 //
 //go:embed program/ductor-runner-*

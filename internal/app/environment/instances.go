@@ -42,8 +42,8 @@ func (s *Sandboxes) All() []*Sandbox {
 	return append(slices.Clone(s.configured), s.instances.list()...)
 }
 
-// project returns the configured sandbox of a name. The name may also be that of a conversation's own instance of the
-// sandbox. project returns nil if no such sandbox is configured.
+// project returns the configured sandbox with the given name. If a conversation has its own instance of a sandbox,
+// project accepts the name of the instance, too. It returns nil if no such sandbox is configured.
 func (s *Sandboxes) project(in cli.Sandbox) *Sandbox {
 	i := slices.IndexFunc(s.configured, func(b *Sandbox) bool { return b.Name == in.Name() })
 	if i < 0 || in.Alone() != "" && s.configured[i].Setting.Isolation != docker.IsolationConversation {

@@ -68,7 +68,7 @@ func (s *Sandboxes) cleanImages(ctx context.Context) {
 		}
 		images, err := b.Launcher.Images(ctx)
 		if err != nil {
-			return // the list would be incomplete, and images in use would be removed; prepare logs the error
+			return // with an incomplete list, clean-up would remove images in use; prepare logs the error
 		}
 		keep = append(keep, images...)
 	}
@@ -132,8 +132,8 @@ func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 }
 
 // keeps returns a function that reports whether the container of a sandbox must stay in engine e. The containers of
-// configured sandboxes must stay, even if their address of the engine differs from that of e. If an engine does not
-// answer, the containers of its sandboxes must stay, too.
+// configured sandboxes must stay, even if the configuration contains another address of the same engine. If an engine
+// does not answer, the containers of its sandboxes must stay, too.
 func (s *Sandboxes) keeps(e *docker.Engine, ids map[*docker.Engine]string) func(name string) bool {
 	return func(name string) bool {
 		in := cli.Sandbox(name)
@@ -186,8 +186,8 @@ func (s *Sandboxes) prepare(ctx context.Context, b *Sandbox) {
 	}
 }
 
-// enginesFile lists the engines that ductor has used. If no sandbox uses one of them any more, ductor can still clean
-// it up.
+// enginesFile lists the engines that ductor has used. ductor reads it to clean up the engines that no sandbox uses any
+// more.
 const enginesFile = "engines.json"
 
 func (s *Sandboxes) enginesPath() string { return s.path(filepath.Join(dockerDir, enginesFile)) }

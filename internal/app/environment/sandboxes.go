@@ -29,7 +29,7 @@ const (
 	ProbesDir  = "probes"  // empty; agents run there when ductor checks their log-in and models
 	HomesDir   = "homes"   // home directories of sessions on this machine
 	dockerDir  = "docker"  // files in which ductor stores facts about containers
-	seedsDir   = "seeds"   // below dockerDir: files for sandboxes that ductor derives from files of its user
+	seedsDir   = "seeds"   // below dockerDir: files for sandboxes, derived from files of the user who runs ductor
 	programDir = "program" // a ductor-runner that ductor itself has built
 )
 
@@ -52,7 +52,7 @@ type Sandbox struct {
 	Setting  docker.Settings
 	Engine   *docker.Engine   // nil if the sandbox cannot be used
 	Launcher *docker.Launcher // nil if the sandbox cannot be used
-	Err      error            // reason if the sandbox cannot be used; an error of package docker
+	Err      error            // why the sandbox cannot be used, as an error of package docker; otherwise nil
 	Seeds    []docker.Seed
 	source   *docker.Engine // the engine from which ductor copies the image; nil if it does not copy the image
 	small    func(context.Context) error
@@ -67,14 +67,13 @@ func (b *Sandbox) MakeRunner(ctx context.Context) error {
 }
 
 // matters reports whether ductor should prepare the sandbox, and warn if it does not work. It returns true if agents
-// use the sandbox by default, or if the sandbox already has a container. All other sandboxes exist only for jobs that
-// require one.
+// use the sandbox by default, or if the sandbox already has a container. Every other sandbox is used only by jobs that
+// require it.
 func (b *Sandbox) matters() bool {
 	return b.Setting.Mode == orchestrator.SandboxDocker || b.Launcher != nil && b.Launcher.Made()
 }
 
-// The variable inSandbox tells Claude that it runs in a container. Otherwise Claude refuses to bypass permissions as
-// root.
+// inSandbox is an environment variable for Claude. Without the variable, Claude refuses to bypass permissions as root.
 const inSandbox = "IS_SANDBOX=1"
 
 // OpenSandboxes opens the configured sandboxes. It does not contact an engine. If a sandbox cannot be used,
@@ -222,7 +221,7 @@ func (s *Sandboxes) projects(b *Sandbox) []string {
 	} else {
 		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
 			_, err := os.Stat(root)
-			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work in it
+			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work in a missing directory
 		})
 	}
 	var dirs []string
@@ -254,7 +253,7 @@ func (s *Sandboxes) Configured() []*Sandbox { return s.configured }
 func (s *Sandboxes) Policy() Policy { return s.policy }
 
 // RunLauncher returns a launcher that starts agents in the sandbox. If the sandbox cannot be used, every method of the
-// launcher returns the field Err.
+// launcher returns b.Err.
 func (b *Sandbox) RunLauncher() cli.Launcher {
 	if b.Launcher == nil {
 		return unavailable{b.Err}

@@ -31,7 +31,7 @@ type agentSeeds struct {
 }
 
 // homeSeeds returns the files that a new home directory needs: copies of the log-ins of the user who runs ductor, and
-// settings because of which an agent asks no questions at its start.
+// settings that prevent an agent from asking questions at its start.
 func homeSeeds(agents config.Agents) []agentSeeds {
 	home, env := OwnerHome(), os.Environ()
 	if home == "" {

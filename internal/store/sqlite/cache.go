@@ -22,7 +22,7 @@ type cachedRow struct {
 	last  uint64
 }
 
-// maxCached limits the number of cached rows. The field changes may have twice as many entries.
+// maxCached limits the number of cached rows. The map of changes may have twice as many entries.
 const maxCached = 1024
 
 func newRowCache() *rowCache {
@@ -54,8 +54,8 @@ func cacheKey(table, row string) string {
 	return table + "/" + row
 }
 
-// get returns the cached value. It returns nil if the value is missing or outdated. The result last is the number of
-// the last change of the row.
+// get returns the cached value. It returns nil if the value is missing or outdated. It also returns the number of the
+// last change of the row.
 func (k *rowCache) get(of Source) (value any, last uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,8 +103,8 @@ func OneCached[T any](ctx context.Context, db *DB, of Source, scan func(Row) (T,
 	return v, err
 }
 
-// ExecRow is like Exec, for a statement that changes only one row. It invalidates the cached row whose Source has this
-// Name.
+// ExecRow is like Exec, for a statement that changes only one row. It invalidates the cached row whose Source.Name is
+// the given one.
 func (t *Tx) ExecRow(row, query string, args ...any) (int64, error) {
 	p, err := t.prepare(query)
 	if err != nil {

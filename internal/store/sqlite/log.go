@@ -15,7 +15,7 @@ import (
 type walLog struct {
 	committed atomic.Int64 // number of transactions in the log
 	path      string
-	disk      *disk // after a failed flush, makes all flushes fail, because the disk may have lost data
+	disk      *disk // records failed flushes, after which all flushes fail, because the disk may have lost data
 
 	// token works like a mutex that is locked during a flush. It is a channel, because the fake clock of synctest stops
 	// while a goroutine waits for a mutex.
@@ -103,8 +103,8 @@ func (l *walLog) syncName() error {
 	return err
 }
 
-// openSuffix is the suffix of the marker file. This file exists while the log contains changes that are not in the
-// database. It contains the machine's boot ID.
+// openSuffix is the suffix of the marker file. The marker file exists while the log contains changes that are not in
+// the database. It contains the machine's boot ID.
 const openSuffix = "-open"
 
 // FileSuffixes returns the suffixes of all files of a database.
@@ -182,7 +182,8 @@ func (l *walLog) check() (err error) {
 	return checkLog(l.index, l.path)
 }
 
-// close closes the log's files. Call it after SQLite has closed them. Later flushes do nothing.
+// close closes the files that walLog itself has opened. Call it after SQLite has closed its files. Later flushes do
+// nothing.
 func (l *walLog) close() error {
 	defer l.acquire()()
 	var errs []error
@@ -196,7 +197,7 @@ func (l *walLog) close() error {
 }
 
 // Size returns the size of the database with its log in bytes, and the number of transactions since the database was
-// opened. commits is 0 if the file system does not support a log.
+// opened. The number is 0 if the file system does not support a log.
 func (db *DB) Size() (bytes, commits int64) {
 	if db.writer == nil {
 		return 0, 0

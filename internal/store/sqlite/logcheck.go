@@ -17,7 +17,7 @@ import (
 const (
 	walHeader      = 32
 	walFrameHeader = 24
-	walSummed      = 8       // number of bytes of a frame's header that its checksum includes
+	walSummed      = 8       // number of bytes of a frame's header that the checksum of the frame includes
 	shmVersion     = 3007000 // version number at the beginning of the index
 	shmPageSize    = 14
 	shmFrames      = 16
@@ -36,7 +36,7 @@ var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)
 func checkLeftLog(path string) error {
 	marker := openMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
 	if marker == nil {
-		return nil // the database was closed, or is in use
+		return nil // without a marker, the database was closed; if the marker is locked, the database is in use
 	}
 	defer marker.Close()
 	boot, err := io.ReadAll(marker)
@@ -52,7 +52,7 @@ func checkLeftLog(path string) error {
 	return readUnlessOpen(path, func() error {
 		shm, err := os.Open(path + "-shm")
 		if err != nil {
-			return nil // SQLite creates the index again
+			return nil // without an index, there is nothing to compare; SQLite creates a new one
 		}
 		defer shm.Close()
 		if errors.Is(checkLog(shm, path+"-wal"), errLogLost) {

@@ -19,7 +19,8 @@ type step struct {
 	sql  string
 }
 
-// steps returns the migrations in order. The names of their files start with their numbers: 0001, 0002 and so on.
+// steps returns the migrations in order. The name of each file starts with the number of the migration: 0001, 0002 and
+// so on.
 func (s Schema) steps() ([]step, error) {
 	names, err := fs.Glob(s.Migrations, "*.sql")
 	if err != nil {

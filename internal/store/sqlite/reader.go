@@ -96,7 +96,8 @@ func Many[T any](
 	return all, db.explain(err)
 }
 
-// explain calls the function explain for an error of a read. If the error means damage, all later writes fail.
+// explain adds the matching exported error to the error of a read, like the function of the same name. If the error
+// means damage, all later writes fail.
 func (db *DB) explain(err error) error {
 	err = explain(err)
 	if db.writer != nil && errors.Is(err, ErrCorrupt) {
@@ -147,9 +148,9 @@ func (db *DB) Unreadable() (all []string) {
 	return all
 }
 
-// collect runs a query and scans every row. It calls the function skipped for each row that scan cannot decode.
+// collect runs a query and scans every row. It calls onSkip for each row that scan cannot decode.
 func collect[T any](
-	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), skipped func(),
+	ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), onSkip func(),
 ) ([]T, error) {
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
@@ -163,7 +164,7 @@ func collect[T any](
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			skipped()
+			onSkip()
 			continue
 		}
 		all = append(all, v)

@@ -23,7 +23,7 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 		from := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro"}
 		conn := db.writer.conn
 		if _, err := conn.ExecContext(ctx, "PRAGMA foreign_keys = OFF; ATTACH ? AS old", from.String()); err != nil {
-			return nil //nolint:nilerr // it is not a database
+			return nil //nolint:nilerr // the file is not a database
 		}
 		defer conn.ExecContext(ctx, "DETACH old")
 		copies, err := ManyIn(t, Value[string],
@@ -44,7 +44,8 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 			}
 			whole = whole && err == nil
 		}
-		// A row that a reference names may have been overwritten with other content, which an integrity check cannot find.
+		// An integrity check does not notice that a row was overwritten with other content. But then references to the
+		// row may lead nowhere.
 		dangling, err := ManyIn(t, Value[string], `SELECT "table" FROM pragma_foreign_key_check(NULL, 'main')`)
 		if err != nil {
 			return err
@@ -55,8 +56,8 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 	return whole, explain(err)
 }
 
-// Patterns of findings of an integrity check. A finding that matches harmless concerns no table. One that matches
-// ofIndex names an index or the number of a page, so it may concern only an index.
+// Patterns of findings of an integrity check. A finding that matches harmless concerns no table. A finding that matches
+// ofIndex names an index or the number of a page, so the damage may be only in an index.
 var (
 	harmless = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)

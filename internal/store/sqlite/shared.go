@@ -10,8 +10,8 @@ import (
 // shareTime is how long a shared transaction accepts more writes before a timer commits it.
 const shareTime = 10 * time.Millisecond
 
-// lazyTime is the time after which a commit is flushed, even if no caller waits for that. A power failure loses only
-// commits of the last lazyTime.
+// lazyTime is the time after which a commit is flushed, even if no caller waits for the flush. So a power failure loses
+// only commits that are younger than lazyTime.
 const lazyTime = time.Second
 
 // shareRetry is the pause after a failed attempt to commit a shared transaction.
@@ -20,7 +20,7 @@ const shareRetry = time.Second
 // shared is a transaction that several calls of WriteShared use. Only the holder of the writer's token may access it.
 type shared struct {
 	open   atomic.Bool       // whether the transaction is open; may be read without the token
-	writes []func(*Tx) error // uncommitted writes; after a rollback, the method begin applies them again
+	writes []func(*Tx) error // uncommitted writes; after a rollback, writer.begin applies them again
 	ended  chan struct{}     // closed by the commit
 	timer  *time.Timer
 	flush  bool // whether to flush after the commit

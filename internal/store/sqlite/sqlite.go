@@ -1,14 +1,15 @@
 // Package sqlite opens one SQLite file for one program. One connection writes, a few others read, and the package
-// itself flushes the write-ahead log. It checks and migrates the file when it opens it, copies it before a migration,
-// and tracks the state of the disk. The caller defines the tables and their content.
+// itself flushes the write-ahead log. When the package opens the file, it checks the file, and migrates it if
+// necessary. It copies the file before a migration, and tracks the state of the disk. The caller defines the tables and
+// their content.
 //
 // Every write is atomic:
 //   - If the process is killed, no write that has returned is lost, except for a WriteShared of the last milliseconds.
 //   - If the power fails, no Write is lost. Other writes of the last second may be lost, unless a Write or Flush has
 //     followed them. If a write is lost, all later writes are lost, too.
 //
-// If the context ends before the transaction begins, nothing is written. If it ends later, this has no effect. So the
-// caller always knows whether a write happened.
+// If the context ends before the transaction begins, nothing is written. If the context ends later, this has no effect.
+// So the caller always knows whether a write happened.
 package sqlite
 
 import (
@@ -30,7 +31,7 @@ import (
 )
 
 type Schema struct {
-	ApplicationID int    // stored in the header of each file
+	ApplicationID int    // identifies the program; stored in the header of each file
 	Migrations    fs.FS  // SQL files, named 0001_name.sql, 0002_name.sql and so on
 	CleanCopy     string // SQL statement to run in the copy that Open makes before a migration; may be empty
 }
@@ -40,8 +41,8 @@ type Options struct {
 	Readers     int                  // number of read connections; 3 if 0
 	BusyTimeout time.Duration        // how long a write waits for another process; 5 s if 0
 	Sync        func(*os.File) error // flushes a file or directory; fdatasync if nil
-	// Close calls LeftOpen if it must not close the connections; see Close. The argument of LeftOpen is a function that
-	// closes them. LeftOpen may be nil if the process exits after Close.
+	// Close calls LeftOpen if it must not close the connections; see Close. Close passes LeftOpen a function that
+	// closes the connections. LeftOpen may be nil if the process exits after Close.
 	LeftOpen func(func() error)
 	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. For a larger file, call
 	// CheckPages.
@@ -109,7 +110,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 }
 
 // inspect checks a file through a read-only connection. A writing connection would copy the log into the file when it
-// closes, even if the file is damaged. unchecked is true if the file is too large to check completely.
+// closes, even if the file is damaged. inspect also reports whether the file is too large to check completely.
 func inspect(ctx context.Context, path string, schema Schema, opts Options) (unchecked bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // Write runs f in a transaction. If Write returns nil, all changes of f are on the disk. If it returns an error, no
-// change is on the disk. The only exceptions are a failed disk and a full disk; see the method Disk.
+// change is on the disk. The only exceptions are a failed disk and a full disk; see DB.Disk.
 func (db *DB) Write(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.write(ctx, f))
 }
@@ -61,10 +61,10 @@ type Tx struct {
 	w   *writer
 }
 
-// prepared is a prepared statement. The field changes is the name of the table that it changes.
+// prepared is a prepared statement.
 type prepared struct {
 	stmt    *sql.Stmt
-	changes string
+	changes string // table that the statement changes; see changedTable
 }
 
 func (t *Tx) prepare(query string) (prepared, error) {

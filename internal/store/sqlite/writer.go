@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// writer is the only connection that writes. A goroutine that uses it must hold the value of the channel token. A
-// read-only database has no writer.
+// writer is the only connection that writes. A goroutine that uses the writer must have received the value of the
+// channel token, and must return it. A read-only database has no writer.
 type writer struct {
 	path     string
 	token    chan struct{}
@@ -69,7 +69,7 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 	return w, nil
 }
 
-// prepare migrates the file if necessary. The function inspect must have checked it.
+// prepare migrates the file if necessary. The caller must have checked the file with inspect.
 func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	if err := w.disk.record(w.rewriteLeftLog(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
 		return fmt.Errorf("flush the log: %w", err)
@@ -97,7 +97,7 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 }
 
 // rewriteLeftLog writes and flushes the previous process's log again, because the last flush of that process may have
-// failed. SQLite may copy the log into the database only after that.
+// failed. SQLite may copy the log into the database only after this flush.
 func (w *writer) rewriteLeftLog(ctx context.Context) error {
 	if info, err := os.Stat(w.path + "-wal"); err != nil || info.Size() == 0 {
 		return nil // no log
@@ -140,8 +140,9 @@ func (w *writer) openLog(ctx context.Context) error {
 
 // write implements DB.Write.
 //
-// If the disk is full during the flush, write returns no error, because the transaction is committed. It is flushed
-// once the disk has space. Until then, all other writes and Flush fail, so ductor acknowledges nothing to Telegram.
+// If the disk is full during the flush, write returns no error, because the transaction is committed. ductor flushes
+// the transaction once the disk has space. Until then, all other writes and Flush fail, so ductor acknowledges nothing
+// to Telegram.
 func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 	n, err := w.commit(ctx, f)
 	if err != nil || w.log == nil {
@@ -156,8 +157,8 @@ func (w *writer) write(ctx context.Context, f func(*Tx) error) error {
 // writeSecret implements DB.WriteSecret.
 func (w *writer) writeSecret(ctx context.Context, f func(*Tx) error) error {
 	return w.write(ctx, func(t *Tx) error {
-		// The default mode of secure_delete, FAST, does not overwrite freed pages. The method truncate sets it again.
-		// Do not use a prepared statement here: it would set the mode only when it is prepared.
+		// The default mode of secure_delete, FAST, does not overwrite freed pages. writer.truncate restores the default
+		// mode. Do not use a prepared statement here: a prepared PRAGMA takes effect only when it is prepared.
 		if _, err := w.conn.ExecContext(t.ctx, "PRAGMA secure_delete = ON"); err != nil {
 			return err
 		}
@@ -279,7 +280,7 @@ func (w *writer) close() error {
 	errs = append(errs, w.conn.Close(), w.pool.Close())
 	if w.log != nil {
 		errs = append(errs, w.log.close())
-		w.log.unmark() // when its last connection closed, SQLite copied the log and deleted it
+		w.log.unmark() // SQLite has copied the log into the database and deleted it
 	}
 	return errors.Join(errs...)
 }
