@@ -23,7 +23,6 @@ type resultGuard struct {
 	named  cli.SessionStarted
 	tools  []cli.ToolID // tools that have not ended
 	shown  bool         // the listener received text or a tool, so the turn must not be repeated
-	cut    bool         // a tool was running when the turn ended
 }
 
 // event handles an event of the provider.
@@ -56,7 +55,6 @@ func (w *resultGuard) event(ev cli.Event) {
 		w.shown = true
 		w.tools = append(w.tools, ev.ID)
 	case cli.ToolEnded:
-		w.cut = w.cut || ev.Err == cli.ToolCutShort
 		w.tools = slices.DeleteFunc(w.tools, func(id cli.ToolID) bool { return id == ev.ID })
 	}
 	w.answer.Add(ev)
@@ -76,7 +74,7 @@ func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 	}
 	goesOn := errors.Is(context.Cause(ctx), cli.ErrDetached)
 	for _, id := range w.tools {
-		if w.cut = true; !goesOn {
+		if !goesOn {
 			emit(cli.ToolEnded{ID: id, Err: cli.ToolCutShort})
 		}
 	}

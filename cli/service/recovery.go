@@ -126,11 +126,8 @@ func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, er
 			r.Err = cli.Failf(cli.BadOutput, w.agent, "it ended without an answer")
 		}
 	}
-	switch {
-	case ctx.Err() != nil && !r.Detached && (!hasResult || r.Err != nil && !r.Aborted):
+	if ctx.Err() != nil && !r.Detached && (!hasResult || r.Err != nil && !r.Aborted) {
 		return recut(ctx, w.agent, r)
-	case r.Err != nil && r.Err.Kind == cli.Crashed && r.Err.Code == 0 && r.Text != "" && !w.cut:
-		r.Err = nil // the agent answered, but exited without an event that ends the turn
 	}
 	return r
 }

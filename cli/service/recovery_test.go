@@ -40,8 +40,8 @@ func TestServiceRecovery(t *testing.T) {
 			em.ToolEnd(cli.ToolEnded{ID: "1"})
 			em.Finish(fail(cli.Crashed, 3))
 		}, want: cli.Crashed, runs: 1},
-		{name: "exit 0 with text and no Result", live: func(em *turn.Emitter) { em.Text("a", "answer"); em.Finish(fail(cli.Crashed, 0)) },
-			text: "answer", runs: 1},
+		{name: "exit 0 with text and no Result", live: func(em *turn.Emitter) { em.Text("a", "half"); em.Finish(fail(cli.Crashed, 0)) },
+			want: cli.Crashed, text: "half", runs: 1},
 		{name: "exit 0 with text and an open tool", live: func(em *turn.Emitter) {
 			em.Text("a", "half")
 			em.ToolStart(cli.ToolStarted{ID: "1"})

@@ -340,8 +340,10 @@ func (e *Emitter) add(s string) bool {
 	if e.again >= 0 {
 		same := commonPrefix(e.text.String()[e.again:], s)
 		e.again += same
-		if s = s[same:]; s != "" {
-			e.retract(0)
+		if s = s[same:]; s != "" && e.again < e.text.Len() {
+			word := e.lastWord()
+			e.retract(len(word))
+			s = word + s
 		}
 	}
 	if e.again == e.text.Len() {
@@ -357,6 +359,16 @@ func (e *Emitter) add(s string) bool {
 	e.text.WriteString(s)
 	e.emit(cli.TextDelta{Text: s})
 	return true
+}
+
+// lastWord returns the end of the confirmed answer after its last space in the current block. If the new text differs
+// from the old one within a word, the whole word is new: other lines of the chat may have come between the two texts.
+func (e *Emitter) lastWord() string {
+	if len(e.blocks) == 0 {
+		return ""
+	}
+	block := e.text.String()[min(e.blocks[len(e.blocks)-1].start, e.again):e.again]
+	return block[strings.LastIndexAny(block, " \n\t")+1:]
 }
 
 // retract removes the last n bytes of the answer, and any text that GiveUp declared invalid.

@@ -45,6 +45,9 @@ func TestEmitterText(t *testing.T) {
 			[]cli.Event{cli.TextDelta{Text: "One"}, cli.TextDelta{Text: "\n\n"}, cli.TextDelta{Text: "Two"}}},
 		{"a message given up", func(e *Emitter) { e.Text("a", "One"); e.Text("b", "Two"); e.GiveUp("b"); e.Text("c", "2") },
 			[]cli.Event{cli.TextDelta{Text: "One"}, cli.TextDelta{Text: "\n\n"}, cli.TextDelta{Text: "Two"}, cli.TextRetracted{Bytes: 3}, cli.TextDelta{Text: "2"}}},
+		{"a message given up, and another one that begins with its letters",
+			func(e *Emitter) { e.Text("a", "One two"); e.GiveUp("a"); e.Text("b", "One three") },
+			[]cli.Event{cli.TextDelta{Text: "One two"}, cli.TextRetracted{Bytes: 3}, cli.TextDelta{Text: "three"}}},
 		{"a message given up and said again", func(e *Emitter) {
 			e.Text("a", "One. Two")
 			for _, again := range []string{"b", "c"} {

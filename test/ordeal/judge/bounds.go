@@ -76,12 +76,11 @@ const learnTime = time.Second
 
 // spentBefore adds the costs of the prompts whose turns ended before the i-th event. It omits turns that may have ended
 // after the turn of this event had started. If a turn ended while ductor was down, ductor learns of the end at its next
-// start. A power failure can undo the record of a cost.
+// start. A failure of the power or of the disk can undo the record of a turn, and with it the cost.
 func (f *facts) spentBefore(i int) (cents int) {
 	now, ready := f.Agents[i], f.readyForTurn(i)
 	for j, e := range f.Agents[:i] {
-		undone := func(s Stop) bool { return !s.At.After(now.At) && !s.Up.After(now.At) && f.wasLost(s, e.At, 0) }
-		if e.What != Done || !namesCosts(e) || slices.ContainsFunc(f.Stops, undone) {
+		if e.What != Done || !namesCosts(e) || f.undone(j, now.At) {
 			continue
 		}
 		end, ended := f.endOfTurn(j)
@@ -92,6 +91,20 @@ func (f *facts) spentBefore(i int) (cents int) {
 		}
 	}
 	return cents
+}
+
+// undone reports whether a stop before the given time undid the record of the turn that was done at the j-th event: of its
+// start or of its end.
+func (f *facts) undone(j int, now time.Time) bool {
+	done, began := f.Agents[j], f.Agents[j].At
+	for _, e := range f.Agents[:j] {
+		if e.What == Got && e.Token == done.Token {
+			began = e.At
+		}
+	}
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
+		return !s.Up.After(now) && (f.wasLost(s, began, 0) || f.wasLost(s, done.At, 0))
+	})
 }
 
 // readyForTurn returns the earliest time at which the turn of the i-th event can have started. At that time, the user

@@ -177,7 +177,8 @@ func TestVerdicts(t *testing.T) {
 		verdictsOfTurns(), verdictsOfJobs(), verdictsOfLostBegins(), verdictsOfEdits(), verdictsOfAnswers(),
 		verdictsOfShowAgain(), verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
 		verdictsOfCards(), verdictsOfCardsOnBadDisks(), verdictsOfLostPrompts(), verdictsOfStrangers(),
-		verdictsOfBudgets(), verdictsOfSharedBudgets(), verdictsOfTheRest(),
+		verdictsOfBudgets(), verdictsOfSharedBudgets(), verdictsOfUndoneBudgets(), verdictsOfStubbornAgents(),
+		verdictsOfTheRest(),
 	} {
 		for _, v := range list {
 			t.Run(strings.ReplaceAll(v.name, " ", "_"), v.test)

@@ -143,22 +143,6 @@ func verdictsOfWithdrawnText() []verdict {
 			s.agent(Effect, "p1", "p1.0")
 			s.chat(ownerChat).History[0].Keyboard = nil
 		}},
-		{"what an agent says that goes on after its turn failed is missing", stubbornPrompt, "", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0")
-			s.agent(Done, "p1", "")
-		}},
-		{"what a process that a prompt before made go on says after a failure is missing",
-			"owner says p1: break stubborn\nowner says p2: text 1; fail 401 times 1; text 1\n", "", func(s *stage) {
-				s.says("owner", ownerChat, "p1")
-				s.agent(Got, "p1", "")
-				s.shows(ownerChat, s.says("owner", ownerChat, "p2"), "p2w0")
-				s.agent(Got, "p2", "")
-				s.agent(Done, "p2", "")
-			}},
-		{"what an agent says before its turn failed is missing", stubbornPrompt, "shown", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w1")
-			s.agent(Done, "p1", "")
-		}},
 		{"what Copilot says before it has nothing run in the background is missing", backgroundPrompt, "", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w0 p1w2")
 			s.Agents[0].Agent = "copilot"
@@ -220,6 +204,27 @@ func verdictsOfShowAgain() []verdict {
 		{"an answer is shown twice by Show again after a limit", plainPrompt, "shown", func(s *stage) {
 			s.calls(ownerChat, 1)
 			again(s, false)
+		}},
+	}
+}
+
+func verdictsOfStubbornAgents() []verdict {
+	return []verdict{
+		{"what an agent says that goes on after its turn failed is missing", stubbornPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.agent(Done, "p1", "")
+		}},
+		{"what a process that a prompt before made go on says after a failure is missing",
+			"owner says p1: break stubborn\nowner says p2: text 1; fail 401 times 1; text 1\n", "", func(s *stage) {
+				s.says("owner", ownerChat, "p1")
+				s.agent(Got, "p1", "")
+				s.shows(ownerChat, s.says("owner", ownerChat, "p2"), "p2w0")
+				s.agent(Got, "p2", "")
+				s.agent(Done, "p2", "")
+			}},
+		{"what an agent says before its turn failed is missing", stubbornPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w1")
+			s.agent(Done, "p1", "")
 		}},
 	}
 }

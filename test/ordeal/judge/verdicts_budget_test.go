@@ -58,6 +58,17 @@ func verdictsOfBudgets() []verdict {
 			s.says("ann", annChat, "p3")
 			s.agent(Got, "p3", "")
 		}},
+		{"a budget that was spent in between", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+			s.agent(Done, "p1", "")
+		}},
+	}
+}
+
+func verdictsOfUndoneBudgets() []verdict {
+	return []verdict{
 		{"a budget that was spent just before a power failure", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.agent(Got, "p1", "")
@@ -67,18 +78,21 @@ func verdictsOfBudgets() []verdict {
 			s.Stops[0].At = s.Agents[0].At
 			s.agent(Got, "p1", "")
 		}},
+		{"a budget that a turn from before a power failure spent", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Got, "p1", "")
+			s.stops(scenario.Power)
+			s.Stops[0].At = s.Agents[0].At
+			s.agent(Done, "p1", "")
+			s.Agents[1].At = s.Agents[0].At.Add(time.Millisecond)
+			s.agent(Got, "p1", "")
+		}},
 		{"a budget that was spent just before a crash", costly, "budget", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.agent(Got, "p1", "")
 			s.agent(Done, "p1", "")
 			s.stops(scenario.Crash)
 			s.agent(Got, "p1", "")
-		}},
-		{"a budget that was spent in between", costly, "", func(s *stage) {
-			s.says("owner", ownerChat, "p1")
-			s.says("owner", ownerChat, "p2")
-			s.agent(Got, "p2", "")
-			s.agent(Done, "p1", "")
 		}},
 	}
 }
