@@ -209,6 +209,11 @@ func verdictsOfShowAgain() []verdict {
 }
 
 func verdictsOfStubbornAgents() []verdict {
+	begin := func(s *stage) telegram.MessageID {
+		id := s.says("owner", ownerChat, "p1")
+		s.agent(Effect, "p1", "p1.1")
+		return id
+	}
 	return []verdict{
 		{"what an agent says that goes on after its turn failed is missing", stubbornPrompt, "", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w0")
