@@ -39,8 +39,8 @@ type SessionStarted struct {
 // before the prompt. The agent still knows this text in its next turn, even if this turn fails.
 type PromptAccepted struct{}
 
-// ShowsAcceptance reports whether an event proves that the agent has accepted the prompt. An answer or a tool call
-// proves it too.
+// ShowsAcceptance reports whether an event proves that the agent has accepted the prompt. Such events are answers, tool
+// calls and the agent's own confirmation.
 func ShowsAcceptance(ev Event) bool {
 	switch ev := ev.(type) {
 	case PromptAccepted, TextDelta, ThinkingDelta, ToolStarted, FileChanged, PlanChanged, ApprovalAsked, QuestionAsked:
@@ -190,7 +190,7 @@ type Retry struct {
 // CompactBoundary is the event that the agent shortened its context.
 type CompactBoundary struct{ PreTokens int }
 
-// HandedOver is the event that ductor gave the agent the conversation's earlier turns, which other agents answered.
+// HandedOver is an event: ductor gave the agent those earlier turns of the conversation that other agents answered.
 type HandedOver struct {
 	To     Agent
 	Model  ModelID // empty if the agent chose the model

@@ -21,7 +21,7 @@ type Outside struct {
 	Owner func() orchestrator.PersonID // returns the user for whom outside clients act, or 0
 }
 
-// outsideWindow is a period of time. The limits that apply to a turn apply to an outside client in each period.
+// outsideWindow is how long an outside client shares one set of limits. Agents have these limits for one turn.
 const outsideWindow = 10 * time.Minute
 
 var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role of a user in its configuration")

@@ -35,7 +35,7 @@ func (d *draft) listen(view operation, p orchestrator.PersonID, now time.Time) {
 	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
 }
 
-// waits reports whether the next message of a user is a reason or an answer.
+// waits reports whether the draft waits for a message of this user: a reason for a denial, or an answer to a question.
 func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
 }

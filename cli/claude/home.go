@@ -42,7 +42,7 @@ func LoginVars() []string {
 }
 
 // atHome returns env for a session whose own home directory is home. It removes all variables that refer to settings of
-// the user who runs ductor. owner is that user's home directory; the log-in stays there.
+// the user who runs ductor. owner is the home directory of that user, where Claude still finds the log-in.
 func atHome(home, owner string, env []string) []string {
 	if home == "" {
 		return env

@@ -362,7 +362,7 @@ func (p *liveParser) trouble(n *notice) {
 // result returns the Result of a turn that Codex has ended.
 func (p *liveParser) result() cli.Result { return p.verdict.result(p.limit.ends) }
 
-// denied records a denied request for the turn's result.
+// denied records a request that ductor denied. The turn's result lists these requests.
 func (p *liveParser) denied(a cli.ApprovalAsked, reason string) {
 	p.denials = append(p.denials, cli.Denial{Tool: a.Tool, Title: a.Title, Reason: reason})
 }

@@ -32,7 +32,7 @@ type server struct {
 type news struct {
 	method string
 	notice *notice  // a notification
-	ask    *inquiry // a request
+	ask    *inquiry // a request of Codex that ductor must answer; nil if the message is none
 	denied *inquiry // a denied request, which the turn must record
 	reason string
 }

@@ -102,7 +102,7 @@ func (p *Peer) Call(ctx context.Context, method string, params, result any) erro
 	case <-p.ended:
 	}
 	select {
-	case m := <-answer: // both channels may be ready
+	case m := <-answer: // the answer may have come just before the program ended
 		return m.Read(p.opts.Agent, method, result)
 	default:
 		return fmt.Errorf("%s: %w", method, ErrEnded)

@@ -158,8 +158,8 @@ func eachProc(visit func(procStat)) error {
 }
 
 // hasEnviron reports whether the environment of a process contains any of the entries ("NAME=value"). It returns known
-// = false if the process is in an exec and cannot be inspected at the moment. If this user may not inspect the process,
-// hasEnviron returns false, true.
+// = false if the process is in an exec and cannot be inspected at the moment. A process of another user, which this user
+// may not inspect, counts as one without the entries: hasEnviron returns false, true.
 func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {

@@ -121,8 +121,8 @@ const (
 	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to chat
 	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 50 * time.Millisecond
-	// A large read returns at least paceBig bytes or fills the buffer. After paceFull consecutive large reads, no read
-	// is delayed for a duration of paceBulk.
+	// A large read returns at least paceBig bytes or fills the buffer. After paceFull consecutive large reads, the next
+	// reads are not delayed. This ends after paceBulk.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second

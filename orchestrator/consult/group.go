@@ -127,11 +127,10 @@ func quoted(steps []orchestrator.GroupStep) string {
 	return b.String()
 }
 
-// Estimated tokens of the system prompt with its tools (usualStart) and of an answer. The true numbers differ between
-// agents and are not known before the question.
+// Estimates of tokens. The true numbers differ between agents, and ductor does not know them before it asks an agent.
 const (
-	usualStart  = 15_000
-	usualAnswer = 800
+	usualStart  = 15_000 // the system prompt of an agent, with its tools
+	usualAnswer = 800    // one answer
 )
 
 // Estimate implements orchestrator.Consults.

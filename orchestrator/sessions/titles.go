@@ -53,9 +53,8 @@ func (s *Titles) Choose(t orchestrator.Turn, title string) (store func(context.C
 	}
 }
 
-// store stores the agent's title as the title of a session, unless a user has chosen the title. It assumes that a title
-// comes from a user if it is neither an agent's title nor the beginning of a prompt. The caller holds the mutex
-// storing.
+// store stores the agent's title as the title of a session, unless a user has chosen the title. A title comes from a
+// user if it is neither an agent's title nor the beginning of a prompt. The caller holds s.storing.
 func (s *Titles) store(ctx context.Context, in orchestrator.Store, t orchestrator.Turn, now agentTitle) error {
 	session, err := in.Session(ctx, t.Session)
 	if err != nil {

@@ -41,7 +41,7 @@ func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
 	return all, at
 }
 
-// fromInput returns the edits of an input that contains diffs. Other inputs contain the old and the new text.
+// fromInput returns the edits that a tool's input describes, either as diffs or as old and new text.
 func fromInput(input json.RawMessage) (list []Edit) {
 	groups, _ := groupsOf(cli.Leaves(input))
 	for _, g := range groups {

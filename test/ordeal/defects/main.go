@@ -93,7 +93,7 @@ func run(names []string) error {
 
 type hunt struct {
 	dir   string
-	sound found // rules that each seed violates without a planted bug
+	sound found // what each seed violates without any planted bug
 }
 
 func (h *hunt) path(name string) string {

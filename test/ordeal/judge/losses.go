@@ -99,7 +99,7 @@ func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(before) && f.wasLost(s, e.At, 0) })
 }
 
-// lostBegin reports whether a stop undid the record that the prompt's latest run had begun.
+// lostBegin reports whether a stop undid the record of the start of the prompt's latest run.
 func (f *facts) lostBegin(token scenario.Token, s Stop) bool {
 	var began time.Time
 	for _, e := range f.events[token] {

@@ -71,7 +71,7 @@ func once(f *facts) (all []Violation) {
 	return all
 }
 
-// ran finds prompts that had no effect, although the user got neither an answer nor another reply.
+// ran finds prompts that neither had an effect nor got an answer or another reply.
 func ran(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]

@@ -78,12 +78,13 @@ func whole(numbers []int) []int {
 }
 
 // sentAgain returns how often messages of an answer may be sent again. ductor sends a message again if a power failure
-// or a failed flush has lost the record of the message.
+// or a failed flush has lost the record of the message, or if a full disk did not take the record before a restart.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, s := range f.Stops {
 		lost := func(m telegram.Message) bool {
-			return f.shows(m, token) && f.wasLost(s, m.Date, f.Scenario.Latest()) && s.At.Sub(m.Date) < lazyWindow
+			return f.shows(m, token) && (f.diskFailedIn(m.Date, s.At, scenario.DiskFull) ||
+				f.wasLost(s, m.Date, f.Scenario.Latest()) && s.At.Sub(m.Date) < lazyWindow)
 		}
 		if slices.ContainsFunc(c.said(), lost) {
 			n++
