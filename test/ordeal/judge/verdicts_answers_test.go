@@ -57,12 +57,6 @@ func verdictsOfAnswers() []verdict {
 			s.stops(scenario.Crash)
 			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
 		}},
-		{"a message is sent again after a restart on a full disk", plainPrompt, "", func(s *stage) {
-			id := s.whole()
-			s.diskFails(scenario.DiskFull)
-			s.stops(scenario.Restart)
-			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
-		}},
 		{"a message is sent again long after a power failure", plainPrompt, "shown", func(s *stage) {
 			id := s.whole()
 			s.now = s.now.Add(time.Minute)

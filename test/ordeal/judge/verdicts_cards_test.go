@@ -90,6 +90,12 @@ func verdictsOfCardsOnBadDisks() []verdict {
 			s.now = s.now.Add(5 * time.Second)
 			s.stops(scenario.Restart)
 		}},
+		{"a message is sent again after a restart on a full disk", plainPrompt, "", func(s *stage) {
+			id := s.whole()
+			s.diskFails(scenario.DiskFull)
+			s.stops(scenario.Restart)
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
 		{"a card whose number a full disk did not take", fullDisk, "", func(s *stage) {
 			shownRunning(s)
 			s.now = s.now.Add(5 * time.Second)
