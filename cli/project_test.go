@@ -98,6 +98,22 @@ func TestWhatAProjectSets(t *testing.T) {
 }
 
 // Some agents join the names of a server and its tool: the tool "with" of ductor_work looks like ductor's work_with.
+func TestServersNamedLikeOursInOtherFormats(t *testing.T) {
+	for _, c := range []struct{ extension, text, server string }{
+		{".jsonc", `{"mcp": {"ductor_work": {}}} // a comment`, "ductor_work"},
+		{".json", `{"mcpServers": [{"name": "ductor-x"}]}`, "ductor-x"},
+		{".toml", "[mcp_servers.ductor_x]\ncommand = \"x\"", "ductor_x"},
+		{".toml", "[mcp_servers.x]\ncommand = \"/opt/ductor/x\"", ""},
+		{".md", "---\n1: x\nmcpServers: {ductor_x: {}}\n---\n", "ductor_x"},
+		{".md", "Call ductor_send_file to send a file.", ""},
+		{".sh", "ductor-runner", ""},
+	} {
+		if got := serverLikeOwn([]byte(c.text), c.extension); got != c.server {
+			t.Errorf("%s: %q in %s", c.extension, got, c.text)
+		}
+	}
+}
+
 func TestProjectServersNamedLikeOurs(t *testing.T) {
 	for text, server := range map[string]string{
 		`{"mcpServers": {"ductor_work": {"url": "x"}}} // a comment`:            "ductor_work",

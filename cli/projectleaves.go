@@ -31,22 +31,32 @@ func projectLeaves(text []byte, extension string) []Leaf {
 }
 
 // serverLikeOwn returns the name of an MCP server in a settings file that LikeOwnServer reports, or "" if there is
-// none.
+// none. If it cannot parse the file, it returns any word of the file that looks like such a name.
 func serverLikeOwn(text []byte, extension string) string {
+	raw, plain := text, text
 	switch extension {
-	case ".json":
-		text = PlainJSON(text)
+	case ".json", ".jsonc":
+		plain = PlainJSON(text)
 	case ".md":
-		text = bytes.TrimPrefix(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("---"))
-		front, _, _ := bytes.Cut(text, []byte("\n---"))
-		text = yamlAsJSON(front)
-	}
-	var settings any
-	if json.Unmarshal(text, &settings) != nil {
+		front, ok := bytes.CutPrefix(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("---"))
+		if !ok {
+			return ""
+		}
+		raw, _, _ = bytes.Cut(front, []byte("\n---"))
+		plain = yamlAsJSON(raw)
+	case ".toml", ".yaml", ".yml":
+	default:
 		return ""
 	}
-	return keyLikeOwnServer(settings, false)
+	var settings any
+	if json.Unmarshal(plain, &settings) == nil {
+		return keyLikeOwnServer(settings, false)
+	}
+	return string(wordLikeOwnServer.Find(raw))
 }
+
+// wordLikeOwnServer matches words that LikeOwnServer may report. It matches neither paths nor the word "ductor" alone.
+var wordLikeOwnServer = regexp.MustCompile(`\bductor[^A-Za-z0-9\s"'` + "`" + `\]\[(){}<>=:;,./\\]\w*`)
 
 // keyLikeOwnServer returns a name of an MCP server within a JSON value that LikeOwnServer reports, or "" if there is
 // none. The parameter named reports whether the keys of the value are names of servers.
@@ -56,6 +66,9 @@ func keyLikeOwnServer(value any, named bool) string {
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			if named && LikeOwnServer(key) {
 				return key
+			}
+			if name, is := value[key].(string); is && named && key == "name" && LikeOwnServer(name) {
+				return name
 			}
 			servers := strings.Contains(strings.ToLower(key), "mcp") || key == "servers"
 			if found := keyLikeOwnServer(value[key], servers); found != "" {

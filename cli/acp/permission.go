@@ -80,7 +80,7 @@ func (o *Options) holding(req cli.Request, offered []string) (h Holding, caveat 
 	case cli.Bypass:
 		return h, "the agent has no mode that lets everything through: what it asks for is allowed for you", true
 	case cli.Auto:
-		return h, "the agent has no mode of its offered judgement: its offered settings decide what it asks for", true
+		return h, "the agent has no mode of its own judgement: its own settings decide what it asks for", true
 	case cli.Plan:
 		return h, "not available, because nothing keeps this agent from changing files. " + howToHold(req), false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ductor/cli"
@@ -56,6 +57,7 @@ type liveRun struct {
 	mem     *memory
 	idle    *idler
 	asked   openRequests
+	hasRest atomic.Bool // ductor ended the last turn, and Claude may still work on it
 }
 
 var (
@@ -203,13 +205,6 @@ func (s *live) shut() (run *liveRun, was sessionPhase) {
 	return s.run, was
 }
 
-// isCutShort reports whether ductor ended the last turn before Claude had ended it.
-func (s *live) isCutShort() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.phase == cutShort
-}
-
 func (r *liveRun) leave(ctx context.Context) {
 	r.stream.CloseInput()
 	ctx, cancel := context.WithTimeout(ctx, leaveWait)
@@ -320,7 +315,7 @@ func (i *idler) finish() {
 	r.Text = p.flow.em.Answer()
 	p.flow.em.Finish(p.outcome)
 	result := cli.BackgroundResult{Result: r, Task: p.task}
-	if i.session.isCutShort() { // the rest of a turn that has failed for the chat; only its cost counts
+	if i.run.hasRest.Load() { // the rest of a turn that ductor has ended; only its cost counts
 		result.Text, result.Task = "", ""
 	}
 	if hand := i.session.background(); hand != nil {

@@ -81,6 +81,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	defer t.run.idle.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	t.run.hasRest.Store(false)
 	if s.phase != shut {
 		s.phase = running
 	}
@@ -161,6 +162,7 @@ func (t *liveTurn) loop() turn.End {
 			return over
 		},
 		Interrupt: t.interrupt,
+		Ended:     func(turn.End) { t.run.hasRest.Store(t.mustStop() || !t.p.phase.over()) },
 		Waiting:   t.p.approvals.Waiting,
 		Out:       t.p.flow.em,
 		Mark:      mark,
@@ -173,12 +175,12 @@ func (t *liveTurn) send(line []byte) { t.session.send(t.run, line) }
 func (t *liveTurn) finish(end turn.End) {
 	s := t.session
 	detached := end == turn.EndDetached
-	mustStop := t.p.steers.Close() || t.p.phase == abandoned // Claude may continue to work
+	mustStop := t.mustStop()
 	s.mu.Lock()
 	s.turn = nil
 	if s.phase == running {
 		s.phase = ready
-		if end != turn.EndTurn || mustStop {
+		if end != turn.EndTurn {
 			s.phase = cutShort
 		}
 	}
@@ -206,6 +208,10 @@ func (t *liveTurn) finish(end turn.End) {
 		s.markBackground(t.run)
 	}
 }
+
+// mustStop reports whether Claude may continue to work after the end of the turn's loop. After the call, the turn accepts
+// no more messages.
+func (t *liveTurn) mustStop() bool { return t.p.steers.Close() || t.p.phase == abandoned }
 
 func (t *liveTurn) result(end turn.End) cli.Result {
 	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled without a result

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"ductor/cli"
 )
@@ -340,7 +341,7 @@ func (e *Emitter) add(s string) bool {
 	if e.again >= 0 {
 		same := commonPrefix(e.text.String()[e.again:], s)
 		e.again += same
-		if s = s[same:]; s != "" && e.again < e.text.Len() {
+		if s = s[same:]; s != "" {
 			word := e.lastWord()
 			e.retract(len(word))
 			s = word + s
@@ -361,14 +362,19 @@ func (e *Emitter) add(s string) bool {
 	return true
 }
 
-// lastWord returns the end of the confirmed answer after its last space in the current block. If the new text differs
-// from the old one within a word, the whole word is new: other lines of the chat may have come between the two texts.
+// lastWord returns the word at the end of the confirmed answer, if the current block ends within one. The new text
+// changes or continues that word, and lines of the chat may have come between the two texts, so the whole word is new.
+// A character that is not ASCII counts as a word, because some languages use no spaces.
 func (e *Emitter) lastWord() string {
 	if len(e.blocks) == 0 {
 		return ""
 	}
 	block := e.text.String()[min(e.blocks[len(e.blocks)-1].start, e.again):e.again]
-	return block[strings.LastIndexAny(block, " \n\t")+1:]
+	at := len(block)
+	for at > 0 && block[at-1] < utf8.RuneSelf && !strings.ContainsRune(" \n\t", rune(block[at-1])) {
+		at--
+	}
+	return block[at:]
 }
 
 // retract removes the last n bytes of the answer, and any text that GiveUp declared invalid.

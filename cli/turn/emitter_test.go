@@ -56,7 +56,8 @@ func TestEmitterText(t *testing.T) {
 				e.Text(again, "One.")
 			}
 			e.FullText("c", "One. Two. Three")
-		}, []cli.Event{cli.TextDelta{Text: "One. Two"}, cli.TextDelta{Text: ". Three"}}},
+		}, []cli.Event{cli.TextDelta{Text: "One. Two"}, cli.TextRetracted{Bytes: 3},
+			cli.TextDelta{Text: "Two. Three"}}},
 		{"a message given up and said again in fewer words", func(e *Emitter) {
 			e.Text("a", "One. Two")
 			e.GiveUp("a")

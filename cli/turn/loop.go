@@ -70,6 +70,8 @@ type Loop[T any] struct {
 	Hopeless func() bool
 	// Busy reports whether a tool is running. If it is nil, the loop uses Out.OpenTools.
 	Busy func() bool
+	// Ended is called when the loop has ended, before other code gets the items that are left. It may be nil.
+	Ended func(End)
 	// Out emits CaughtUp, and warnings about lost output. While the loop replays old output, the events of Out have the
 	// time of that output.
 	Out *Emitter

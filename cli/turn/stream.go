@@ -226,6 +226,9 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	if end == EndDetached {
 		s.Detach()
 	}
+	if loop.Ended != nil {
+		loop.Ended(end)
+	}
 	s.lines.finish(t.Rest(), s.process.Ended)
 	return end
 }

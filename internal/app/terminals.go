@@ -85,7 +85,7 @@ func (a *App) setAway(by orchestrator.Press, choice string) error {
 // unknown.
 func (a *App) hooked() bool {
 	m := terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv, Accounts: a.cfg.Agents.AccountHomes}
-	files, err := m.Uninstalled()
+	files, err := m.Installed()
 	if errors.Is(err, terminal.ErrNoCLI) {
 		return false
 	}

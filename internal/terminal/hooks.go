@@ -97,7 +97,7 @@ func (m Machine) Uninstalled() ([]File, error) {
 // Abandoned returns the settings files with ductor's hooks that Installed does not return.
 func (m Machine) Abandoned() ([]File, error) {
 	current, err := m.Installed()
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNoCLI) {
 		return nil, err
 	}
 	all, err := m.Uninstalled()

@@ -115,11 +115,13 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	}
 }
 
-// failToStart ends a turn that could not be prepared. If a disk error is the reason, the turn stays in the store, so
-// that the next process tries the turn again.
+// failToStart ends a turn that could not be prepared. If ductor ends because of the disk, the turn stays in the store,
+// so that the next process tries the turn again. A single failed read of the disk does not end ductor.
 func (r *runningTurn) failToStart(err error) {
+	state, _ := r.e.diskState()
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
-	lost := errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
+	lost := errors.Is(err, orchestrator.ErrDiskFailed) && state != orchestrator.DiskWorks ||
+		errors.Is(err, orchestrator.ErrDamaged)
 	if r.waiting.remains == cli.RemainsRun || lost || full {
 		r.log().Error("continue a turn; it is tried again after the next start", "err", err)
 		return

@@ -56,12 +56,12 @@ func uninstallTerminal(env config.Environment, from Source) *cobra.Command {
 func terminalStatus(env config.Environment, from Source) *cobra.Command {
 	return onTerminal(env, from, "status", "Show which agents have ductor's hooks",
 		func(cmd *cobra.Command, m terminal.Machine) error {
-			files, err := m.Installed()
+			abandoned, err := m.Abandoned()
 			if err != nil {
 				return err
 			}
-			abandoned, err := m.Abandoned()
-			if err != nil {
+			files, err := m.Installed()
+			if err != nil && (len(abandoned) == 0 || !errors.Is(err, terminal.ErrNoCLI)) {
 				return err
 			}
 			current := len(files)
