@@ -72,6 +72,19 @@ func (db *DB) MarkSteered(ctx context.Context, id, into cli.TurnID) (bool, error
 		WHERE id = ? AND state = 'cancelled' AND steered_into = ?`, string(id), string(into))
 }
 
+func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID) (all []orchestrator.Turn, err error) {
+	err = db.write(ctx, func(t tx) error {
+		const marked = ` WHERE state = 'cancelled' AND steered_into = ? AND delivered = 1`
+		query := `SELECT ` + turnColumns + ` FROM turns` + marked + ` ORDER BY seq`
+		all, err = sqlite.ManyIn(t.Tx, scanTurn, query, string(into))
+		if err == nil {
+			_, err = t.Exec(`UPDATE turns SET delivered = 0`+marked, string(into))
+		}
+		return err
+	})
+	return all, wrap("doubt steered turns", err)
+}
+
 func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return db.changeQueued(ctx, "unsteer", id,
 		`UPDATE turns SET state = 'queued', steered_into = '', agent = '', account = '', model = '', sandbox = '',

@@ -38,6 +38,11 @@ func (e *Engine) Recover(ctx context.Context) error {
 	if err != nil {
 		e.log.Error("survey the previous process", "err", err)
 	}
+	for _, t := range slices.Clone(turns) {
+		if t.State == orchestrator.TurnRunning && remains[t.ID] != cli.RemainsRun {
+			turns = append(turns, e.doubtSteered(ctx, t.ID)...)
+		}
+	}
 	for _, o := range open {
 		if !o.Background || remains[o.Turn] == cli.RemainsRun {
 			continue
@@ -71,6 +76,16 @@ func (e *Engine) Recover(ctx context.Context) error {
 		c.continueTurns(ctx, turns)
 	}
 	return nil
+}
+
+// doubtSteered returns the turns that were steered into a turn that a restart or a crash interrupted. It is unknown
+// whether the agent read their prompts, so the chat offers to run them again.
+func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID) []orchestrator.Turn {
+	turns, err := e.opts.Store.DoubtSteered(ctx, into)
+	if err != nil {
+		e.log.Error("reopen messages of an interrupted turn", "turn", into, "err", err)
+	}
+	return turns
 }
 
 func (w waiting) canContinue() bool {

@@ -67,6 +67,11 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.finish(p.req, result)
+	if f := result.Err; w.remains == cli.RemainsRun && f != nil && f.Kind == cli.Crashed {
+		for _, t := range c.e.doubtSteered(r.record, r.turn.ID) { // this process does not know what the agent has read
+			c.redeliver(r.record, t)
+		}
+	}
 }
 
 func (r *runningTurn) finish(req cli.Request, result cli.Result) {

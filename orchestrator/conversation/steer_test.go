@@ -108,26 +108,36 @@ func TestAPromptThatPerhapsArrivedIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-func TestDuctorDiesWhileItSteers(t *testing.T) {
-	path := newPath(t)
-	before := openAt(t, path, nil)
-	before.agent.reply = untilAborted
-	running := before.submit(t, here, "running")
-	before.awaitAsked(t, 1)
-	waiting := before.submit(t, here, "waiting")
-	if ok, err := before.db.SteerTurn(t.Context(), waiting.Turn, running.Turn, before.clock.now()); err != nil || !ok {
-		t.Fatal(ok, err)
-	}
-	before.Detach(t.Context())
-	h := openAt(t, path, nil)
-	h.recover(t)
-	h.await(t, "redelivered waiting: interrupted")
-	if len(h.agent.prompts()) > 0 {
-		t.Errorf("asked %q", h.agent.prompts())
-	}
-	h.shut()
-	if turn, err := h.db.Turn(t.Context(), waiting.Turn); err != nil || turn.State != orchestrator.TurnInterrupted || !turn.Outcome.Recovery.Offers(orchestrator.ActionAgain) {
-		t.Errorf("stored as %+v, %v", turn, err)
+// If ductor and the agent of a turn die while a message is being steered into the turn or after that, it is unknown
+// whether the model read the message.
+func TestDuctorDiesWithAMessageThatItSteered(t *testing.T) {
+	for _, marked := range []bool{false, true} {
+		path := newPath(t)
+		before := openAt(t, path, nil)
+		before.agent.reply = untilAborted
+		running := before.submit(t, here, "running")
+		before.awaitAsked(t, 1)
+		waiting := before.submit(t, here, "waiting")
+		ok, err := before.db.SteerTurn(t.Context(), waiting.Turn, running.Turn, before.clock.now())
+		if err == nil && ok && marked {
+			ok, err = before.db.MarkSteered(t.Context(), waiting.Turn, running.Turn)
+		}
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		before.Detach(t.Context())
+		h := openAt(t, path, nil)
+		h.recover(t)
+		h.await(t, "redelivered waiting: interrupted")
+		if len(h.agent.prompts()) > 0 {
+			t.Errorf("asked %q", h.agent.prompts())
+		}
+		h.shut()
+		turn, err := h.db.Turn(t.Context(), waiting.Turn)
+		again := turn.Outcome.Recovery.Offers(orchestrator.ActionAgain)
+		if err != nil || turn.State != orchestrator.TurnInterrupted || !again {
+			t.Errorf("marked %v: stored as %+v, %v", marked, turn, err)
+		}
 	}
 }
 

@@ -52,15 +52,17 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	})
 }
 
-// decidedOnce finds requests that were decided twice.
+// decidedOnce finds requests that were decided twice. Denials alone do not count: agents also read the directives of old
+// prompts in the text of a summary, where ductor denies everything.
 func decidedOnce(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
-		decided := map[string]int{}
+		decided, allowed := map[string]int{}, map[string]bool{}
 		for _, e := range f.events[token] {
 			if e.What == Allowed || e.What == Denied {
 				decided[e.Name]++
+				allowed[e.Name] = allowed[e.Name] || e.What == Allowed
 			}
-			if decided[e.Name] == f.runs(token)+1 {
+			if decided[e.Name] > f.runs(token) && allowed[e.Name] {
 				all = append(all, Violation{Token: token, Detail: e.Name + " was decided more than once"})
 			}
 		}
