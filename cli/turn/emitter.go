@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"ductor/cli"
 )
@@ -362,21 +361,6 @@ func (e *Emitter) add(s string) bool {
 	return true
 }
 
-// lastWord returns the word at the end of the confirmed answer, if the current block ends within one. The new text
-// changes or continues that word, and lines of the chat may have come between the two texts, so the whole word is new.
-// A character that is not ASCII counts as a word, because some languages use no spaces.
-func (e *Emitter) lastWord() string {
-	if len(e.blocks) == 0 {
-		return ""
-	}
-	block := e.text.String()[min(e.blocks[len(e.blocks)-1].start, e.again):e.again]
-	at := len(block)
-	for at > 0 && block[at-1] < utf8.RuneSelf && !strings.ContainsRune(" \n\t", rune(block[at-1])) {
-		at--
-	}
-	return block[at:]
-}
-
 // retract removes the last n bytes of the answer, and any text that GiveUp declared invalid.
 func (e *Emitter) retract(n int) {
 	n += e.text.Len() - e.length()
@@ -388,16 +372,4 @@ func (e *Emitter) retract(n int) {
 	e.text.Reset()
 	e.text.WriteString(kept)
 	e.emit(cli.TextRetracted{Bytes: n})
-}
-
-// commonPrefix returns the length of the longest common prefix of a and b that ends at a character boundary.
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	for n > 0 && (n < len(a) && a[n]&0xC0 == 0x80 || n < len(b) && b[n]&0xC0 == 0x80) {
-		n--
-	}
-	return n
 }
