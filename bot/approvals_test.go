@@ -244,6 +244,29 @@ func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 	})
 }
 
+// One message is the reason. What follows it is a prompt, even if it replies to the request.
+func TestAReplyBehindTheReasonIsAPrompt(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		asks := bash("a", gitStatus)
+		asks.Deaf = deaf
+		withApprovals(t, agentAsking(asks), func(s *approvalRig) {
+			s.begin()
+			m := s.card("May Claude")
+			s.press(m, "Deny with reason…")
+			s.say("not today")
+			s.say("write a test first", telegram.ReplyTo(m.ID))
+			s.settle()
+			if m, there := s.in.View().Find("Already decided"); there {
+				s.Errorf("the second message was answered %q", m.Text)
+			}
+			s.wantTold("a false not today[]")
+			if got := s.agent.prompts(); !strings.Contains(got[len(got)-1], "write a test first") {
+				s.Errorf("the agent was asked %q", got)
+			}
+		})
+	}
+}
+
 // In a group the card replies to the prompt and says who decided. Others who may decide can.
 func TestApprovalsInAGroup(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make test")), func(s *approvalRig) {

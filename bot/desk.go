@@ -64,6 +64,8 @@ type Desk interface {
 	Stopping(id orchestrator.ConversationID) *orchestrator.Stopping
 	// Runs reports whether a turn of the conversation is running. It returns at once.
 	Runs(id orchestrator.ConversationID) bool
+	// Waits reports whether a turn of the conversation waits to run.
+	Waits(id orchestrator.ConversationID) bool
 	// CancelQueued removes a turn from the queue. It returns false if the turn is not in the queue, and ErrNotAllowed
 	// if a member tries to cancel the turn of another user.
 	CancelQueued(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error)

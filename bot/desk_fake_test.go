@@ -138,6 +138,12 @@ func (d *deskFake) Runs(orchestrator.ConversationID) bool {
 	return d.running
 }
 
+func (d *deskFake) Waits(orchestrator.ConversationID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.queued) > 0
+}
+
 func (d *deskFake) CancelQueued(_ context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error) {
 	d.note("cancel %s by %d", turn, by.Person)
 	d.mu.Lock()

@@ -262,6 +262,22 @@ func TestAnAbortIsNeverAPartOfAPaste(t *testing.T) {
 	})
 }
 
+// A word aborts a prompt that ductor has received and not begun. Behind a prompt that has ended, it is a prompt itself.
+func TestAnAbortWordBehindAPromptThatWaits(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.send(r.text(long(longestText, "a")), r.text("stop"))
+		synctest.Wait()
+		if got := r.desk.Calls(); !slices.Equal(got, []string{"abort 7/0"}) || len(r.desk.Texts()) > 0 {
+			t.Errorf("calls %q, %d prompts", got, len(r.desk.Texts()))
+		}
+		r.send(r.text("stop"))
+		r.settle()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"stop"}) {
+			t.Errorf("prompts %q", got)
+		}
+	})
+}
+
 func TestQueuesStopInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newInboundRig(t)

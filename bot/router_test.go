@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"ductor/bot/updates"
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -128,6 +129,8 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 			}, prompt: []string{"stop"}},
 		{name: "abort word while something runs", update: func(r *inboundRig) map[string]any { return r.text("Stop!") },
 			set: func(r *inboundRig) { r.desk.running = true }, calls: []string{"abort 7/0"}, said: "Stopped."},
+		{name: "abort word while a turn waits", update: func(r *inboundRig) map[string]any { return r.text("stop") },
+			set: func(r *inboundRig) { r.desk.queued = map[cli.TurnID]bool{"t": true} }, calls: []string{"abort 7/0"}, said: "Nothing is running"},
 		{name: "abort word while nothing runs", update: func(r *inboundRig) map[string]any { return r.text("wait") }, prompt: []string{"wait"}},
 		{name: "forwarded abort word", update: func(r *inboundRig) map[string]any {
 			return r.text("stop", map[string]any{"forward_origin": map[string]any{"type": "hidden_user", "sender_user_name": "Eve"}})

@@ -43,12 +43,17 @@ func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 // applied reports whether one of the updates has already changed the draft. If none of the updates has changed the
 // draft, applied records them.
 func (d *draft) applied(updates []int64) bool {
-	if slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) }) {
+	if d.changedBy(updates) {
 		return true
 	}
 	d.Updates = append(slices.Clone(d.Updates), updates...)
 	d.Updates = d.Updates[max(len(d.Updates)-updatesKept, 0):]
 	return false
+}
+
+// changedBy reports whether one of the updates has already changed the draft.
+func (d draft) changedBy(updates []int64) bool {
+	return slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) })
 }
 
 // updatesKept is the maximum length of draft.Updates. After a crash, the next process repeats fewer updates.

@@ -168,10 +168,11 @@ func optionOf(q cli.Question, text string) int {
 }
 
 // denyWithReason denies the request if the user pressed the button that asks for a reason. The reason is the text of
-// the message.
+// the message. A message that follows the denial is a prompt.
 func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
+	denied := a.State == orchestrator.ApprovalDenied && a.By == m.User && !d.changedBy(m.Updates)
 	switch {
-	case !d.waits(m.User, s.o.Now()):
+	case denied, !d.waits(m.User, s.o.Now()):
 		return Outcome{}
 	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)

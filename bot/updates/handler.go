@@ -47,6 +47,8 @@ type Turns interface {
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
 	// Runs reports whether a turn of the conversation is running. It must not block.
 	Runs(id orchestrator.ConversationID) bool
+	// Waits reports whether a turn of the conversation waits to run.
+	Waits(id orchestrator.ConversationID) bool
 }
 
 // Listener converts speech to text.

@@ -136,6 +136,13 @@ func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	return q != nil && (q.active[classControl] != nil || len(q.waiting[classControl]) > 0)
 }
 
+// promptBefore reports whether a prompt that was sent before the task t waits in the queue, or has not become a turn yet.
+func (q *queue) promptBefore(t *task) bool {
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	return q.before(classContent, t.seq)
+}
+
 // becomeContent replaces the active task t by a content task at the same position.
 func (q *queue) becomeContent(t *task) {
 	k := q.all

@@ -321,11 +321,11 @@ func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 
 const beginPatience = 2 * time.Second
 
-// abortIfRunning handles a message that consists of an abort word such as "stop". If nothing is running, the message is
-// a prompt.
+// abortIfRunning handles a message that consists of an abort word such as "stop". If nothing is running and no earlier
+// prompt waits, the message is a prompt.
 func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.awaitEarlierCommands(ctx, q, t)
-	if !r.turns.Runs(t.conv) {
+	if !r.turns.Runs(t.conv) && !q.promptBefore(t) && !r.turns.Waits(t.conv) {
 		q.becomeContent(t)
 		return
 	}

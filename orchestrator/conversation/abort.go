@@ -140,3 +140,13 @@ func (e *Engine) Runs(id orchestrator.ConversationID) bool {
 	c, err := e.conversation(id)
 	return err == nil && c.running.Load() != nil
 }
+
+// Waits implements bot.Desk.
+func (e *Engine) Waits(id orchestrator.ConversationID) (waits bool) {
+	c, err := e.conversation(id)
+	if err != nil {
+		return false
+	}
+	c.do(func() { waits = len(c.queue) > 0 })
+	return waits
+}

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,12 +20,10 @@ func aborted(f *facts) (all []Violation) {
 		}
 	}
 	for _, c := range f.Chats {
-		for _, stop := range f.aborts(c.Name) {
-			all = append(all, f.goesOn(c, stop)...)
-		}
-		for _, in := range c.Topics {
+		for _, in := range append([]scenario.Place{c.Name}, slices.Sorted(maps.Values(c.Topics))...) {
+			answered := make(map[telegram.MessageID]bool)
 			for _, stop := range f.aborts(in) {
-				all = append(all, f.goesOn(c, stop)...)
+				all = append(all, f.goesOn(c, stop, answered)...)
 			}
 		}
 	}
@@ -44,8 +43,10 @@ func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	})
 }
 
-func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
-	at, ok := f.saidStopped(c, stop)
+// goesOn finds effects after an abort. It adds the message that answers the abort to answered, so that it is not the
+// answer to a later abort too.
+func (f *facts) goesOn(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
+	at, ok := f.saidStopped(c, stop, answered)
 	if !ok || f.reordered() {
 		return nil
 	}
@@ -72,15 +73,16 @@ const abortWithin = 15 * time.Second
 
 // saidStopped returns the time at which an abort must be complete. This is the time at which the chat reports the end
 // of the turn, or the time abortWithin after the chat has shown "Stopping…".
-func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
+func (f *facts) saidStopped(c Chat, stop Sent, answered map[telegram.MessageID]bool) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {
-		if !m.From.Bot || m.ReplyTo != stop.ID && (m.ID < stop.ID || c.place(m) != stop.In) {
+		if !m.From.Bot || m.ReplyTo != stop.ID && (m.ID < stop.ID || c.place(m) != stop.In) || answered[m.ID] {
 			continue
 		}
 		for _, v := range m.Versions {
 			if slices.ContainsFunc([]lang.Key{"bot.stopped", "bot.nothing-runs", "bot.nothing-ran"},
 				func(k lang.Key) bool { return says(v.Text, k) }) {
+				answered[m.ID] = true
 				if !stopping.IsZero() && stopping.Before(v.At) {
 					return stopping, true
 				}
