@@ -170,6 +170,7 @@ const (
 	StatusRetrying   StatusKind = "retrying"   // the model's API failed, and the agent will retry
 	StatusIdle       StatusKind = "idle"       // the previous status is over
 	StatusWarning    StatusKind = "warning"    // the agent printed a message that is not part of the answer
+	StatusNotice     StatusKind = "notice"     // a warning of ductor, which the agent's output does not contain
 	StatusPaused     StatusKind = "paused"     // ductor will repeat the turn after a pause, which the user can end
 )
 

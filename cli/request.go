@@ -167,20 +167,20 @@ func (r Request) Unsendable(agent Agent) *Failure {
 // WithoutPictures returns the warning that the model does not see the pictures. The prompt contains their paths, so the
 // agent can still use them as files.
 func (r Request) WithoutPictures(agent Agent) Status {
-	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.no-pictures", agent.Name())}
+	return Status{Kind: StatusNotice, Detail: r.Lang.Printer().Text("failure.no-pictures", agent.Name())}
 }
 
 // PerhapsWithoutPictures returns the warning that the model may be unable to see the pictures. Providers use it if the
 // agent does not report whether the model supports pictures.
 func (r Request) PerhapsWithoutPictures(agent Agent) Status {
-	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.perhaps-no-pictures", agent.Name())}
+	return Status{Kind: StatusNotice, Detail: r.Lang.Printer().Text("failure.perhaps-no-pictures", agent.Name())}
 }
 
 // WithoutServer returns the warning that the agent does not support tool servers such as s.
 func (r Request) WithoutServer(agent Agent, s ToolServer) Status {
 	in := r.Lang.Printer()
 	why := in.Text("servers.not-taken", agent.Name())
-	return Status{Kind: StatusWarning, Detail: in.Text("servers.without", s.Name, why)}
+	return Status{Kind: StatusNotice, Detail: in.Text("servers.without", s.Name, why)}
 }
 
 // Instructions returns r's system prompts as text to put before the prompt, for agents that accept no system prompt.

@@ -1,6 +1,7 @@
 package card
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -67,6 +68,7 @@ type segment struct {
 	raw          []byte // beginning of the agent's reasoning; only for thinkingSegment
 	note         render.Text
 	noteIfFailed render.Text // shown instead of note if the turn fails
+	own          bool        // ductor made the note, so the agent's output does not contain it
 	diff         string      // end of the file's diff, if the note is about a changed file
 	shown        shownText
 }
@@ -130,12 +132,10 @@ func (d *document) applyEvent(ev cli.Event) change {
 		d.addNote(compactLine(d.lang, ev))
 		return change{urgent: true}
 	case cli.HandedOver:
-		d.addNote(handedOverLine(d.lang, ev))
-		return change{urgent: true}
+		return change{urgent: d.addOwn(&segment{kind: noteSegment, note: handedOverLine(d.lang, ev)})}
 	case cli.Substituted:
 		d.turn.agent = ev.By
-		d.push(substitutedLine(d.lang, ev))
-		return change{urgent: true}
+		return change{urgent: d.addOwn(substitutedLine(d.lang, ev))}
 	case cli.LimitsReported:
 		before := d.turn.limits.Text(d.lang, d.now)
 		d.turn.limits, d.turn.others = ev.AccountLimits.Near(d.now), ev.Others
@@ -222,6 +222,27 @@ func (d *document) addThinking(text string) bool {
 	}
 	s.raw = append(s.raw, text...)
 	return true
+}
+
+// addOwn adds a note of ductor. It returns false if the document already starts with the same note, which the previous
+// process had added.
+func (d *document) addOwn(s *segment) bool {
+	if slices.ContainsFunc(d.lead(), func(l *segment) bool { return l.note.Text == s.note.Text }) {
+		return false
+	}
+	s.own = true
+	d.push(s)
+	return true
+}
+
+// lead returns the notes of ductor at the start of the document. They do not come again when the agent's events are
+// replayed after a restart.
+func (d *document) lead() []*segment {
+	n := slices.IndexFunc(d.segments, func(s *segment) bool { return !s.own })
+	if n < 0 {
+		n = len(d.segments)
+	}
+	return d.segments[:n]
 }
 
 func (d *document) addNote(t render.Text) { d.push(&segment{kind: noteSegment, note: t}) }

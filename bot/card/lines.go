@@ -45,6 +45,10 @@ func handedOverLine(p lang.Printer, ev cli.HandedOver) render.Text {
 	return render.Styled(render.Italic, line)
 }
 
+func warningLine(s cli.Status) render.Text {
+	return render.Plain("⚠️ " + render.ShortLine(s.Detail, 300))
+}
+
 func substitutedLine(p lang.Printer, ev cli.Substituted) *segment {
 	by, why := render.AgentName(p, ev.By), render.ShortLine(ev.Why.Sentence(p), 300)
 	return &segment{

@@ -3,7 +3,6 @@ package card
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"ductor/bot/message"
@@ -156,7 +155,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	c.pace.growing.show()
 	texts, rich := c.liveLocked(now)
 	last := len(texts) - 1
-	newest := snapshot{part: last, unchanged: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
+	newest := c.snapshotLocked(last, texts[last], rich)
 	lines := c.doc.liveLines(now)
 	texts[last] = withLive(newest.text, lines)
 	wants := contents{texts: texts, buttons: c.liveButtonsLocked(now), rich: rich.with(lines)}.perMessage()
@@ -183,7 +182,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	}
 	p := c.messages.begin(act, c.pace.calls) // call begin before the unlock, so that Finish knows about the request
 	c.mu.Unlock()
-	if act.step == message.Send && act.part > 0 {
+	if act.step == message.Send && (act.part > 0 || len(newest.lead) > 0) {
 		c.saveSnapshot(ctx, newest.before(texts, act.part))
 	}
 	if act.step == message.Edit {

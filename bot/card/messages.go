@@ -310,7 +310,7 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 			s.parts[i].Message = m
 		}
 	}
-	for i, print := range saved.Prints {
+	for i, print := range saved.Layout.Prints {
 		if i < len(s.parts) && s.parts[i].State() == orchestrator.Sent {
 			s.parts[i].AssumeFingerprint(print)
 		}

@@ -21,11 +21,29 @@ type snapshot struct {
 	text      render.Text // text of the last message, without the live lines
 	starts    []position  // positions in the document at which the messages start
 	rich      richContent // content of the last message if it is a rich message
+	lead      []leadNote  // notes of ductor at the start of the document
+}
+
+// leadNote is a note of ductor at the start of a document.
+type leadNote struct {
+	Note     render.Text `json:"note"`
+	IfFailed render.Text `json:"if_failed,omitzero"`
+}
+
+// snapshotLocked returns a snapshot of the card. part is its last message, which may change, and text the content of
+// this message.
+func (c *card) snapshotLocked(part int, text render.Text, rich richContent) snapshot {
+	return snapshot{
+		part: part, unchanged: part, text: text, starts: slices.Clone(c.starts), rich: rich, lead: c.doc.leadNotes(),
+	}
 }
 
 // before returns a snapshot of the card without the given part and the parts after it.
 func (s snapshot) before(texts []render.Text, part int) snapshot {
-	return snapshot{part: part - 1, unchanged: part - 1, text: texts[part-1], starts: s.starts}
+	if part == 0 {
+		return snapshot{lead: s.lead}
+	}
+	return snapshot{part: part - 1, unchanged: part - 1, text: texts[part-1], starts: s.starts, lead: s.lead}
 }
 
 // record stores the content of a card in the database: snapshots while the turn runs, and the final content when the
@@ -92,11 +110,14 @@ func (r *record) finish(ctx context.Context, data []byte) error {
 func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 	err := c.messages.record.update(ctx, func(saved *savedCard) bool {
 		*saved = savedCard{
-			First: snap.part, Texts: []render.Text{snap.text}, Prints: c.messages.fingerprints(snap.unchanged),
-			Rich: snap.rich, Topic: c.messages.where().Topic,
+			First: snap.part, Rich: snap.rich, Topic: c.messages.where().Topic,
+			Layout: savedLayout{Lead: snap.lead, Prints: c.messages.fingerprints(snap.unchanged)},
+		}
+		if len(snap.starts) > 0 {
+			saved.Texts = []render.Text{snap.text}
 		}
 		for _, p := range snap.starts {
-			saved.Starts = append(saved.Starts, [2]int{p.segment, p.offset})
+			saved.Layout.Starts = append(saved.Layout.Starts, [2]int{p.segment, p.offset})
 		}
 		return true
 	})
@@ -109,11 +130,11 @@ func (c *card) saveSnapshot(ctx context.Context, snap snapshot) {
 // hash of a message's content.
 func (s *messages) forgetFingerprint(ctx context.Context, part int) error {
 	return s.record.update(ctx, func(saved *savedCard) bool {
-		if part >= len(saved.Prints) || saved.Prints[part] == "" {
+		if part >= len(saved.Layout.Prints) || saved.Layout.Prints[part] == "" {
 			return false
 		}
-		saved.Prints = slices.Clone(saved.Prints)
-		saved.Prints[part], saved.Topic = "", s.where().Topic
+		saved.Layout.Prints = slices.Clone(saved.Layout.Prints)
+		saved.Layout.Prints[part], saved.Topic = "", s.where().Topic
 		return true
 	})
 }
@@ -152,11 +173,14 @@ type savedCard struct {
 	End           *ending        `json:"end,omitempty"`    // message that announces the end of the turn; nil for none
 	StripsButtons bool           `json:"strips,omitempty"` // remove the buttons of the message with the index First-1
 
-	// Starts and Prints are only set while the turn runs. Starts contains the segment and offset in the document at
-	// which each message starts. Prints contains a hash of the content of each complete message, or "" if the content
-	// is unknown.
-	Starts [][2]int `json:"starts,omitempty"`
-	Prints []string `json:"prints,omitempty"`
+	Layout savedLayout `json:"layout,omitzero"` // only set while the turn runs
+}
+
+// savedLayout is the JSON format of how a running card is divided into messages.
+type savedLayout struct {
+	Lead   []leadNote `json:"lead,omitempty"`   // notes of ductor at the start of the document
+	Starts [][2]int   `json:"starts,omitempty"` // segment and offset in the document at which each message starts
+	Prints []string   `json:"prints,omitempty"` // hash of the content of each complete message; "" if it is unknown
 }
 
 func (s contents) encode(topic int) ([]byte, error) {
@@ -200,7 +224,7 @@ func decodeCard(data []byte) (savedCard, error) {
 		return savedCard{}, fmt.Errorf("decode a card: %w", err)
 	}
 	if saved.First < 0 || saved.First > maxParts ||
-		max(len(saved.Texts), len(saved.Starts), len(saved.Prints)) > maxParts {
+		max(len(saved.Texts), len(saved.Layout.Starts), len(saved.Layout.Prints), len(saved.Layout.Lead)) > maxParts {
 		return savedCard{}, errors.New("decode a card: it has messages that cannot be")
 	}
 	return saved, nil

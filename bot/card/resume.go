@@ -76,7 +76,26 @@ func (c *card) recall(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.past.unknown, c.past.saved = false, saved
+	if !saved.Final {
+		c.doc.begin(saved.Layout.Lead)
+	}
 	return nil
+}
+
+// begin puts the notes with which the document of the previous process began before the replayed events.
+func (d *document) begin(notes []leadNote) {
+	var lead []*segment
+	for _, n := range notes {
+		lead = append(lead, &segment{kind: noteSegment, note: n.Note, noteIfFailed: n.IfFailed, own: true})
+	}
+	d.segments = slices.Concat(lead, d.segments)
+}
+
+func (d *document) leadNotes() (all []leadNote) {
+	for _, s := range d.lead() {
+		all = append(all, leadNote{s.note, s.noteIfFailed})
+	}
+	return all
 }
 
 // noteReplayLocked records the time of a replayed event, and ends the replay if the event reports the end.
@@ -101,11 +120,11 @@ func (c *card) caughtUpLocked(now time.Time) {
 func (c *card) inheritLocked() []position {
 	fresh := []position{{}}
 	saved := c.past.saved
-	if saved.Final || len(saved.Starts) == 0 {
+	if saved.Final || len(saved.Layout.Starts) == 0 {
 		return fresh
 	}
 	var starts []position
-	for _, s := range saved.Starts[:min(len(saved.Starts), max(c.messages.opened(), 1))] {
+	for _, s := range saved.Layout.Starts[:min(len(saved.Layout.Starts), max(c.messages.opened(), 1))] {
 		starts = append(starts, position{s[0], s[1]})
 	}
 	if starts[0] != (position{}) {
@@ -207,10 +226,12 @@ func (c *card) Leave(ctx context.Context) {
 	}
 	c.mu.Lock()
 	texts, rich := c.liveLocked(time.Now())
-	starts := slices.Clone(c.starts)
+	last := len(texts) - 1
+	newest := c.snapshotLocked(last, texts[last], rich)
 	c.mu.Unlock()
-	if last := len(texts) - 1; last == c.messages.opened()-1 {
-		c.saveSnapshot(ctx, snapshot{part: last, unchanged: last + 1, text: texts[last], starts: starts, rich: rich})
+	if last == c.messages.opened()-1 {
+		newest.unchanged++ // the last message does not change any more either
+		c.saveSnapshot(ctx, newest)
 	}
 }
 

@@ -23,11 +23,24 @@ type life struct {
 	told []cli.Event // since the turn began
 }
 
+// show shows events. Those of the agent come again after a restart, those of ductor do not.
 func (l *life) show(evs ...cli.Event) {
 	for _, ev := range evs {
-		l.told = append(l.told, ev)
+		if !ofDuctor(ev) {
+			l.told = append(l.told, ev)
+		}
 		l.card.Show(ev)
 	}
+}
+
+func ofDuctor(ev cli.Event) bool {
+	switch ev := ev.(type) {
+	case cli.HandedOver, cli.Substituted:
+		return true
+	case cli.Status:
+		return ev.Kind == cli.StatusNotice
+	}
+	return false
 }
 
 // kill kills this process: waiting calls are never sent, and nothing more is stored.
@@ -159,9 +172,9 @@ func TestReopenedCardThatHadShownNothing(t *testing.T) {
 }
 
 // dieSending kills this process while it sends the beginning of an answer.
-func (l *life) dieSending(text string, fate bottest.Mishap) {
+func (l *life) dieSending(fate bottest.Mishap, first cli.Event) {
 	l.chat.Mishaps = func(string) bottest.Mishap { l.journal.DiesAt = l.journal.Writes; return fate }
-	l.show(cli.TextDelta{Text: text})
+	l.show(first)
 	synctest.Wait()
 	l.chat.Mishaps = nil
 	l.restartAfterDeath()
@@ -174,7 +187,7 @@ func TestReopenedCardGoesOnBehindAMessageOfUnknownFate(t *testing.T) {
 	for f, begins := range map[bottest.Mishap]string{bottest.LostAfter: "Hello \n----\n", bottest.LostBefore: ""} {
 		t.Run(string(f), func(t *testing.T) {
 			inLife(t, func(l *life) {
-				l.dieSending("Hello ", f)
+				l.dieSending(f, cli.TextDelta{Text: "Hello "})
 				begins := strings.Replace(begins, "Hello ", "Hello", 1)
 				l.reopen(cli.TextDelta{Text: "there"})
 				l.wantText(begins + "there")
@@ -196,7 +209,7 @@ func TestReopenedCardGoesOnBehindAMessageOfUnknownFate(t *testing.T) {
 // the answer is shown again, it is in order and complete, with no word in pieces.
 func TestAMessageOfUnknownFateCutsNoWord(t *testing.T) {
 	inLife(t, func(l *life) {
-		l.dieSending("One two thr", bottest.LostBefore)
+		l.dieSending(bottest.LostBefore, cli.TextDelta{Text: "One two thr"})
 		answer := "One two three " + strings.Repeat("and so on ", 500) + "to the end."
 		l.reopen(cli.TextDelta{Text: strings.TrimPrefix(answer, "One two thr")})
 		time.Sleep(10 * time.Second)
@@ -258,6 +271,44 @@ func TestReopenedCardEditsOnlyWhatDiffers(t *testing.T) {
 			t.Errorf("the first message begins %.40q", text)
 		}
 		l.finish(l.card, orchestrator.Outcome{Text: answer.String()})
+	})
+}
+
+// Notes of ductor above an answer stay there after a restart, also if ductor died while it sent the first message. The
+// messages behind them begin where they began.
+func TestReopenedCardBeginsWithTheSameNotes(t *testing.T) {
+	notes := []cli.Event{
+		cli.Substituted{By: "codex", Why: &cli.Failure{Kind: cli.Overloaded, Agent: "claude"}},
+		cli.Status{Kind: cli.StatusNotice, Detail: "bypass has ended"},
+		cli.HandedOver{To: "codex", Turns: 2, Tokens: 300},
+	}
+	const above = "🔁 Codex answers. The model behind Claude is overloaded.\n⚠️ bypass has ended\n🤝 handed 2 turns to Codex, 300 tokens\n\n"
+	t.Run("killed", func(t *testing.T) {
+		inLife(t, func(l *life) {
+			l.show(notes...)
+			text := strings.Repeat("All that was said before. ", 300)
+			l.show(cli.TextDelta{Text: text})
+			time.Sleep(10 * time.Second)
+			before := l.chat.Visible()
+			for range 2 {
+				l.kill()
+				l.reopen()
+				time.Sleep(5 * time.Second)
+			}
+			l.finish(l.card, orchestrator.Outcome{Text: text})
+			after := l.chat.Visible()
+			if len(before) != 2 || len(after) != 2 || after[0].Edits != before[0].Edits || !strings.HasPrefix(after[0].Text.Text, above) {
+				t.Errorf("%d messages, then %d; the first begins %.300q", len(before), len(after), after[0].Text.Text)
+			}
+		})
+	})
+	t.Run("died while it sent", func(t *testing.T) {
+		inLife(t, func(l *life) {
+			l.dieSending(bottest.LostAfter, notes[0])
+			l.reopen(cli.TextDelta{Text: "Hello"})
+			time.Sleep(time.Second)
+			l.wantText("🔁 Codex answers. The model behind Claude is overloaded.\n----\nHello")
+		})
 	})
 }
 

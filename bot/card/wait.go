@@ -46,8 +46,10 @@ func (d *document) setWait(state waitState, detail string) bool {
 func (d *document) applyStatus(s cli.Status) bool {
 	switch {
 	case s.Kind == cli.StatusWarning:
-		d.addNote(render.Plain("⚠️ " + render.ShortLine(s.Detail, 300)))
+		d.addNote(warningLine(s))
 		return true
+	case s.Kind == cli.StatusNotice:
+		return d.addOwn(&segment{kind: noteSegment, note: warningLine(s)})
 	case s.Kind == cli.StatusCompacting:
 		return d.setWait(waitCompacting, "")
 	case s.Kind == cli.StatusRetrying:

@@ -157,7 +157,7 @@ func statusOf(ev cli.Event, turn string) *wire.Status {
 	s := &wire.Status{Turn: turn}
 	switch ev := ev.(type) {
 	case cli.Status:
-		s.Warning = ev.Kind == cli.StatusWarning
+		s.Warning = ev.Kind == cli.StatusWarning || ev.Kind == cli.StatusNotice
 		s.Sentence = cmp.Or(ev.Detail, statusSentence(ev.Kind))
 		if ev.Kind == cli.StatusIdle {
 			s.Sentence = ""

@@ -412,7 +412,7 @@ type card struct {
 func (c *card) Show(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.Status:
-		if ev.Kind == cli.StatusWarning {
+		if ev.Kind == cli.StatusWarning || ev.Kind == cli.StatusNotice {
 			c.chat.say("warned %s", ev.Detail)
 		}
 	case cli.ApprovalWithdrawn:

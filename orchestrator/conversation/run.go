@@ -49,11 +49,11 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	}
 	if p.endedMode != "" {
 		text := c.e.opts.Lang.Of(c.id.Chat).Text("turn.mode-ended", p.endedMode)
-		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
+		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: text})
 	}
 	for _, s := range c.last.nowAbsent(p.req.Absent) {
 		text := c.e.opts.Lang.Of(c.id.Chat).Text("servers.without", s.Name, s.Why)
-		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
+		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: text})
 	}
 	result, promptSent := r.running.Run(p.req)
 	r.promptSent = promptSent

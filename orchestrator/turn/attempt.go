@@ -169,7 +169,7 @@ func (a *attempt) ask() cli.Result {
 	}
 	// The agent rejected the session before it read the prompt, so the prompt does not run twice.
 	if a.hasAnswered() {
-		a.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: a.printer().Text("turn.session-lost")})
+		a.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: a.printer().Text("turn.session-lost")})
 	}
 	if err := a.beginSession(); err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, err)}

@@ -85,7 +85,7 @@ func (a *attempt) warnOfTerminals() {
 	for of, has := range a.start.Session.AgentSessions {
 		if has.Terminal && of != who {
 			text := a.printer().Text("turn.terminal-untold", of.Agent.Name(), who.Agent.Name())
-			a.event(cli.Status{Kind: cli.StatusWarning, Detail: text})
+			a.event(cli.Status{Kind: cli.StatusNotice, Detail: text})
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (a *attempt) addContext() {
 	text, left := handoff.Context(project.Dir, project.Context)
 	for _, l := range left {
 		text := a.printer().Text("turn.context-left-out", l.File, l.Err.Error())
-		a.event(cli.Status{Kind: cli.StatusWarning, Detail: text})
+		a.event(cli.Status{Kind: cli.StatusNotice, Detail: text})
 	}
 	a.req.Prompt = text + a.req.Prompt
 }
