@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// A nested repository has settings of its own. It runs nothing: not when a snapshot
-// finds it again, and not when a turn around it is undone or committed.
+// A nested repository has settings of its own. It runs nothing: not when a snapshot finds it again, and not when a turn
+// around it is undone or committed.
 func TestNoProgramOfANestedRepositoryRuns(t *testing.T) {
 	r := newRepo(t)
 	ran := r.plantEvil()
