@@ -55,8 +55,12 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 	}
 	c.do(func() { st.Queue = len(c.queue) })
 	if r := c.running.Load(); r != nil {
+		started := r.turn.Started // a restart does not change when the turn began
+		if started.IsZero() {
+			started = r.started
+		}
 		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: sessions.Title(r.turn.Prompt.Text),
-			Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: r.started,
+			Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: started,
 			Rights: r.turn.Prompt.Rights}
 	}
 	if st.Running == nil {
