@@ -156,3 +156,19 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+// TestNoButtonHasTheWordsOfTheButtonThatLeaves tests that the words of a button differ from those of "‹ Back" and
+// "Cancel", which stand beside many buttons. A different symbol is not enough.
+func TestNoButtonHasTheWordsOfTheButtonThatLeaves(t *testing.T) {
+	words := func(text string) string { return strings.ToLower(strings.Join(letters.FindAllString(text, -1), "")) }
+	for _, l := range Languages() {
+		texts := catalogueOf(t, l)
+		for _, leaves := range []string{"common.back", "common.cancel"} {
+			for key, forms := range texts {
+				if key != leaves && words(forms["other"]) == words(texts[leaves]["other"]) {
+					t.Errorf("%s is %q in %s, and %s is %q", key, forms["other"], l.Name(), leaves, texts[leaves]["other"])
+				}
+			}
+		}
+	}
+}
