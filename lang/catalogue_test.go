@@ -165,8 +165,9 @@ func TestNoButtonHasTheWordsOfTheButtonThatLeaves(t *testing.T) {
 		texts := catalogueOf(t, l)
 		for _, leaves := range []string{"common.back", "common.cancel"} {
 			for key, forms := range texts {
-				if key != leaves && words(forms["other"]) == words(texts[leaves]["other"]) {
-					t.Errorf("%s is %q in %s, and %s is %q", key, forms["other"], l.Name(), leaves, texts[leaves]["other"])
+				text, leave := forms["other"], texts[leaves]["other"]
+				if text != leave && words(text) == words(leave) {
+					t.Errorf("%s is %q in %s, and %s is %q", key, text, l.Name(), leaves, leave)
 				}
 			}
 		}
