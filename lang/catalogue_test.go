@@ -157,9 +157,9 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestNoButtonHasTheWordsOfTheButtonThatLeaves tests that the words of a button differ from those of "‹ Back" and
-// "Cancel", which stand beside many buttons. A different symbol is not enough.
-func TestNoButtonHasTheWordsOfTheButtonThatLeaves(t *testing.T) {
+// TestNoButtonIsNamedLikeBack tests that no button is named like "‹ Back" or "Cancel" with another symbol. These two
+// stand beside many buttons.
+func TestNoButtonIsNamedLikeBack(t *testing.T) {
 	words := func(text string) string { return strings.ToLower(strings.Join(letters.FindAllString(text, -1), "")) }
 	for _, l := range Languages() {
 		texts := catalogueOf(t, l)

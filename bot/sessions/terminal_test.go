@@ -64,7 +64,8 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	}
 	member := owner
 	member.Role = orchestrator.RoleMember
-	if _, err := r.screen.Press(t.Context(), member, question, r.data("Claude")); !errors.Is(err, orchestrator.ErrNotAllowed) {
+	_, err = r.screen.Press(t.Context(), member, question, r.data("Claude"))
+	if !errors.Is(err, orchestrator.ErrNotAllowed) {
 		t.Errorf("a member continues it: %v", err)
 	}
 	if text, err := r.screen.Terminal(t.Context(), member, ""); err != nil || !strings.Contains(text.Text, "Only") {

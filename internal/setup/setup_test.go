@@ -12,7 +12,7 @@ import (
 	"ductor/internal/secrets"
 )
 
-// console answers every question with the same word, and records what it shows.
+// console gives the same answer to every question. It records its output.
 type console struct {
 	answer string
 	said   []string
