@@ -271,7 +271,7 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 	p, w := s.o.Lang.Of(by.Conversation.Chat), all[i]
 	own := w.Dir == before.Dir
 	if own && what == opRemove {
-		return confirm(p, p.Text("project.really-remove", w.Dir), p.Text("project.remove"), opLeave, key), nil
+		return confirm(p, p.Text("project.really-remove", w.Dir), button(p.Text("project.remove"), opLeave, key)), nil
 	}
 	changes := orchestrator.KeepChanges
 	switch what {
@@ -285,7 +285,7 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 		a.Text, err = p.Text("project.removed", w.Branch), s.o.Projects.RemoveWorktree(ctx, by, w.Dir, changes)
 	}
 	if errors.Is(err, orchestrator.ErrDirtyWorktree) {
-		return confirm(p, p.Text("project.really-drop", w.Dir), p.Text("project.drop"), opDrop, key), nil
+		return confirm(p, p.Text("project.really-drop", w.Dir), button(p.Text("project.drop"), opDrop, key)), nil
 	}
 	if err != nil {
 		return tgapi.Answer{}, err
@@ -302,9 +302,9 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 }
 
 // confirm returns a page that asks the user to confirm an operation on a worktree.
-func confirm(p lang.Printer, question, yes string, what op, key string) tgapi.Answer {
+func confirm(p lang.Printer, question string, yes []tgapi.Button) tgapi.Answer {
 	return tgapi.Answer{Edit: tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{
-		button(yes, what, key), button(p.Text("common.back"), opTrees, ""),
+		yes, button(p.Text("common.back"), opTrees, ""),
 	}}}
 }
 
