@@ -37,6 +37,16 @@ type tool struct {
 	wrote, terminals []string
 }
 
+// isOver reports whether the tool call has ended or was denied.
+func (t *tool) isOver() bool { return t.phase == toolEnded || t.phase == toolRefused }
+
+// isReused reports whether an announcement is that of another tool call with the same ID, after this one is over. Some
+// agents repeat the announcement of an ended call, or announce a call after its request was denied.
+func (t *tool) isReused(announced toolcall.Call) bool {
+	ended := announced.Status == toolcall.StatusDone || announced.Status == toolcall.StatusFailed
+	return t.phase == toolEnded && !ended || t.isOver() && t.call.Differs(announced)
+}
+
 // tools contains the tool calls of a turn by ID, and the commands that ductor runs for the agent by terminal ID.
 type tools struct {
 	all, running map[string]*tool // running lacks the tool calls that have ended
