@@ -198,7 +198,7 @@ func (r *reporter) showTool(t *tool) {
 }
 
 func (r *reporter) endTool(t *tool, status string) {
-	t.phase = toolEnded
+	t.phase, t.succeeded = toolEnded, status == toolcall.StatusDone
 	delete(r.tools.running, t.call.ID)
 	if status == toolcall.StatusDone {
 		for _, change := range t.call.Changes(r.dir) {

@@ -165,6 +165,7 @@ func TestAToolWithTheIDOfAnEndedOne(t *testing.T) {
 		"without a status":     {`"status":"completed"`, first, []string{"0 ls", "0#2 ls"}},
 		"another that failed":  {`"status":"failed"`, `"toolCallId":"0","kind":"read","title":"a.txt","status":"failed"`, []string{"0 ls", "0#2 a.txt"}},
 		"announced again":      {`"status":"completed"`, first + `,"status":"completed"`, []string{"0 ls"}},
+		"announced late":       {`"status":"failed"`, first + `,"status":"pending"`, []string{"0 ls"}},
 		"while the first runs": {`"status":"in_progress"`, first + `,"status":"in_progress"`, []string{"0 ls"}},
 	} {
 		t.Run(name, func(t *testing.T) {
