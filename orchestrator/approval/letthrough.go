@@ -56,8 +56,8 @@ func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	return r.turn.Allowed[i]
 }
 
-// forbids reports whether the turn's tool lists forbid the tool of a request. It returns false for plans and for project
-// settings, because these requests are not about a tool.
+// forbids reports whether the turn's tool lists forbid the tool of a request. It returns false for plans and for
+// project settings, because these requests are not about a tool.
 func (r *Requests) forbids(a orchestrator.ApprovalRequest) bool {
 	p, tools := a.Request, r.turn.Tools
 	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {
