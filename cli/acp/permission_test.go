@@ -167,3 +167,23 @@ func TestWhatIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// In bypass, a tool that can belong to a server of a list or to another one asks.
+func TestAToolOfAnUnclearServerAsks(t *testing.T) {
+	github := []string{"mcp:github"}
+	for _, c := range []struct {
+		tools cli.ToolList
+		name  string
+		want  verdict
+	}{
+		{cli.ToolList{Denied: github}, "mcp_github_new_issue", verdictAsk},
+		{cli.ToolList{Only: github}, "mcp_github_new_issue", verdictAsk},
+		{cli.ToolList{Only: github}, "mcp_github_issue", verdictAllow},
+		{cli.ToolList{Only: github}, "mcp_github2_issue", verdictDeny},
+	} {
+		req := cli.Request{Permission: cli.Bypass, Attended: true, Tools: c.tools}
+		if got, _ := verdictOn(req, tool{name: c.name}, nil); got != c.want {
+			t.Errorf("%s with %+v: %s, want %s", c.name, c.tools, got, c.want)
+		}
+	}
+}

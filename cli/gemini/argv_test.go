@@ -40,7 +40,10 @@ func TestArgv(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.name, got, err)
 		}
 	}
-	args, err := p.argv(cli.Request{Tools: cli.ToolList{Denied: []string{`web"fetch`, "mcp:github"}}})
+	args, err := p.argv(cli.Request{
+		Tools:        cli.ToolList{Denied: []string{`web"fetch`, "mcp:github"}},
+		AllowedTools: []string{"mcp:github", "mcp:docs"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +52,21 @@ func TestArgv(t *testing.T) {
 		t.Errorf("files %q", files)
 	}
 	policy, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(policy), `toolName = ["web\"fetch"]`) || !strings.Contains(string(policy), "decision = \"deny\"\npriority = 999\ntoolName = \"*\"\nmcpName = \"github\"") {
-		t.Errorf("policy %q, %v", policy, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule, want := range map[string]bool{
+		`toolName = ["web\"fetch"]`: true,
+		"decision = \"deny\"\npriority = 999\ntoolName = \"*\"\nmcpName = \"github\"":  true,
+		"decision = \"allow\"\npriority = 960\ntoolName = \"*\"\nmcpName = \"docs\"":   true,
+		"decision = \"allow\"\npriority = 960\ntoolName = \"*\"\nmcpName = \"github\"": false,
+	} {
+		if strings.Contains(string(policy), rule) != want {
+			t.Errorf("the policy has %q: %v; it is %q", rule, !want, policy)
+		}
+	}
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--allowed-tools") }) {
+		t.Errorf("the servers are in the arguments %q", args)
 	}
 }
 
