@@ -72,7 +72,8 @@ func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID) (all []orchestr
 			WHERE state = 'cancelled' AND steered_into = ? AND delivered = 1 RETURNING `+turnColumns, string(into))
 		return err
 	})
-	slices.SortStableFunc(all, func(a, b orchestrator.Turn) int { return a.Started.Compare(b.Started) }) // when it was steered
+	// Started is the time at which a turn was steered.
+	slices.SortStableFunc(all, func(a, b orchestrator.Turn) int { return a.Started.Compare(b.Started) })
 	return all, wrap("doubt steered turns", err)
 }
 
