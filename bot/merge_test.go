@@ -351,6 +351,22 @@ func TestAFullDiskChangesNoOrder(t *testing.T) {
 	}
 }
 
+// A prompt that waits for a full disk does not delay the end of ductor. The next process handles it.
+func TestDuctorStopsWhileAPromptWaitsForTheDisk(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.journal.SetDisk(orchestrator.DiskFull)
+		r.desk.fail = orchestrator.ErrDiskFull
+		r.send(r.text("first"))
+		r.settle()
+		before := time.Now()
+		r.end()
+		if open := r.journal.Open(); time.Since(before) > 0 || len(open) != 1 {
+			t.Errorf("stopped after %s, with the updates %v", time.Since(before), open)
+		}
+		r.journal.Handle([]int64{101})
+	})
+}
+
 // If a full disk keeps the refusal of a prompt from being stored, the whole prompt is handled again, and then it may run.
 func TestARefusalThatCouldNotBeStored(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
