@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"ductor/lang"
 )
 
 // OnThisMachine reports whether a URL points to this machine.
@@ -50,12 +52,15 @@ func WithoutForeign(servers []ToolServer) []ToolServer {
 // OwnServer is the name of ductor's own tool server.
 const OwnServer = "ductor"
 
-// ownTools lists the names of ductor's own tools. A prefix alone does not prove that a tool is ductor's, because some
-// agents name the tool "run" of a server "ductor_x" mcp_ductor_x_run.
-func ownTools() []string {
-	return []string{
-		"send_message", "send_file", "ask_user", "ask_the_user", "schedule", "list_sessions", "describe_session",
-		"search_project_history", "count_project_tokens", "consult_with", "group_think", "work_with",
+// ownTools maps the names of ductor's own tools to the names that users see. A prefix alone does not prove that a tool is
+// ductor's, because some agents name the tool "run" of a server "ductor_x" mcp_ductor_x_run.
+func ownTools() map[string]lang.Key {
+	return map[string]lang.Key{
+		"send_message": "tool.send-message", "send_file": "tool.send-file", "schedule": "tool.schedule",
+		"ask_user": "tool.ask-user", "ask_the_user": "tool.ask-user", // Gemini's name for ask_user
+		"list_sessions": "tool.list-sessions", "describe_session": "tool.describe-session",
+		"search_project_history": "tool.search-project-history", "count_project_tokens": "tool.count-project-tokens",
+		"consult_with": "tool.consult-with", "group_think": "tool.group-think", "work_with": "tool.work-with",
 	}
 }
 
@@ -63,9 +68,17 @@ func ownTools() []string {
 // mcp__ductor__send_file. It returns "" for any other tool.
 func OwnTool(name string) string {
 	for _, prefix := range []string{"mcp__ductor__", "mcp_ductor_", "ductor.", "ductor-", "ductor__", "ductor_"} {
-		if tool, own := strings.CutPrefix(name, prefix); own && slices.Contains(ownTools(), tool) {
+		if tool, own := strings.CutPrefix(name, prefix); own && ownTools()[tool] != "" {
 			return tool
 		}
+	}
+	return ""
+}
+
+// OwnToolName returns the name that users see for one of ductor's own tools. It returns "" for any other tool.
+func OwnToolName(p lang.Printer, name string) string {
+	if key := ownTools()[OwnTool(name)]; key != "" {
+		return p.Text(key)
 	}
 	return ""
 }
@@ -127,7 +140,7 @@ func Trusts(servers []ToolServer, name string) bool {
 		return s.Trusted && slices.ContainsFunc([]string{"mcp__" + s.Name + "__", "mcp_" + s.Name + "_",
 			s.Name + "."}, func(prefix string) bool {
 			tool, of := strings.CutPrefix(name, prefix)
-			return of && slices.Contains(ownTools(), tool)
+			return of && ownTools()[tool] != ""
 		})
 	})
 }

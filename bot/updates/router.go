@@ -306,7 +306,7 @@ func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 }
 
 func (r *Router) stop(ctx context.Context, q *queue, t *task) {
-	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t, unfinished: r.finisher.unfinished})
+	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t})
 }
 
 // awaitEarlierCommands waits for the commands before the task t, unless a turn is already running.

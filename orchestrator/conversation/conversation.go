@@ -95,7 +95,9 @@ func (c *conversation) startNext() {
 	if c.running.Load() != nil || len(c.queue) == 0 || c.start.later || c.aborts.Load() > 0 || !c.e.open() {
 		return
 	}
-	if c.dropUnpermitted(); len(c.queue) == 0 {
+	for len(c.queue) > 0 && c.dropUnpermitted(0) {
+	}
+	if len(c.queue) == 0 {
 		c.e.wg.Done()
 		return
 	}
@@ -120,30 +122,24 @@ func (c *conversation) startNext() {
 	}()
 }
 
-// dropUnpermitted cancels turns at the front of the queue until it finds one that may start.
-func (c *conversation) dropUnpermitted() {
-	for len(c.queue) > 0 && !c.permitted(0) {
+// dropUnpermitted drops a turn of the queue if the turn may no longer run. It returns true if it has dropped the turn.
+func (c *conversation) dropUnpermitted(i int) bool {
+	if c.permitted(c.queue[i]) {
+		return false
 	}
+	c.e.log.Warn("a waiting prompt is cancelled: its user may no longer use ductor", "turn", c.queue[i].turn.ID)
+	c.drop(i)
+	return true
 }
 
-// permitted reports whether a turn of the queue may start. If the user of the turn may no longer use ductor, permitted
-// cancels the turn. It does not cancel turns that began before a restart.
-func (c *conversation) permitted(i int) bool {
-	permits, w := c.e.opts.Permits, c.queue[i]
-	if permits == nil || w.remains != "" || permits(w.turn) {
-		return true
-	}
-	c.remove(i)
-	c.e.log.Warn("a waiting prompt is cancelled: its user may no longer use ductor", "turn", w.turn.ID)
-	// If the write fails, record repeats it later. Otherwise the next process cancels the turn.
-	_, _ = c.e.record(context.WithoutCancel(c.e.life), c.e.log, func(ctx context.Context) error {
-		_, err := c.e.opts.Store.CancelTurn(ctx, w.turn.ID)
-		return err
-	})
-	w.turn.State = orchestrator.TurnCancelled
-	c.e.unqueued(w)
-	return false
+// permitted reports whether the user of a waiting turn may still use ductor. A turn that began before a restart may
+// continue in any case.
+func (c *conversation) permitted(w waiting) bool {
+	return c.e.opts.Permits == nil || w.remains != "" || c.e.opts.Permits(w.turn)
 }
+
+// drop removes a turn from the queue and cancels it.
+func (c *conversation) drop(i int) { c.e.cancelRemoved(c.remove(i)) }
 
 // turnEnded records that no turn is running any more. Once ductor has tried to show the outcome, turnEnded closes
 // running.over.

@@ -23,11 +23,8 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 		if of < 0 || i < 0 {
 			return
 		}
-		if joined, err = c.mergePrompts(ctx, of, c.queue[of].turn.Prompt, t.Prompt); !joined {
-			return
-		}
-		if err = c.e.drop(ctx, c.queue[i]); err == nil {
-			c.remove(i)
+		if joined, err = c.mergePrompts(ctx, of, c.queue[of].turn.Prompt, t.Prompt); joined {
+			c.drop(i)
 		}
 	})
 	return joined, err

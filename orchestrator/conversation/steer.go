@@ -72,7 +72,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 		return handover{}, orchestrator.ErrCannotSteer
 	}
 	i := c.find(id)
-	if i < 0 || !c.permitted(i) {
+	if i < 0 || c.dropUnpermitted(i) {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
 	// The agent of the running turn must not get a message with other rights, or a message for another agent.
@@ -109,14 +109,12 @@ func (c *conversation) steered(ctx context.Context, h handover) error {
 }
 
 // requeue moves a turn back to the front of the queue. If an abort has emptied the queue since the start of the
-// handover, requeue drops the turn instead.
+// handover, requeue cancels the turn instead.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
 	// An abort has emptied the queue. Do not store the turn as queued: after a crash the next process would run it.
 	if c.cleared != h.cleared {
-		if err := c.e.drop(ctx, w); err != nil {
-			return err
-		}
+		c.e.cancelRemoved(w)
 		return orchestrator.ErrNotWaiting
 	}
 	ok, err := c.e.opts.Store.UnsteerTurn(ctx, w.turn.ID)
@@ -146,7 +144,7 @@ func (e *Engine) Interrupt(ctx context.Context, waiting cli.TurnID, by orchestra
 // promote moves a turn to the front of the queue, or returns ErrNotWaiting.
 func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 	i := c.find(id)
-	if i < 0 || !c.permitted(i) {
+	if i < 0 || c.dropUnpermitted(i) {
 		return orchestrator.ErrNotWaiting
 	}
 	ok, err := c.e.opts.Store.PromoteTurn(ctx, id)

@@ -161,7 +161,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 }
 
 // CancelQueued implements bot.Desk.
-func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrator.Press) (cancelled bool, err error) {
+func (e *Engine) CancelQueued(_ context.Context, id cli.TurnID, by orchestrator.Press) (cancelled bool, err error) {
 	err = e.do(by.Conversation, func(c *conversation) error {
 		i := c.find(id)
 		if i < 0 {
@@ -170,10 +170,7 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 		if !by.MayEnd(c.queue[i].turn) {
 			return orchestrator.ErrNotAllowed
 		}
-		if err := e.drop(ctx, c.queue[i]); err != nil {
-			return err
-		}
-		c.remove(i)
+		c.drop(i)
 		cancelled = true
 		return nil
 	})
@@ -197,14 +194,18 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 	return edited, err
 }
 
-// drop stores that a waiting turn will not run, and removes its message from the chat.
-func (e *Engine) drop(ctx context.Context, w waiting) error {
-	if _, err := e.opts.Store.CancelTurn(ctx, w.turn.ID); err != nil {
-		return fmt.Errorf("cancel turn: %w", err)
+// cancelRemoved records that a turn that was removed from the queue will not run, and removes its message from the chat.
+// If the write fails, record repeats it later. If ductor ends before that, the next process may run the turn.
+func (e *Engine) cancelRemoved(w waiting) {
+	log := e.log.With("turn", w.turn.ID)
+	if _, err := e.record(context.WithoutCancel(e.life), log, func(ctx context.Context) error {
+		_, err := e.opts.Store.CancelTurn(ctx, w.turn.ID)
+		return err
+	}); err != nil {
+		log.Error("record a cancelled turn", "err", err)
 	}
 	w.turn.State = orchestrator.TurnCancelled
 	e.unqueued(w)
-	return nil
 }
 
 // unqueued removes the message that shows a turn as waiting. If a turn was cancelled before this message was sent, a
