@@ -58,7 +58,7 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 // uses the bypass, expire returns that turn.
 func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
-		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
+		conv, failed := c.e.opts.Store.Conversation(ctx, c.id())
 		if err = failed; err == nil && c.e.bypassed(conv, conv.GrantedIn) &&
 			conv.BypassUntil.UnixMilli() != end.UnixMilli() {
 			return
@@ -69,7 +69,7 @@ func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, t
 		if err != nil || conv.Permission != cli.Bypass {
 			return
 		}
-		err = c.e.save(ctx, c.id, func(c *orchestrator.Conversation) {
+		err = c.e.save(ctx, c.id(), func(c *orchestrator.Conversation) {
 			c.Permission, c.BypassUntil = cli.Ask, time.Time{}
 		},
 			orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(cli.Ask), Reason: "expired"})

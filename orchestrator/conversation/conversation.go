@@ -23,7 +23,7 @@ import (
 type conversation struct {
 	inbox inbox
 	e     *Engine
-	id    orchestrator.ConversationID
+	at    atomic.Pointer[orchestrator.ConversationID] // see id
 
 	// running is the running turn, or nil. Any goroutine may load it. Only functions in the inbox may store it.
 	running atomic.Pointer[running]
@@ -78,6 +78,9 @@ type running struct {
 	cleared    int           // value of conversation.cleared when the turn started
 	over       chan struct{} // closed once all processes of the turn are dead and ductor has tried to show the outcome
 }
+
+// id returns the ID of the conversation. The ID changes if a group becomes a supergroup; see Engine.MoveChat.
+func (c *conversation) id() orchestrator.ConversationID { return *c.at.Load() }
 
 // is reports whether r is the turn with the given ID. For a nil r, it returns false.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }

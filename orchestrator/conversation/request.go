@@ -22,7 +22,7 @@ type preparation struct {
 // prepare makes the same choices as before the restart.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
-	conv, err := e.load(r.record, t.Prompt.Conversation)
+	conv, err := e.load(r.record, r.c.id())
 	if err != nil {
 		return preparation{}, err
 	}
@@ -90,7 +90,7 @@ func (r *runningTurn) prepareLeft(conv orchestrator.Conversation) (p preparation
 // PrepareAgain implements turn.Conversation.
 func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, who turn.Choice) (cli.Request,
 	orchestrator.Session, error) {
-	conv, err := c.e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	conv, err := c.e.opts.Store.Conversation(ctx, c.id())
 	if err != nil {
 		return cli.Request{}, orchestrator.Session{}, err
 	}

@@ -144,7 +144,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		}
 		t.State = orchestrator.TurnInterrupted
 		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
-			Failure: c.e.opts.Lang.Of(c.id.Chat).Text(why), Recovery: orchestrator.Repeatable()}
+			Failure: c.e.opts.Lang.Of(c.id().Chat).Text(why), Recovery: orchestrator.Repeatable()}
 		t.Outcome.Announce = c.e.announcement(ctx, t, t.Outcome)
 		ended, log := c.e.now(), c.e.log.With("turn", t.ID)
 		var err error

@@ -48,11 +48,11 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		r.running.Events.Show(cli.Substituted{By: r.turn.Agent, Why: p.instead})
 	}
 	if p.endedMode != "" {
-		text := c.e.opts.Lang.Of(c.id.Chat).Text("turn.mode-ended", p.endedMode)
+		text := c.e.opts.Lang.Of(c.id().Chat).Text("turn.mode-ended", p.endedMode)
 		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
 	}
 	for _, s := range c.last.nowAbsent(p.req.Absent) {
-		text := c.e.opts.Lang.Of(c.id.Chat).Text("servers.without", s.Name, s.Why)
+		text := c.e.opts.Lang.Of(c.id().Chat).Text("servers.without", s.Name, s.Why)
 		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
 	}
 	result, promptSent := r.running.Run(p.req)

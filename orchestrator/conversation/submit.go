@@ -121,7 +121,7 @@ func (c *conversation) append(ctx context.Context, t *orchestrator.Turn,
 	if receipt.Full = c.full(); receipt.Full {
 		return receipt, nil
 	}
-	t.Wants.Card.Quote = receipt.Ahead > 0
+	t.Prompt.Conversation, t.Wants.Card.Quote = c.id(), receipt.Ahead > 0
 	if err = c.e.store(ctx, t, forget...); err == nil {
 		receipt.Turn = t.ID
 		c.queue = append(c.queue, waiting{turn: *t})
