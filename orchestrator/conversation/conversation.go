@@ -14,6 +14,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/growstack"
 	"ductor/orchestrator"
+	"ductor/orchestrator/conversation/inbox"
 	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/turn"
 )
@@ -21,7 +22,7 @@ import (
 // conversation holds the queue and the running turn of one conversation. Only functions that run in its inbox may
 // access its fields, because there is no mutex. These functions also make the database commits that change the queue.
 type conversation struct {
-	inbox inbox
+	inbox inbox.Inbox
 	e     *Engine
 	at    atomic.Pointer[orchestrator.ConversationID] // see id
 
@@ -88,7 +89,7 @@ func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 // do runs f in the conversation's inbox. Then, still in the inbox, it starts the next turn if possible. So an abort
 // that comes after do finds the next turn running. Functions in the inbox must not call do.
 func (c *conversation) do(f func()) {
-	c.inbox.handle(func() {
+	c.inbox.Handle(func() {
 		f()
 		c.startNext()
 	})
