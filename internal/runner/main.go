@@ -225,7 +225,7 @@ func shortPath(dir string) (path string, done func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	return "/proc/self/fd/" + strconv.Itoa(fd) + "/" + socketFile, func() { _ = unix.Close(fd) }, nil
+	return fmt.Sprintf("/proc/self/fd/%d/%s", fd, socketFile), func() { _ = unix.Close(fd) }, nil
 }
 
 // programID returns the identity of a program's file: its device, inode, size and modification time.

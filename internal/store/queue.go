@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ductor/cli"
@@ -72,13 +73,17 @@ func (db *DB) MarkSteered(ctx context.Context, id, into cli.TurnID) (bool, error
 		WHERE id = ? AND state = 'cancelled' AND steered_into = ?`, string(id), string(into))
 }
 
-func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID) (all []orchestrator.Turn, err error) {
+func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID,
+	read ...cli.TurnID) (all []orchestrator.Turn, err error) {
 	err = db.write(ctx, func(t tx) error {
-		const marked = ` WHERE state = 'cancelled' AND steered_into = ? AND delivered = 1`
-		query := `SELECT ` + turnColumns + ` FROM turns` + marked + ` ORDER BY seq`
+		query := `SELECT ` + turnColumns + ` FROM turns
+			WHERE state = 'cancelled' AND steered_into = ? AND delivered = 1 ORDER BY seq`
 		all, err = sqlite.ManyIn(t.Tx, scanTurn, query, string(into))
-		if err == nil {
-			_, err = t.Exec(`UPDATE turns SET delivered = 0`+marked, string(into))
+		all = slices.DeleteFunc(all, func(steered orchestrator.Turn) bool { return slices.Contains(read, steered.ID) })
+		for _, steered := range all {
+			if err == nil {
+				_, err = t.Exec(`UPDATE turns SET delivered = 0 WHERE id = ?`, string(steered.ID))
+			}
 		}
 		return err
 	})

@@ -78,10 +78,10 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// doubtSteered returns the turns that were steered into a turn that a restart or a crash interrupted. It is unknown
-// whether the agent read their prompts, so the chat offers to run them again.
-func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID) []orchestrator.Turn {
-	turns, err := e.opts.Store.DoubtSteered(ctx, into)
+// doubtSteered returns the turns that were steered into a turn that a restart or a crash interrupted, except for those
+// in read. It is unknown whether the agent read their prompts, so the chat offers to run them again.
+func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID, read ...cli.TurnID) []orchestrator.Turn {
+	turns, err := e.opts.Store.DoubtSteered(ctx, into, read...)
 	if err != nil {
 		e.log.Error("reopen messages of an interrupted turn", "turn", into, "err", err)
 	}
