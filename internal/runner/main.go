@@ -162,7 +162,7 @@ func serve(args []string) error {
 	s.wg.Go(s.accept)
 	if a.listen == 0 {
 		ready := os.NewFile(readyFD, "ready")
-		_, _ = ready.Write([]byte{1}) // fails only if the client that started this runner has exited
+		_, _ = ready.WriteString("1") // fails only if the client that started this runner has exited
 		_ = ready.Close()
 	}
 	s.enforceDeadlines(signals)

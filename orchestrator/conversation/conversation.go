@@ -43,7 +43,7 @@ type conversation struct {
 
 type lastTurn struct {
 	turn   turn.Last
-	absent map[string]string // the owner's MCP servers that the turn did not get, with the reasons
+	absent turn.Absences
 }
 
 // start controls when queued turns run after a restart of ductor.

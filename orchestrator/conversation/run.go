@@ -51,7 +51,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		text := c.e.opts.Lang.Of(c.id().Chat).Text("turn.mode-ended", p.endedMode)
 		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
 	}
-	for _, s := range c.last.nowAbsent(p.req.Absent) {
+	for _, s := range c.last.absent.Update(p.req.Absent) {
 		text := c.e.opts.Lang.Of(c.id().Chat).Text("servers.without", s.Name, s.Why)
 		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
 	}

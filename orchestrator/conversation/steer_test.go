@@ -162,7 +162,9 @@ func TestOutputProvesThatASteeredMessageWasRead(t *testing.T) {
 
 	h := successorOf(t, path, map[string]cli.Remains{"running": cli.RemainsRun})
 	h.agent.reply = func(_ context.Context, who cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
-		return cli.Result{Err: cli.Failf(cli.Crashed, who, ""), Told: cli.Told{Steered: cli.Steered{Read: []cli.TurnID{read}}}}
+		result := cli.Result{Err: cli.Failf(cli.Crashed, who, "")}
+		result.Steered.Read = []cli.TurnID{read}
+		return result
 	}
 	h.recover(t)
 	h.await(t, "redelivered doubtful: interrupted")

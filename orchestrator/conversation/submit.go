@@ -259,17 +259,6 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// withWants returns a copy of the conversation in which the settings of an order replace the choices of users.
-func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Conversation {
-	if w.Agent != "" {
-		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
-	}
-	if w.Dir != "" {
-		c.Dir = w.Dir
-	}
-	return c
-}
-
 // isSeparate reports whether a turn does not belong to the user's dialog with the agent: it has its own session, is
 // quiet, or has its own rights. Messages that users send while such a turn runs are not meant for its agent.
 func isSeparate(t orchestrator.Turn) bool {

@@ -50,7 +50,7 @@ func (in *Inbox) serve(m message) {
 	}
 }
 
-// next removes the first message when its function has run. It returns the next message, or false if there is none.
+// next removes the first message when its function has run. It returns the next message, or false after the last one.
 func (in *Inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Functions run one at a time, and those of one caller in their order.
+// Functions run one at a time. Each caller sees its functions run in their order.
 func TestFunctionsRunOneAtATime(t *testing.T) {
 	const callers, calls = 8, 200
 	var in Inbox
