@@ -21,11 +21,24 @@ type Result struct {
 
 // Told contains facts about the turn that only some agents report.
 type Told struct {
-	Turns int  // calls of the model; 0 if the agent does not report them
-	Fill  Fill // how full the session's context is after the turn
-	// Unread lists messages that ductor added to the turn (see Steerer), but that the model did not read. The agent
-	// returned these messages when it ended the turn early, or its process ended before the model read them.
+	Turns   int  // calls of the model; 0 if the agent does not report them
+	Fill    Fill // how full the session's context is after the turn
+	Steered Steered
+}
+
+// Steered contains the messages that ductor added to a turn (see Steerer), as far as their fate is known.
+type Steered struct {
+	// Unread lists messages that the model did not read. The agent returned these messages when it ended the turn early,
+	// or its process ended before the model read them.
 	Unread []TurnID
+	// Read lists messages that the model has read. After a restart of ductor, it also contains messages that the
+	// previous process added, as far as the output of the agent names them.
+	Read []TurnID
+}
+
+// Add adds the messages of an earlier attempt of the same turn.
+func (s *Steered) Add(before Steered) {
+	s.Unread, s.Read = append(before.Unread, s.Unread...), append(before.Read, s.Read...)
 }
 
 // BackgroundResult is the result of a turn that the agent started without a prompt.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -200,7 +201,7 @@ func TestAdoptedApprovals(t *testing.T) {
 	}
 }
 
-// A message sent during a turn belongs to it in every process of ductor.
+// A message sent during a turn belongs to it in every process of ductor, and every process knows that it was read.
 func TestAdoptedSteer(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 30) + `" delay=5ms chunk=5]]`}
@@ -214,7 +215,8 @@ func TestAdoptedSteer(t *testing.T) {
 	k = begin(t, s, req)
 	until[cli.SessionStarted](k)
 	steer(t, s, cli.Request{Turn: "S1", Prompt: `[[text "And this."]]`})
-	if r := k.end(); r.Err != nil || !strings.HasPrefix(r.Text, "word ") || strings.Count(r.Text, "And this.") != 1 || !strings.HasSuffix(r.Text, "And this.") {
+	if r := k.end(); r.Err != nil || !strings.HasPrefix(r.Text, "word ") || strings.Count(r.Text, "And this.") != 1 || !strings.HasSuffix(r.Text, "And this.") ||
+		!slices.Equal(r.Steered.Read, []cli.TurnID{"S1"}) {
 		t.Errorf("answered %+v", r)
 	}
 }

@@ -117,8 +117,10 @@ type note struct {
 
 // messages contains the message IDs of the prompt and of the messages that were added during the turn.
 type messages struct {
-	Prompt  string   `json:"p,omitempty"`       // empty in notes of older versions
-	Steers  []string `json:"steer,omitempty"`   // IDs of messages added during the turn, in order
+	Prompt string `json:"p,omitempty"` // empty in notes of older versions
+	// Steers contains the messages that were added during the turn, in order: the ID of each message, a space, and its
+	// turn ID. Notes of older versions have no turn IDs.
+	Steers  []string `json:"steer,omitempty"`
 	Sending string   `json:"sending,omitempty"` // the ID in Steers that was being sent when the note was stored
 }
 

@@ -85,7 +85,8 @@ func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line [
 	case !isNew:
 		return nil
 	}
-	t.note.Steers, t.note.Sending = t.p.steers.Sent(), id
+	t.note.Steers, t.note.Sending = nil, id
+	t.p.steers.Sent(func(id string, turn cli.TurnID) { t.note.Steers = append(t.note.Steers, id+" "+string(turn)) })
 	t.updateNote(ctx)
 	if err := t.deliver(ctx, line); err != nil {
 		return m.Lost(ctx, err)

@@ -78,7 +78,7 @@ func TestRealAbortOfASteeredTurn(t *testing.T) {
 			if !r.Aborted {
 				t.Errorf("ended as %+v", r)
 			}
-			unread := r.Unread
+			unread := r.Steered.Unread
 			req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "still here"]]`
 			if r = begin(t, s, req).end(); r.Text != "still here" || r.Err != nil {
 				t.Errorf("after it: %+v", r)

@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -104,9 +105,9 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 		taken: t.takenUp, freed: t.open.startIfReady, replied: t.replied, garbage: t.run.stream.Garbage,
 		background: t.session.background(),
 	}
-	for _, id := range t.note.Steers { // these were sent before a restart of ductor
-		if id != t.note.Sending || !t.left.unsent() {
-			p.steers.Adopt(id, "")
+	for _, sent := range t.note.Steers { // before a restart of ductor
+		if id, steered, _ := strings.Cut(sent, " "); id != t.note.Sending || !t.left.unsent() {
+			p.steers.Adopt(id, cli.TurnID(steered))
 		}
 	}
 	if t.req.Attended {
@@ -201,7 +202,7 @@ func (t *liveTurn) finish(end turn.End) {
 	if exited {
 		t.p.steers.DropAll()
 	}
-	result.Unread = t.p.steers.Settle()
+	result.Steered = t.p.steers.Settle()
 	t.p.approvals.Close(detached)
 	t.p.flow.em.Finish(result)
 	if end == turn.EndTurn && !mustStop && t.req.Turn != "" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -339,7 +340,8 @@ func TestSteering(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := turn.end(); r.Err != nil || !strings.Contains(r.Text, "two") {
+		r := turn.end()
+		if r.Err != nil || !strings.Contains(r.Text, "two") || !slices.Equal(r.Steered.Read, []cli.TurnID{"more"}) {
 			t.Errorf("%+v, %v", r, r.Err)
 		}
 		if err := steerer.Steer(t.Context(), more); !errors.Is(err, cli.ErrNoTurn) {

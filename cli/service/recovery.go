@@ -32,9 +32,10 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 		if a.lent != nil {
 			s.pool.discardInBackground(a.lent)
 		}
-		unread := a.result.Unread
+		steered := a.result.Steered
 		a = s.attempt(ctx, entry, cli.OneShot, req, emit)
-		a.result.Fallback, a.result.Unread = true, append(unread, a.result.Unread...)
+		a.result.Fallback = true
+		a.result.Steered.Add(steered)
 	}
 	a.result.Err = cli.Sharpened(a.result.Err)
 	if f := a.result.Err; f != nil && f.Kind == cli.LimitReached && f.ResetAt.IsZero() {

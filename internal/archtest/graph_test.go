@@ -168,7 +168,8 @@ var imports = map[string][]string{
 	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval",
 		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/sessions", "orchestrator/side",
 		"orchestrator/spending", "orchestrator/steps", "orchestrator/turn", "orchestrator/workplace", "cli",
-		"internal/secrets"},
+		"internal/secrets", "orchestrator/conversation/inbox"},
+	"orchestrator/conversation/inbox": {},
 	"orchestrator/turn": {
 		"cli", "cli/tools", "internal/growstack", "internal/secrets", "lang", "orchestrator", "orchestrator/approval",
 		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps",

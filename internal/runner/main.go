@@ -120,6 +120,10 @@ func parseArgs(args []string) (a arguments, err error) {
 }
 
 func serve(args []string) error {
+	// First of all: after an upgrade, a SIGTERM must not end this process before its agents.
+	signals, terminated := make(chan os.Signal, 4), make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(terminated, syscall.SIGTERM)
 	a, err := parseArgs(args)
 	if err != nil {
 		return err
@@ -127,7 +131,7 @@ func serve(args []string) error {
 	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // agents must not inherit other descriptors
 	s := &server{dir: a.root, idle: a.idle, program: a.program, store: fdstore.Client(a.store),
 		children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{},
-		wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
+		wakes: make(chan struct{}, 1), idleFrom: sinceBoot(), starts: starts{terminated: terminated}}
 	if ok, err := s.becomeRunner(a); err != nil || !ok {
 		return err
 	}
@@ -149,9 +153,8 @@ func serve(args []string) error {
 	}
 	var leave context.CancelFunc
 	s.ctx, leave = context.WithCancel(context.Background())
-	deaths, signals := make(chan os.Signal, 1), make(chan os.Signal, 4)
+	deaths := make(chan os.Signal, 1)
 	signal.Notify(deaths, syscall.SIGCHLD)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	adoptErr := s.adoptAll() // a run that cannot be adopted stays for the next runner
 	looking.Wait()           // reap must not see the child process of InheritedFileLimit
 	s.wg.Go(func() { s.growth.serve(s.ctx) })
@@ -159,7 +162,7 @@ func serve(args []string) error {
 	s.wg.Go(s.accept)
 	if a.listen == 0 {
 		ready := os.NewFile(readyFD, "ready")
-		_, _ = ready.Write([]byte{1}) // fails only if the client that started this runner has exited
+		_, _ = ready.WriteString("1") // fails only if the client that started this runner has exited
 		_ = ready.Close()
 	}
 	s.enforceDeadlines(signals)
@@ -222,7 +225,7 @@ func shortPath(dir string) (path string, done func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	return "/proc/self/fd/" + strconv.Itoa(fd) + "/" + socketFile, func() { _ = unix.Close(fd) }, nil
+	return fmt.Sprintf("/proc/self/fd/%d/%s", fd, socketFile), func() { _ = unix.Close(fd) }, nil
 }
 
 // programID returns the identity of a program's file: its device, inode, size and modification time.
@@ -240,7 +243,8 @@ const quiesce = 2 * time.Second
 // upgrade replaces the program of this process. The new program inherits the children and descriptors. Its file is at
 // path or, if path is empty, contained in program. Clients lose their connections, and reconnect through the same
 // socket. First, upgrade waits until no write to an agent is in progress. If this wait takes too long, upgrade returns
-// an error and changes nothing.
+// an error and changes nothing. A SIGTERM in the milliseconds until the new program has begun serve ends the runner
+// without its agents, because a Go program cannot start with SIGTERM blocked. The next runner then adopts the agents.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)
@@ -280,7 +284,7 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 			return fmt.Errorf("pass on a file: %w", err)
 		}
 	}
-	if s.starts.forbiddenBy() > 1 { // a signal ends the runner, so its agents must end too
+	if len(s.starts.terminated) > 0 { // the signal ends the runner, so its agents must end too
 		return errors.New("the runner is about to leave")
 	}
 	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))

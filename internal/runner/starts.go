@@ -3,6 +3,7 @@ package runner
 import (
 	"fmt"
 	"maps"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -15,6 +16,9 @@ type starts struct {
 	pending   map[string]chan struct{} // closed at the end of the start; the key is the ID of the run
 	ended     time.Duration            // when the last start ended, since boot
 	forbidden int                      // number of callers of forbid: an upgrade, and the end of the runner
+	// terminated contains the first SIGTERM. Nothing receives from it, so an upgrade also sees a signal that
+	// enforceDeadlines has not handled yet.
+	terminated chan os.Signal
 }
 
 // begin registers the start of a run, so that other requests can wait for the end of the start. The caller must call
@@ -77,11 +81,4 @@ func (s *starts) allow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forbidden--
-}
-
-// forbiddenBy returns how many callers forbid new starts.
-func (s *starts) forbiddenBy() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.forbidden
 }

@@ -1,11 +1,13 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -47,6 +49,25 @@ func TestUpgradeWithTwentyRuns(t *testing.T) {
 		await(t, "done", r.Done())
 		if got := r.Exit(); got != (Exit{Known: true, Code: 7}) {
 			t.Errorf("run %d: %+v", i, got)
+		}
+	}
+}
+
+// An upgrade after a SIGTERM would lose the signal, also while the runner has not handled it yet.
+func TestNoUpgradeAfterASignal(t *testing.T) {
+	for _, terminated := range []bool{false, true} {
+		s := &server{dir: t.TempDir(), starts: starts{terminated: make(chan os.Signal, 1)}}
+		if ok, err := s.becomeRunner(arguments{}); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		defer s.lock.Close()
+		defer s.listener.Close()
+		if terminated {
+			s.starts.terminated <- syscall.SIGTERM
+		}
+		err := s.upgrade("/no/program", nil, nil)
+		if exec := errors.Is(err, os.ErrNotExist); err == nil || exec == terminated {
+			t.Errorf("terminated %v: %v", terminated, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -66,10 +67,16 @@ func (db *DB) MarkSteered(ctx context.Context, id, into cli.TurnID) (bool, error
 		WHERE id = ? AND state = 'cancelled' AND steered_into = ?`, string(id), string(into))
 }
 
-func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID) (all []orchestrator.Turn, err error) {
+func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID,
+	read ...cli.TurnID) (all []orchestrator.Turn, err error) {
+	known, err := json.Marshal(append([]cli.TurnID{}, read...)) // null would match no turn
+	if err != nil {
+		return nil, fmt.Errorf("store: encode the turns that an agent has read: %w", err)
+	}
 	err = db.write(ctx, func(t tx) (err error) {
 		all, err = sqlite.ManyIn(t.Tx, scanTurn, `UPDATE turns SET delivered = 0
-			WHERE state = 'cancelled' AND steered_into = ? AND delivered = 1 RETURNING `+turnColumns, string(into))
+			WHERE state = 'cancelled' AND steered_into = ? AND delivered = 1
+				AND id NOT IN (SELECT value FROM json_each(?)) RETURNING `+turnColumns, string(into), string(known))
 		return err
 	})
 	// Started is the time at which a turn was steered.

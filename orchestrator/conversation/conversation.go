@@ -14,6 +14,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/growstack"
 	"ductor/orchestrator"
+	"ductor/orchestrator/conversation/inbox"
 	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/turn"
 )
@@ -21,9 +22,9 @@ import (
 // conversation holds the queue and the running turn of one conversation. Only functions that run in its inbox may
 // access its fields, because there is no mutex. These functions also make the database commits that change the queue.
 type conversation struct {
-	inbox inbox
+	inbox inbox.Inbox
 	e     *Engine
-	id    orchestrator.ConversationID
+	at    atomic.Pointer[orchestrator.ConversationID] // see id
 
 	// running is the running turn, or nil. Any goroutine may load it. Only functions in the inbox may store it.
 	running atomic.Pointer[running]
@@ -42,7 +43,7 @@ type conversation struct {
 
 type lastTurn struct {
 	turn   turn.Last
-	absent map[string]string // the owner's MCP servers that the turn did not get, with the reasons
+	absent turn.Absences
 }
 
 // start controls when queued turns run after a restart of ductor.
@@ -79,13 +80,16 @@ type running struct {
 	over       chan struct{} // closed once all processes of the turn are dead and ductor has tried to show the outcome
 }
 
+// id returns the ID of the conversation. The ID changes if a group becomes a supergroup; see Engine.MoveChat.
+func (c *conversation) id() orchestrator.ConversationID { return *c.at.Load() }
+
 // is reports whether r is the turn with the given ID. For a nil r, it returns false.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
 // do runs f in the conversation's inbox. Then, still in the inbox, it starts the next turn if possible. So an abort
 // that comes after do finds the next turn running. Functions in the inbox must not call do.
 func (c *conversation) do(f func()) {
-	c.inbox.handle(func() {
+	c.inbox.Handle(func() {
 		f()
 		c.startNext()
 	})

@@ -61,7 +61,7 @@ func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 			}
 		})
 		for _, p := range parts {
-			by := orchestrator.Press{Conversation: c.id, Person: p.Prompt.Person, Role: orchestrator.RoleUser}
+			by := orchestrator.Press{Conversation: c.id(), Person: p.Prompt.Person, Role: orchestrator.RoleUser}
 			if err := c.e.Steer(ctx, p.ID, by); err != nil && !errors.Is(err, orchestrator.ErrCannotSteer) &&
 				!errors.Is(err, orchestrator.ErrNotWaiting) {
 				c.e.log.Warn("steer a part of a prompt", "turn", p.ID, "err", err)

@@ -121,7 +121,7 @@ func (c *conversation) requeue(ctx context.Context, h handover) error {
 	if err != nil || !ok {
 		return cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
-	w.turn.State, w.turn.Entry.Into = orchestrator.TurnQueued, ""
+	w.turn.State, w.turn.Entry.Into, w.turn.Prompt.Conversation = orchestrator.TurnQueued, "", c.id()
 	w.turn.Agent, w.turn.Model, w.turn.Sandbox = "", "", ""
 	c.queue = slices.Insert(c.queue, 0, w)
 	return orchestrator.ErrCannotSteer

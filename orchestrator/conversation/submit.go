@@ -121,7 +121,7 @@ func (c *conversation) append(ctx context.Context, t *orchestrator.Turn,
 	if receipt.Full = c.full(); receipt.Full {
 		return receipt, nil
 	}
-	t.Wants.Card.Quote = receipt.Ahead > 0
+	t.Prompt.Conversation, t.Wants.Card.Quote = c.id(), receipt.Ahead > 0
 	if err = c.e.store(ctx, t, forget...); err == nil {
 		receipt.Turn = t.ID
 		c.queue = append(c.queue, waiting{turn: *t})
@@ -275,17 +275,6 @@ func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.
 		return "", nil
 	}
 	return id, err
-}
-
-// withWants returns a copy of the conversation in which the settings of an order replace the choices of users.
-func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Conversation {
-	if w.Agent != "" {
-		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
-	}
-	if w.Dir != "" {
-		c.Dir = w.Dir
-	}
-	return c
 }
 
 // isSeparate reports whether a turn does not belong to the user's dialog with the agent: it has its own session, is

@@ -122,6 +122,13 @@ func (f *faulty) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return f.DB.CancelTurn(ctx, id)
 }
 
+func (f *faulty) EndBypasses(ctx context.Context, over []orchestrator.ConversationID, at time.Time) error {
+	if err := f.err("EndBypasses"); err != nil {
+		return err
+	}
+	return f.DB.EndBypasses(ctx, over, at)
+}
+
 func (f *faulty) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID,
 	handled orchestrator.Handled) error {
 	if err := f.err("AbortTurns"); err != nil {
