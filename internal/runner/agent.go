@@ -17,6 +17,11 @@ import (
 )
 
 const (
+	// The runner pauses an agent when more than pauseLag bytes of its output are unread, and resumes it below
+	// resumeLag.
+	pauseLag  = 64 << 20
+	resumeLag = 32 << 20
+
 	drainIdle     = 500 * time.Millisecond // the output of an exited agent is complete after this long without output
 	drainMax      = 3 * time.Second        // upper limit of the wait for output after the agent's exit
 	drainInterval = 5 * time.Millisecond
@@ -62,7 +67,6 @@ type agentState struct {
 	idleFrom time.Duration // when the last client that owned the run left
 	exitedAt time.Duration
 	retryAt  time.Duration // when to try again to end the agent, after a failed attempt
-	freed    int64         // the log already records that output before this offset is freed
 }
 
 // flow records whether an agent is running or paused. The runner pauses an agent with SIGSTOP if the agent writes
@@ -134,11 +138,11 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 
 // fork starts the program and registers it as a child, so that reap collects its exit.
 func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
-	out, stderr := int(a.out.out.Fd()), int(a.out.err.Fd())
+	out, stderr := a.out.Files()
 	a.s.reaping.Lock()
 	defer a.s.reaping.Unlock()
 	program := fork.Program{Path: spec.Path, Dir: spec.Dir, Args: spec.Args, Env: spec.environment()}
-	pid, err := fork.Start(program, group, [4]int{agents[0], out, stderr, agents[1]}, a.s.agents)
+	pid, err := fork.Start(program, group, [4]int{agents[0], int(out.Fd()), int(stderr.Fd()), agents[1]}, a.s.agents)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Path, err)
 	}
@@ -174,7 +178,7 @@ func (a *agent) recordExit(e Exit) {
 // it returns when no output has arrived for drainIdle, or after drainMax.
 func (a *agent) awaitOutputEnd() {
 	began := time.Now()
-	grew, size := began, a.out.end()
+	grew, size := began, a.out.End()
 	told := false
 	for a.terminator.Tree().Held() {
 		if !told {
@@ -183,7 +187,7 @@ func (a *agent) awaitOutputEnd() {
 		}
 		time.Sleep(drainInterval)
 		now := time.Now()
-		if s := a.out.end(); s != size {
+		if s := a.out.End(); s != size {
 			grew, size = now, s
 		}
 		if now.Sub(grew) >= drainIdle || now.Sub(began) >= drainMax {
@@ -192,7 +196,7 @@ func (a *agent) awaitOutputEnd() {
 	}
 	a.mu.Lock()
 	a.state.phase = ended
-	a.state.status.Ended, a.state.status.OutputEnd = true, a.out.end()
+	a.state.status.Ended, a.state.status.OutputEnd = true, a.out.End()
 	status := a.state.status
 	a.mu.Unlock()
 	a.appendLog(lineStatus, status)
@@ -243,7 +247,7 @@ func (a *agent) kill(sig syscall.Signal) error {
 // caught up. updateFlow does not pause an agent without a client, because then the journal drops old output beyond its
 // size limit.
 func (a *agent) updateFlow() {
-	lag := a.out.lag()
+	lag := a.out.Lag()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	was := a.state.flow
@@ -275,12 +279,7 @@ func (a *agent) updateFlow() {
 
 // logFreed logs the offset before which output is freed, if this offset has changed.
 func (a *agent) logFreed() {
-	freed := a.out.freedUpTo()
-	a.mu.Lock()
-	more := freed > a.state.freed
-	a.state.freed = max(a.state.freed, freed)
-	a.mu.Unlock()
-	if more {
+	if freed, changed := a.out.TakeFreed(); changed {
 		a.appendLog(lineFreed, freed)
 	}
 }
@@ -312,12 +311,12 @@ func (a *agent) setLimits(l Limits) {
 
 // info describes the run. It lists processes only if requested, because that is slow.
 func (a *agent) info(processes bool) Info {
-	end := a.out.end()
+	end := a.out.End()
 	a.mu.Lock()
 	i := Info{
 		ID: a.ID, Labels: a.Labels, Runner: os.Getpid(), Command: a.Command, Dir: a.Dir, PID: a.root.PID,
 		Started: a.Started, Limits: a.Limits,
-		Alive: a.state.phase == running, Attached: a.owner != nil, OutputEnd: end, Freed: a.out.freedUpTo(),
+		Alive: a.state.phase == running, Attached: a.owner != nil, OutputEnd: end, Freed: a.out.Freed(),
 	}
 	if a.owner != nil {
 		i.AttachedBy = a.owner.pid

@@ -193,11 +193,12 @@ func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	owned := a.owner == c
 	a.mu.Unlock()
 	if owned { // the client has received everything before this offset
-		a.out.setRead(q.Offset)
+		a.out.SetRead(q.Offset)
 		a.updateFlow()
 	}
+	file, _ := a.out.Files()
 	from := reader{
-		file: a.out.out, path: filepath.Join(a.s.dir, a.ID, outFile), files: &a.s.files, freed: a.out.freedUpTo(),
+		file: file, path: filepath.Join(a.s.dir, a.ID, outFile), files: &a.s.files, freed: a.out.Freed(),
 		detached: c.gone, ended: a.over, end: a.outputEnd, wakes: make(chan struct{}, 1),
 	}
 	from.noteActivity()

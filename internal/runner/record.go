@@ -199,7 +199,7 @@ func (s *server) adopt(id string) error {
 	if a.runFiles, err = openRunFiles(filepath.Join(s.dir, id), 0); err != nil {
 		return fmt.Errorf("adopt run %s: %w", id, err)
 	}
-	a.out.times, a.out.freed, a.state.freed = h.times, h.freed, h.freed
+	a.out.Restore(h.times, h.freed)
 	if h.limits != nil {
 		a.Limits, a.state.ageFrom = *h.limits, h.ageFrom
 	} else {

@@ -218,7 +218,7 @@ func (s *server) broadcast(a *agent) {
 // endReport returns a reply that describes how the agent ended.
 func (a *agent) endReport() reply {
 	status := a.snapshot().status
-	return reply{Run: a.ID, Status: &status, Stderr: a.out.stderr()}
+	return reply{Run: a.ID, Status: &status, Stderr: a.out.Stderr()}
 }
 
 // complete adds the sequence number of request q and the error err to a reply.
@@ -299,18 +299,18 @@ func (s *server) startFor(c *conn, spec Spec) (reply, error) {
 // describe returns a reply that describes the run; see info.
 func (a *agent) describe(processes bool) reply {
 	info := a.info(processes)
-	return reply{Info: &info, Stderr: a.out.stderr()}
+	return reply{Info: &info, Stderr: a.out.Stderr()}
 }
 
 // handle handles a request about one run.
 func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	switch q.Op {
 	case opAttach:
-		a.out.setRead(q.Offset)
+		a.out.SetRead(q.Offset)
 		a.setOwner(nil, c)
 		r := a.describe(false)
 		a.checkJournal() // the agent may have written output since the last check
-		r.Info.Times = a.out.copyTimes()
+		r.Info.Times = a.out.Times()
 		return r, nil
 	case opDetach:
 		a.setOwner(c, nil)
@@ -320,7 +320,7 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	case opPull:
 		return a.pull(c, q)
 	case opStderr:
-		return reply{Stderr: a.out.stderr()}, nil
+		return reply{Stderr: a.out.Stderr()}, nil
 	case opWrite:
 		position, err := a.writeInput(q.Seq, body)
 		return reply{Offset: position}, err
@@ -343,11 +343,11 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 		}
 		return reply{}, nil
 	case opRead:
-		a.out.setRead(q.Offset)
+		a.out.SetRead(q.Offset)
 		a.updateFlow()
 		return reply{}, nil
 	case opForget:
-		a.out.freeOutput(q.Offset)
+		a.out.FreeOutput(q.Offset)
 		a.logFreed()
 		return reply{}, nil
 	case opCollect:
