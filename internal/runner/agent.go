@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -17,11 +16,6 @@ import (
 )
 
 const (
-	// The runner pauses an agent when more than pauseLag bytes of its output are unread, and resumes it below
-	// resumeLag.
-	pauseLag  = 64 << 20
-	resumeLag = 32 << 20
-
 	drainIdle     = 500 * time.Millisecond // the output of an exited agent is complete after this long without output
 	drainMax      = 3 * time.Second        // upper limit of the wait for output after the agent's exit
 	drainInterval = 5 * time.Millisecond
@@ -31,63 +25,23 @@ const (
 	pollExitEvery = 100 * time.Millisecond
 )
 
-// phase is the stage of a run.
-type phase int
-
-const (
-	running phase = iota
-	exited        // the program has exited; its descendants may still write output
-	ended         // the output is complete
-	gone          // no process of the agent is left
-)
-
 // agent is the runner's representation of a run: the agent program with its process tree, files and limits.
 type agent struct {
-	record
-	s    *server
-	root proctree.ID
-	in   *input
+	s      *server
+	record record // as in run.json; life has the current limits
+	life   *lifecycle
+	root   proctree.ID
+	in     *input
 	runFiles
 	terminator proctree.Terminator
-	dead       chan struct{} // closed when the program has exited
-	over       chan struct{} // closed when the output is complete
-
-	mu    sync.Mutex
-	state agentState
-	owner *conn
 }
 
-// agentState is the mutable state of an agent. All times are durations since the machine's boot.
-type agentState struct {
-	phase    phase
-	status   Status
-	by       string // why the runner is ending the agent (a By constant); "" while the agent may continue
-	flow     flow
-	ageFrom  time.Duration
-	idleFrom time.Duration // when the last client that owned the run left
-	exitedAt time.Duration
-	retryAt  time.Duration // when to try again to end the agent, after a failed attempt
-}
-
-// flow records whether an agent is running or paused. The runner pauses an agent with SIGSTOP if the agent writes
-// faster than its client reads.
-type flow int
-
-const (
-	flowing       flow = iota
-	paused             // stopped until the client has caught up
-	perhapsPaused      // the previous runner died, and its log does not contain whether the agent was paused
-)
-
-// reattachWithin is how long a new runner waits for a client to attach to an agent of the previous runner. Until then,
-// the new runner does not resume a paused agent: without a client, the journal drops output beyond its size limit.
-const reattachWithin = 10 * time.Second
-
-func (s *server) newAgent(rec record) *agent {
-	now := sinceBoot()
-	a := &agent{record: rec, s: s, in: &input{}, dead: make(chan struct{}), over: make(chan struct{}),
-		state: agentState{ageFrom: now, idleFrom: now}}
-	a.terminator.Tree = func() *proctree.Tree { return proctree.New(a.root, Mark(a.ID)).Within(a.group(s.dir)) }
+// newAgent returns an agent whose program was not started or recovered yet.
+func (s *server) newAgent(rec record, files runFiles, owner *conn) *agent {
+	a := &agent{
+		s: s, record: rec, life: newLifecycle(files.log, rec.Limits, owner), in: &input{}, runFiles: files,
+	}
+	a.terminator.Tree = func() *proctree.Tree { return proctree.New(a.root, Mark(rec.ID)).Within(rec.group(s.dir)) }
 	return a
 }
 
@@ -110,8 +64,7 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 		Version: Version, ID: spec.ID, Boot: proctree.BootID(), Started: time.Now(), Command: spec.shown(),
 		Dir:    spec.Dir,
 		Labels: spec.Labels, Limits: spec.Limits.withDefaults(), Group: group.Path, OOMKills: proctree.OOMKills(),
-	})
-	a.owner, a.runFiles = owner, files
+	}, files, owner)
 	agents, in, inode, err := newInput()
 	if err != nil {
 		a.close()
@@ -119,19 +72,19 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	}
 	defer unix.Close(agents[0])
 	defer unix.Close(agents[1])
-	a.in, a.Socket = in, inode
-	if err = a.write(s.dir); err == nil {
-		err = s.store.Put(a.ID, in.end)
+	a.in, a.record.Socket = in, inode
+	if err = a.record.write(s.dir); err == nil {
+		err = s.store.Put(a.record.ID, in.end)
 	}
 	if err == nil {
 		err = a.fork(spec, group, agents)
 	}
 	if err != nil {
-		s.store.Delete(a.ID)
+		s.store.Delete(a.record.ID)
 		a.close()
 		return nil, err
 	}
-	a.appendLog(lineAgent, int64(a.root.PID), fmt.Sprint(a.root.Start))
+	a.log.append(lineAgent, int64(a.root.PID), fmt.Sprint(a.root.Start))
 	s.add(a)
 	return a, nil
 }
@@ -158,19 +111,14 @@ func (a *agent) close() {
 
 // recordExit records how the program ended. It is called once.
 func (a *agent) recordExit(e Exit) {
-	a.mu.Lock()
-	a.state.phase, a.state.exitedAt = exited, sinceBoot()
-	e.By = a.state.by
 	killed := !e.Known || e.Signal && e.Code == -int(unix.SIGKILL)
-	if killed && e.By == "" && a.OOMKills != nil {
+	if before := a.record.OOMKills; killed && before != nil {
 		kills := proctree.OOMKills()
-		e.OOM = kills != nil && *kills > *a.OOMKills
+		e.OOM = kills != nil && *kills > *before
 	}
-	a.state.status = Status{Exit: e, Exited: time.Now()}
-	a.mu.Unlock()
+	a.life.exit(e)
 	a.in.close()
-	a.s.store.Delete(a.ID)
-	close(a.dead)
+	a.s.store.Delete(a.record.ID)
 	a.s.wg.Go(a.awaitOutputEnd)
 }
 
@@ -194,36 +142,24 @@ func (a *agent) awaitOutputEnd() {
 			break
 		}
 	}
-	a.mu.Lock()
-	a.state.phase = ended
-	a.state.status.Ended, a.state.status.OutputEnd = true, a.out.End()
-	status := a.state.status
-	a.mu.Unlock()
-	a.appendLog(lineStatus, status)
+	a.life.endOutput(a.out.End())
 	a.s.broadcast(a)
-	close(a.over)
+	close(a.life.over)
 	a.s.wake()
 }
 
 // terminate ends the agent and all its descendants, for the given reason (a By constant).
 func (a *agent) terminate(reason string, grace time.Duration) error {
-	a.mu.Lock()
-	if a.state.phase == running && a.state.by == "" {
-		a.state.by = reason
-		a.appendLog(lineBy, reason)
-	}
-	a.mu.Unlock()
+	a.life.beginEnd(reason)
 	if err := a.terminator.End(grace); err != nil {
 		return err
 	}
 	select {
-	case <-a.over:
+	case <-a.life.over:
 	case <-time.After(exitWait):
 		return errors.New("the agent ended, but its exit was not reported")
 	}
-	a.mu.Lock()
-	a.state.phase = gone
-	a.mu.Unlock()
+	a.life.finish()
 	a.s.sweep()
 	return nil
 }
@@ -233,7 +169,7 @@ func (a *agent) kill(sig syscall.Signal) error {
 	a.s.reaping.Lock() // while the lock is held, reap cannot free the PID for another process
 	defer a.s.reaping.Unlock()
 	select {
-	case <-a.dead:
+	case <-a.life.dead:
 		return os.ErrProcessDone
 	default:
 	}
@@ -243,31 +179,11 @@ func (a *agent) kill(sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// updateFlow pauses an agent if its client has much output left to read, and resumes the agent when the client has
-// caught up. updateFlow does not pause an agent without a client, because then the journal drops old output beyond its
-// size limit.
-func (a *agent) updateFlow() {
-	lag := a.out.Lag()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	was := a.state.flow
-	switch {
-	case a.state.phase != running || a.state.by != "":
-		return
-	case a.owner != nil && lag > pauseLag:
-		a.state.flow = paused
-	case a.owner == nil && was == perhapsPaused && sinceBoot()-a.state.idleFrom < reattachWithin:
-		return
-	case a.owner == nil || lag < resumeLag || was == perhapsPaused:
-		a.state.flow = flowing
-	}
-	if a.state.flow == was {
-		return
-	}
-	sig := unix.SIGCONT
-	if a.state.flow == paused {
-		sig = unix.SIGSTOP
-	}
+// updateFlow pauses or resumes the agent, depending on how far its client has read the output.
+func (a *agent) updateFlow() { a.life.updateFlow(a.out.Lag(), a.signalAll) }
+
+// signalAll sends a signal to all processes of the agent.
+func (a *agent) signalAll(sig syscall.Signal) {
 	live, err := a.terminator.Tree().Members()
 	if err != nil {
 		live = []proctree.ID{a.root}
@@ -280,52 +196,31 @@ func (a *agent) updateFlow() {
 // logFreed logs the offset before which output is freed, if this offset has changed.
 func (a *agent) logFreed() {
 	if freed, changed := a.out.TakeFreed(); changed {
-		a.appendLog(lineFreed, freed)
+		a.log.append(lineFreed, freed)
 	}
 }
 
-// setOwner changes the client that owns the run. If newOwner is nil, no client owns the run any more. If old is neither
-// nil nor the current owner, setOwner does nothing.
+// setOwner changes the client that owns the run; see lifecycle.setOwner.
 func (a *agent) setOwner(old, newOwner *conn) {
-	a.mu.Lock()
-	changed := old == nil || a.owner == old
-	if changed {
-		a.owner, a.state.idleFrom = newOwner, sinceBoot()
-	}
-	a.mu.Unlock()
-	if changed {
+	if a.life.setOwner(old, newOwner) {
 		a.updateFlow()
 		a.s.wake()
 	}
 }
 
 func (a *agent) setLimits(l Limits) {
-	l = l.withDefaults()
-	from := sinceBoot()
-	a.mu.Lock()
-	a.Limits, a.state.ageFrom = l, from
-	a.mu.Unlock()
-	a.appendLog(lineAge, int64(from), l)
+	a.life.setLimits(l.withDefaults())
 	a.s.wake()
 }
 
 // info describes the run. It lists processes only if requested, because that is slow.
 func (a *agent) info(processes bool) Info {
-	end := a.out.End()
-	a.mu.Lock()
+	r := a.record
 	i := Info{
-		ID: a.ID, Labels: a.Labels, Runner: os.Getpid(), Command: a.Command, Dir: a.Dir, PID: a.root.PID,
-		Started: a.Started, Limits: a.Limits,
-		Alive: a.state.phase == running, Attached: a.owner != nil, OutputEnd: end, Freed: a.out.Freed(),
+		ID: r.ID, Labels: r.Labels, Runner: os.Getpid(), Command: r.Command, Dir: r.Dir, PID: a.root.PID,
+		Started: r.Started, OutputEnd: a.out.End(), Freed: a.out.Freed(),
 	}
-	if a.owner != nil {
-		i.AttachedBy = a.owner.pid
-	}
-	if !i.Alive {
-		status := a.state.status
-		i.Status = &status
-	}
-	a.mu.Unlock()
+	a.life.fillInfo(&i)
 	a.in.fillInfo(&i)
 	if !processes {
 		return i
@@ -351,8 +246,8 @@ func (a *agent) collect() error {
 	}
 	a.s.remove(a)
 	a.close()
-	_ = a.group(a.s.dir).Remove() // on failure, the next runner removes it
-	return os.RemoveAll(filepath.Join(a.s.dir, a.ID))
+	_ = a.record.group(a.s.dir).Remove() // on failure, the next runner removes it
+	return os.RemoveAll(filepath.Join(a.s.dir, a.record.ID))
 }
 
 // watchExit waits until an agent exits or ctx is done. The agent is not a child of this process.

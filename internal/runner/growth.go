@@ -104,7 +104,7 @@ func (g *growthWatch) check() (again time.Duration) {
 // is growing again.
 func (g *growthWatch) arm(a *agent) bool {
 	if g.watcher == nil {
-		return a.snapshot().status.Ended
+		return a.life.currentStatus().Ended
 	}
 	g.mu.Lock()
 	if _, known := g.growing[a]; known {
@@ -112,8 +112,8 @@ func (g *growthWatch) arm(a *agent) bool {
 	}
 	g.mu.Unlock()
 	for _, file := range []string{outFile, errFile} {
-		if g.watcher.Arm(filepath.Join(g.dir, a.ID, file), a, func() { g.add(a) }) != nil {
-			return a.snapshot().status.Ended
+		if g.watcher.Arm(filepath.Join(g.dir, a.record.ID, file), a, func() { g.add(a) }) != nil {
+			return a.life.currentStatus().Ended
 		}
 	}
 	if a.enforceJournal() == 0 {
@@ -127,7 +127,7 @@ func (g *growthWatch) arm(a *agent) bool {
 func (a *agent) checkJournal() journal.Growth {
 	g := a.out.Check()
 	if g.Time != nil {
-		a.appendLog(lineTime, g.Time.Offset, g.Time.At)
+		a.log.append(lineTime, g.Time.Offset, g.Time.At)
 	}
 	return g
 }
@@ -139,13 +139,10 @@ func (a *agent) enforceJournal() time.Duration {
 	if g.Bytes == 0 && !g.Scarce {
 		return 0
 	}
-	a.mu.Lock()
-	owned, most := a.owner != nil, a.Limits.MaxJournal
-	a.mu.Unlock()
-	full := a.out.EnforceLimit(most, owned)
+	full := a.out.EnforceLimit(a.life.journalLimit())
 	a.logFreed()
 	if full {
-		a.s.wg.Go(func() { _ = a.terminate(ByFullDisk, a.grace()) })
+		a.s.wg.Go(func() { _ = a.terminate(ByFullDisk, a.life.grace()) })
 		return scarceEvery
 	}
 	a.updateFlow()
@@ -153,7 +150,7 @@ func (a *agent) enforceJournal() time.Duration {
 	case g.Bytes > fastGrowth:
 		return fastGrowthEvery
 	case g.Bytes == 0:
-		if a.snapshot().status.Ended {
+		if a.life.currentStatus().Ended {
 			return 0
 		}
 		return scarceEvery

@@ -15,61 +15,6 @@ import (
 	"ductor/internal/proctree"
 )
 
-// action is the runner's next action for a run.
-type action struct {
-	end   string        // reason for ending the agent (a By constant); empty if the agent may continue
-	sweep bool          // end the remaining processes of an agent that has exited
-	at    time.Duration // time of the next check
-	grace time.Duration // Limits.Grace
-}
-
-// next returns the action that is due now. Times are durations since the machine's boot.
-func (l agentState) next(now time.Duration, limits Limits, owned bool) action {
-	d := action{at: now + checkEvery, grace: limits.Grace}
-	due := func(from, after time.Duration) bool {
-		if after < 0 {
-			return false
-		}
-		d.at = min(d.at, max(from+after, l.retryAt))
-		return now >= from+after && now >= l.retryAt
-	}
-	switch {
-	case l.phase == running && due(l.ageFrom, limits.MaxAge):
-		d.end = ByMaxAge
-	case l.phase == running && !owned && due(l.idleFrom, limits.OrphanAfter):
-		d.end = ByOrphaned
-	case l.phase == ended && !owned && due(max(l.idleFrom, l.exitedAt), limits.LeftoverAfter):
-		d.sweep = true
-	}
-	return d
-}
-
-// nextAction returns the action that is due now. If this action ends the agent, nextAction also sets the time of the
-// next attempt.
-func (a *agent) nextAction(now time.Duration) action {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	d := a.state.next(now, a.Limits, a.owner != nil)
-	if d.end != "" || d.sweep {
-		d.at = now + retryEnd
-		a.state.retryAt = d.at
-	}
-	return d
-}
-
-// snapshot returns a copy of the agent's state.
-func (a *agent) snapshot() agentState {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.state
-}
-
-func (a *agent) grace() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.Limits.Grace
-}
-
 // enforceDeadlines ends agents at their deadlines. It returns when the runner should exit: if mayLeave returns true, or
 // if a SIGTERM has arrived and all agents have ended.
 func (s *server) enforceDeadlines(signals <-chan os.Signal) {
@@ -78,7 +23,7 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 		now := sinceBoot()
 		next := now + checkEvery
 		for _, a := range s.all() {
-			d := a.nextAction(now)
+			d := a.life.nextAction(now)
 			if d.end != "" || d.sweep {
 				s.wg.Go(func() { _ = a.terminate(d.end, d.grace) })
 			}
@@ -146,7 +91,7 @@ const desertedIdle = time.Second
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.all() {
-		phase := a.snapshot().phase
+		phase := a.life.currentPhase()
 		busy, left = busy || phase < ended, left || phase < gone
 	}
 	_, err := os.Lstat(filepath.Join(s.dir, socketFile))
@@ -174,7 +119,7 @@ func (s *server) endAll() {
 	s.starts.forbid() // if a run is just starting, the next runner ends it
 	var ending sync.WaitGroup
 	for _, a := range s.all() {
-		ending.Go(func() { _ = a.terminate(ByTerminated, a.grace()) }) // on failure, the next runner finds the agent
+		ending.Go(func() { _ = a.terminate(ByTerminated, a.life.grace()) }) // on failure, the next runner finds the agent
 	}
 	ending.Wait()
 }
@@ -198,7 +143,7 @@ func (s *server) orphans() (ids []proctree.ID) {
 	all := s.all()
 	s.reaping.Lock() // no agent can start until the unlock
 	defer s.reaping.Unlock()
-	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.snapshot().phase != gone }) {
+	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.life.currentPhase() != gone }) {
 		return nil
 	}
 	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),

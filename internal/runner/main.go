@@ -257,7 +257,7 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 	for _, a := range s.all() {
 		for until := time.Now().Add(quiesce); !a.in.mu.TryLock(); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
-				return fmt.Errorf("run %s does not accept its input", a.ID)
+				return fmt.Errorf("run %s does not accept its input", a.record.ID)
 			}
 		}
 		defer a.in.mu.Unlock()

@@ -23,24 +23,24 @@ const (
 
 // runFiles are the files of a run that the runner keeps open.
 type runFiles struct {
-	log *os.File
+	log runLog
 	out *journal.Journal
 }
 
 // openRunFiles opens or creates the files in dir.
 func openRunFiles(dir string, flags int) (f runFiles, err error) {
-	if f.log, err = os.OpenFile(filepath.Join(dir, logFile), flags|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW,
+	if f.log.file, err = os.OpenFile(filepath.Join(dir, logFile), flags|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW,
 		0o600); err != nil {
 		return f, err
 	}
 	if f.out, err = journal.Open(filepath.Join(dir, outFile), filepath.Join(dir, errFile), flags); err != nil {
-		return f, errors.Join(err, f.log.Close())
+		return f, errors.Join(err, f.log.file.Close())
 	}
 	return f, nil
 }
 
 func (f runFiles) close() {
-	_ = f.log.Close()
+	_ = f.log.file.Close()
 	f.out.Close()
 }
 
@@ -84,7 +84,7 @@ const (
 // linked reports whether all files still have their names. A user may have deleted them.
 func (f runFiles) linked() bool {
 	out, stderr := f.out.Files()
-	for _, file := range []*os.File{f.log, out, stderr} {
+	for _, file := range []*os.File{f.log.file, out, stderr} {
 		var st unix.Stat_t
 		if err := unix.Fstat(int(file.Fd()), &st); err != nil || st.Nlink == 0 {
 			return false

@@ -189,17 +189,14 @@ func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 
 // pull reads output for a client that cannot open the journal. It waits until output is available.
 func (a *agent) pull(c *conn, q request) (r reply, err error) {
-	a.mu.Lock()
-	owned := a.owner == c
-	a.mu.Unlock()
-	if owned { // the client has received everything before this offset
+	if a.life.isOwnedBy(c) { // the client has received everything before this offset
 		a.out.SetRead(q.Offset)
 		a.updateFlow()
 	}
 	file, _ := a.out.Files()
 	from := reader{
-		file: file, path: filepath.Join(a.s.dir, a.ID, outFile), files: &a.s.files, freed: a.out.Freed(),
-		detached: c.gone, ended: a.over, end: a.outputEnd, wakes: make(chan struct{}, 1),
+		file: file, path: filepath.Join(a.s.dir, a.record.ID, outFile), files: &a.s.files, freed: a.out.Freed(),
+		detached: c.gone, ended: a.life.over, end: a.life.outputEnd, wakes: make(chan struct{}, 1),
 	}
 	from.noteActivity()
 	buf := make([]byte, min(max(q.Length, 1), maxPull))
@@ -215,5 +212,3 @@ func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	r.body = buf[:n]
 	return r, err
 }
-
-func (a *agent) outputEnd() int64 { return a.snapshot().status.OutputEnd }

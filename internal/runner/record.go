@@ -139,8 +139,11 @@ func (h *history) add(kind, rest string) {
 	}
 }
 
-// appendLog appends a line to the run's log. It ignores errors, because only the next runner reads the log.
-func (a *agent) appendLog(kind string, fields ...any) {
+// runLog is the log of a run. Only the next runner reads it.
+type runLog struct{ file *os.File }
+
+// append appends a line. It ignores errors, because the run can continue without its log.
+func (l runLog) append(kind string, fields ...any) {
 	line := []byte(kind)
 	for _, f := range fields {
 		line = append(line, ' ')
@@ -157,7 +160,7 @@ func (a *agent) appendLog(kind string, fields ...any) {
 			line = append(line, raw...)
 		}
 	}
-	_, _ = a.log.Write(append(line, '\n'))
+	_, _ = l.file.Write(append(line, '\n'))
 }
 
 // sinceBoot returns the time since boot, including times in which the machine was suspended. Changes of the clock do
@@ -194,20 +197,16 @@ func (s *server) adopt(id string) error {
 	if err != nil || logErr != nil || h.agent.PID == 0 {
 		return s.abandon(id, rec)
 	}
-	a := s.newAgent(rec)
-	a.root, a.state.by = h.agent, h.by
-	if a.runFiles, err = openRunFiles(filepath.Join(s.dir, id), 0); err != nil {
+	files, err := openRunFiles(filepath.Join(s.dir, id), 0)
+	if err != nil {
 		return fmt.Errorf("adopt run %s: %w", id, err)
 	}
+	a := s.newAgent(rec, files, nil)
+	a.root = h.agent
 	a.out.Restore(h.times, h.freed)
-	if h.limits != nil {
-		a.Limits, a.state.ageFrom = *h.limits, h.ageFrom
-	} else {
-		a.state.ageFrom = sinceBoot() - time.Since(rec.Started)
-	}
 	a.checkJournal()
 	s.add(a)
-	a.restorePhase(h)
+	a.restore(h)
 	return nil
 }
 
@@ -217,23 +216,20 @@ func (a *agent) continueWithoutClient() {
 	select {
 	case <-time.After(reattachWithin):
 		a.updateFlow()
-	case <-a.dead:
+	case <-a.life.dead:
 	case <-a.s.ctx.Done():
 	}
 }
 
-// restorePhase sets the phase of an agent that the previous runner started. It reads the log, and checks whether the
-// agent's process is running.
-func (a *agent) restorePhase(h history) {
-	alive := a.Boot == proctree.BootID() && a.root.Running()
+// restore continues the run of the previous runner. It reads the log, and checks whether the agent's process is
+// running.
+func (a *agent) restore(h history) {
+	alive := a.record.Boot == proctree.BootID() && a.root.Running()
+	a.life.restore(h, time.Since(a.record.Started), alive)
 	switch {
 	case h.status != nil:
-		a.state.status, a.state.phase = *h.status, ended
-		close(a.dead)
-		close(a.over)
 	case alive:
-		a.in = recoverInput(a.root.PID, a.Socket, a.s.inputs[a.ID])
-		a.state.flow = perhapsPaused
+		a.in = recoverInput(a.root.PID, a.record.Socket, a.s.inputs[a.record.ID])
 		a.s.wg.Go(a.continueWithoutClient)
 		if !a.s.parentOf(a) {
 			a.s.wg.Go(func() { a.watchExit(a.s.ctx) })
@@ -245,7 +241,7 @@ func (a *agent) restorePhase(h history) {
 	}
 	a.in.sent, a.in.torn, a.in.closed = h.input, h.torn, h.inputClosed
 	if h.torn && alive {
-		a.s.wg.Go(func() { _ = a.terminate(ByTornInput, a.Limits.Grace) })
+		a.s.wg.Go(func() { _ = a.terminate(ByTornInput, a.life.grace()) })
 	}
 }
 
@@ -256,7 +252,7 @@ func (c *children) parentOf(a *agent) bool {
 	defer c.reaping.Unlock()
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, a.root.PID, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	if err == nil && a.Boot == proctree.BootID() {
+	if err == nil && a.record.Boot == proctree.BootID() {
 		c.byPID[a.root.PID] = a
 		return true
 	}

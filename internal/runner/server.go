@@ -73,7 +73,7 @@ func (c *conn) sendReply(r reply) {
 
 func (s *server) add(a *agent) {
 	s.mu.Lock()
-	s.runs[a.ID] = a
+	s.runs[a.record.ID] = a
 	s.mu.Unlock()
 	s.growth.add(a)
 	s.wake()
@@ -82,7 +82,7 @@ func (s *server) add(a *agent) {
 func (s *server) remove(a *agent) {
 	s.growth.remove(a)
 	s.mu.Lock()
-	delete(s.runs, a.ID)
+	delete(s.runs, a.record.ID)
 	s.idleFrom = sinceBoot()
 	s.mu.Unlock()
 	s.wake()
@@ -103,7 +103,7 @@ func (s *server) find(id string) (*agent, error) {
 func (s *server) all() []*agent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.runs), func(a, b *agent) int { return a.Started.Compare(b.Started) })
+	return slices.SortedFunc(maps.Values(s.runs), func(a, b *agent) int { return a.record.Started.Compare(b.record.Started) })
 }
 
 // wake wakes enforceDeadlines.
@@ -217,8 +217,8 @@ func (s *server) broadcast(a *agent) {
 
 // endReport returns a reply that describes how the agent ended.
 func (a *agent) endReport() reply {
-	status := a.snapshot().status
-	return reply{Run: a.ID, Status: &status, Stderr: a.out.Stderr()}
+	status := a.life.currentStatus()
+	return reply{Run: a.record.ID, Status: &status, Stderr: a.out.Stderr()}
 }
 
 // complete adds the sequence number of request q and the error err to a reply.
@@ -328,13 +328,13 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 		if first, err := a.in.closeWrite(); !first {
 			return reply{}, err
 		}
-		a.appendLog(lineClosed)
+		a.log.append(lineClosed)
 		return reply{}, nil
 	case opSignal:
 		return reply{}, a.kill(syscall.Signal(q.Signal))
 	case opStop:
 		if q.Grace < 0 {
-			q.Grace = a.grace()
+			q.Grace = a.life.grace()
 		}
 		return reply{}, a.terminate(ByStop, q.Grace)
 	case opLimits:
