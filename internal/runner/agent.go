@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -41,7 +40,9 @@ func (s *server) newAgent(rec record, files runFiles, owner *conn) *agent {
 	a := &agent{
 		s: s, record: rec, life: newLifecycle(files.log, rec.Limits, owner), in: &input{}, runFiles: files,
 	}
-	a.terminator.Tree = func() *proctree.Tree { return proctree.New(a.root, Mark(rec.ID)).Within(rec.group(s.dir)) }
+	a.terminator.Tree = func() *proctree.Tree {
+		return proctree.New(a.root, Mark(rec.ID)).Within(rec.group(s.dir.path))
+	}
 	return a
 }
 
@@ -50,14 +51,14 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	if spec, err = spec.resolve(); err != nil {
 		return nil, err
 	}
-	files, err := s.prepared.claim(s.dir, spec.ID)
+	files, err := s.prepared.claim(s.dir.path, spec.ID)
 	if err != nil {
 		return nil, err
 	}
-	group := makeGroup(s.group, s.dir, spec.ID)
+	group := s.children.makeGroup(s.dir.path, spec.ID)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, group.Remove(), os.RemoveAll(filepath.Join(s.dir, spec.ID)))
+			err = errors.Join(err, group.Remove(), os.RemoveAll(s.dir.of(spec.ID)))
 		}
 	}()
 	a = s.newAgent(record{
@@ -73,35 +74,22 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	defer unix.Close(agents[0])
 	defer unix.Close(agents[1])
 	a.in, a.record.Socket = in, inode
-	if err = a.record.write(s.dir); err == nil {
-		err = s.store.Put(a.record.ID, in.end)
+	if err = a.record.write(s.dir.path); err == nil {
+		err = s.holder.store.Put(a.record.ID, in.end)
 	}
 	if err == nil {
-		err = a.fork(spec, group, agents)
+		out, stderr := a.out.Files()
+		program := fork.Program{Path: spec.Path, Dir: spec.Dir, Args: spec.Args, Env: spec.environment()}
+		err = s.children.start(a, program, group, [4]int{agents[0], int(out.Fd()), int(stderr.Fd()), agents[1]})
 	}
 	if err != nil {
-		s.store.Delete(a.record.ID)
+		s.holder.store.Delete(a.record.ID)
 		a.close()
 		return nil, err
 	}
 	a.log.append(lineAgent, int64(a.root.PID), fmt.Sprint(a.root.Start))
 	s.add(a)
 	return a, nil
-}
-
-// fork starts the program and registers it as a child, so that reap collects its exit.
-func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
-	out, stderr := a.out.Files()
-	a.s.reaping.Lock()
-	defer a.s.reaping.Unlock()
-	program := fork.Program{Path: spec.Path, Dir: spec.Dir, Args: spec.Args, Env: spec.environment()}
-	pid, err := fork.Start(program, group, [4]int{agents[0], int(out.Fd()), int(stderr.Fd()), agents[1]}, a.s.agents)
-	if err != nil {
-		return fmt.Errorf("start %s: %w", spec.Path, err)
-	}
-	a.root, _ = proctree.LookUp(pid) // cannot fail, because the process is not reaped yet
-	a.s.byPID[pid] = a
-	return nil
 }
 
 func (a *agent) close() {
@@ -118,8 +106,8 @@ func (a *agent) recordExit(e Exit) {
 	}
 	a.life.exit(e)
 	a.in.close()
-	a.s.store.Delete(a.record.ID)
-	a.s.wg.Go(a.awaitOutputEnd)
+	a.s.holder.store.Delete(a.record.ID)
+	a.s.life.Go(a.awaitOutputEnd)
 }
 
 // awaitOutputEnd waits for the end of the output. It returns at once if no other process of the run is left. Otherwise
@@ -130,7 +118,7 @@ func (a *agent) awaitOutputEnd() {
 	told := false
 	for a.terminator.Tree().Held() {
 		if !told {
-			a.s.broadcast(a)
+			a.s.clients.broadcast(a.endReport())
 			told = true
 		}
 		time.Sleep(drainInterval)
@@ -143,7 +131,7 @@ func (a *agent) awaitOutputEnd() {
 		}
 	}
 	a.life.endOutput(a.out.End())
-	a.s.broadcast(a)
+	a.s.clients.broadcast(a.endReport())
 	close(a.life.over)
 	a.s.wake()
 }
@@ -162,21 +150,6 @@ func (a *agent) terminate(reason string, grace time.Duration) error {
 	a.life.finish()
 	a.s.sweep()
 	return nil
-}
-
-// kill sends a signal to the agent's process group.
-func (a *agent) kill(sig syscall.Signal) error {
-	a.s.reaping.Lock() // while the lock is held, reap cannot free the PID for another process
-	defer a.s.reaping.Unlock()
-	select {
-	case <-a.life.dead:
-		return os.ErrProcessDone
-	default:
-	}
-	if !a.root.Running() {
-		return os.ErrProcessDone
-	}
-	return syscall.Kill(-a.root.PID, sig)
 }
 
 // updateFlow pauses or resumes the agent, depending on how far its client has read the output.
@@ -246,8 +219,8 @@ func (a *agent) collect() error {
 	}
 	a.s.remove(a)
 	a.close()
-	_ = a.record.group(a.s.dir).Remove() // on failure, the next runner removes it
-	return os.RemoveAll(filepath.Join(a.s.dir, a.record.ID))
+	_ = a.record.group(a.s.dir.path).Remove() // on failure, the next runner removes it
+	return os.RemoveAll(a.s.dir.of(a.record.ID))
 }
 
 // watchExit waits until an agent exits or ctx is done. The agent is not a child of this process.

@@ -142,7 +142,7 @@ func (a *agent) enforceJournal() time.Duration {
 	full := a.out.EnforceLimit(a.life.journalLimit())
 	a.logFreed()
 	if full {
-		a.s.wg.Go(func() { _ = a.terminate(ByFullDisk, a.life.grace()) })
+		a.s.life.Go(func() { _ = a.terminate(ByFullDisk, a.life.grace()) })
 		return scarceEvery
 	}
 	a.updateFlow()

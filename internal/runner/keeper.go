@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -22,10 +21,10 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 	for {
 		now := sinceBoot()
 		next := now + checkEvery
-		for _, a := range s.all() {
+		for _, a := range s.runs.all() {
 			d := a.life.nextAction(now)
 			if d.end != "" || d.sweep {
-				s.wg.Go(func() { _ = a.terminate(d.end, d.grace) })
+				s.life.Go(func() { _ = a.terminate(d.end, d.grace) })
 			}
 			next = min(next, d.at)
 		}
@@ -53,10 +52,8 @@ const restAfter = 500 * time.Millisecond
 // next call. *released is the start of the last period in which releaseMemory returned memory to the kernel;
 // releaseMemory updates it.
 func (s *server) releaseMemory(now time.Duration, released *time.Duration) time.Duration {
-	s.mu.Lock()
-	idleFrom, busy := s.idleFrom, len(s.runs) > 0
-	s.mu.Unlock()
-	if busy || idleFrom == *released {
+	idleFrom, empty := s.runs.idleSince()
+	if !empty || idleFrom == *released {
 		return now + checkEvery
 	}
 	if at := idleFrom + restAfter; now < at {
@@ -70,11 +67,7 @@ func (s *server) releaseMemory(now time.Duration, released *time.Duration) time.
 // prepare creates the files of the next run if a client is connected. Without a client no run can start, and a user may
 // be deleting the directory. prepare returns the time of the next call.
 func (s *server) prepare(now time.Duration) (again time.Duration) {
-	return s.prepared.prepareIfDue(s.dir, now, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.conns) > 0
-	})
+	return s.prepared.prepareIfDue(s.dir.path, now, func() bool { return s.clients.count() > 0 })
 }
 
 // desertedIdle is how long a runner continues without agents and clients. It is long enough for a client to connect to
@@ -90,36 +83,35 @@ const desertedIdle = time.Second
 //     and no process of an agent is left.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
-	for _, a := range s.all() {
+	for _, a := range s.runs.all() {
 		phase := a.life.currentPhase()
 		busy, left = busy || phase < ended, left || phase < gone
 	}
-	_, err := os.Lstat(filepath.Join(s.dir, socketFile))
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if busy {
-		s.idleFrom = now
+		s.runs.noteBusy(now)
 		return false, now + checkEvery
 	}
 	idle := s.idle
-	if len(s.conns) == 0 && !left {
+	if s.clients.count() == 0 && !left {
 		idle = min(idle, desertedIdle)
 	}
-	if at = s.idleFrom + idle; (now < at || s.store != 0) && err == nil {
+	from, _ := s.runs.idleSince()
+	if at = from + idle; (now < at || s.holder.exists()) && s.dir.hasSocket() {
 		if at <= now {
 			at = now + checkEvery
 		}
 		return false, at
 	}
-	return s.starts.forbidIfIdle(now), now + checkEvery
+	return s.runs.forbidIfIdle(now), now + checkEvery
 }
 
 // endAll ends every agent, because a signal is ending the runner. When endAll returns, the clients have been notified.
 func (s *server) endAll() {
-	s.starts.forbid() // if a run is just starting, the next runner ends it
+	s.runs.forbid() // if a run is just starting, the next runner ends it
 	var ending sync.WaitGroup
-	for _, a := range s.all() {
-		ending.Go(func() { _ = a.terminate(ByTerminated, a.life.grace()) }) // on failure, the next runner finds the agent
+	for _, a := range s.runs.all() {
+		// If this fails, the next runner finds the agent.
+		ending.Go(func() { _ = a.terminate(ByTerminated, a.life.grace()) })
 	}
 	ending.Wait()
 }
@@ -140,18 +132,19 @@ func kill(tree func() *proctree.Tree) error {
 
 // orphans lists the runner's children that are not agents. It returns nothing while the runner has an agent.
 func (s *server) orphans() (ids []proctree.ID) {
-	all := s.all()
-	s.reaping.Lock() // no agent can start until the unlock
-	defer s.reaping.Unlock()
-	if len(s.byPID) > 0 || slices.ContainsFunc(all, func(a *agent) bool { return a.life.currentPhase() != gone }) {
+	all := s.runs.all()
+	s.children.reaping.Lock() // no agent can start until the unlock
+	defer s.children.reaping.Unlock()
+	isLeft := func(a *agent) bool { return a.life.currentPhase() != gone }
+	if len(s.children.byPID) > 0 || slices.ContainsFunc(all, isLeft) {
 		return nil
 	}
-	if s.store == 0 && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),
+	if !s.holder.exists() && errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil),
 		unix.ECHILD) {
 		return nil // no children; without this check, proctree.Children would read all processes of the machine
 	}
 	ids, err := proctree.Children(os.Getpid())
-	if err == nil && s.store != 0 { // the first process of the container inherits the children of a dead runner
+	if err == nil && s.holder.exists() { // the first process of the container inherits the children of a dead runner
 		var inherited []proctree.ID
 		inherited, err = proctree.Children(os.Getppid())
 		ids = append(ids, slices.DeleteFunc(inherited, func(id proctree.ID) bool { return id.PID == os.Getpid() })...)
@@ -160,51 +153,4 @@ func (s *server) orphans() (ids []proctree.ID) {
 		return nil
 	}
 	return ids
-}
-
-// children tracks the child processes of the runner.
-type children struct {
-	reaping sync.Mutex     // held while a child is reaped, started or signalled
-	byPID   map[int]*agent // guarded by reaping
-}
-
-// reap collects the exits of children until the runner leaves.
-func (s *server) reap(signals <-chan os.Signal) {
-	for {
-		for s.reapOne() {
-		}
-		select {
-		case <-signals:
-		case <-s.ctx.Done():
-			return
-		}
-	}
-}
-
-// reapChild reaps a child that has exited. It returns a PID of 0 or less if no child has exited.
-func reapChild() (pid int, status syscall.WaitStatus) {
-	err := error(syscall.EINTR)
-	for errors.Is(err, syscall.EINTR) {
-		pid, err = syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-	}
-	return pid, status
-}
-
-// reapOne collects the exit of one child. It returns false if no child has exited.
-func (c *children) reapOne() bool {
-	c.reaping.Lock()
-	defer c.reaping.Unlock()
-	pid, w := reapChild()
-	if pid <= 0 {
-		return false
-	}
-	if a := c.byPID[pid]; a != nil {
-		delete(c.byPID, pid)
-		e := Exit{Known: true, Code: w.ExitStatus()}
-		if w.Signaled() {
-			e = Exit{Known: true, Code: -int(w.Signal()), Signal: true}
-		}
-		a.recordExit(e)
-	}
-	return true
 }

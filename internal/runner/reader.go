@@ -195,7 +195,7 @@ func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	}
 	file, _ := a.out.Files()
 	from := reader{
-		file: file, path: filepath.Join(a.s.dir, a.record.ID, outFile), files: &a.s.files, freed: a.out.Freed(),
+		file: file, path: filepath.Join(a.s.dir.of(a.record.ID), outFile), files: &a.s.files, freed: a.out.Freed(),
 		detached: c.gone, ended: a.life.over, end: a.life.outputEnd, wakes: make(chan struct{}, 1),
 	}
 	from.noteActivity()

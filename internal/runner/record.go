@@ -175,7 +175,7 @@ func sinceBoot() time.Duration {
 
 // adoptAll takes over the runs of the previous runner.
 func (s *server) adoptAll() error {
-	entries, err := os.ReadDir(s.dir)
+	entries, err := os.ReadDir(s.dir.path)
 	if err != nil {
 		return err
 	}
@@ -185,19 +185,19 @@ func (s *server) adoptAll() error {
 			errs = append(errs, s.adopt(e.Name()))
 		}
 	}
-	errs = append(errs, sweepGroups(s.dir, func(id string) bool { return s.runs[id] != nil }))
+	errs = append(errs, sweepGroups(s.dir.path, s.runs.contains))
 	return errors.Join(errs...)
 }
 
 // adopt takes over a run of the previous runner. If the previous runner died before it logged the agent's start, no
 // client knows the run. In this case, adopt ends and deletes the run.
 func (s *server) adopt(id string) error {
-	rec, err := readRecord(s.dir, id)
-	h, logErr := readHistory(s.dir, id)
+	rec, err := readRecord(s.dir.path, id)
+	h, logErr := readHistory(s.dir.path, id)
 	if err != nil || logErr != nil || h.agent.PID == 0 {
 		return s.abandon(id, rec)
 	}
-	files, err := openRunFiles(filepath.Join(s.dir, id), 0)
+	files, err := openRunFiles(s.dir.of(id), 0)
 	if err != nil {
 		return fmt.Errorf("adopt run %s: %w", id, err)
 	}
@@ -217,7 +217,7 @@ func (a *agent) continueWithoutClient() {
 	case <-time.After(reattachWithin):
 		a.updateFlow()
 	case <-a.life.dead:
-	case <-a.s.ctx.Done():
+	case <-a.s.life.ctx.Done():
 	}
 }
 
@@ -229,54 +229,29 @@ func (a *agent) restore(h history) {
 	switch {
 	case h.status != nil:
 	case alive:
-		a.in = recoverInput(a.root.PID, a.record.Socket, a.s.inputs[a.record.ID])
-		a.s.wg.Go(a.continueWithoutClient)
-		if !a.s.parentOf(a) {
-			a.s.wg.Go(func() { a.watchExit(a.s.ctx) })
+		a.in = recoverInput(a.root.PID, a.record.Socket, a.s.holder.inputs[a.record.ID])
+		a.s.life.Go(a.continueWithoutClient)
+		if !a.s.children.parentOf(a) {
+			a.s.life.Go(func() { a.watchExit(a.s.life.ctx) })
 		}
 	default:
-		if !a.s.parentOf(a) { // if the agent is a child, reap records the exit
+		if !a.s.children.parentOf(a) { // if the agent is a child, reap records the exit
 			a.recordExit(Exit{})
 		}
 	}
 	a.in.sent, a.in.torn, a.in.closed = h.input, h.torn, h.inputClosed
 	if h.torn && alive {
-		a.s.wg.Go(func() { _ = a.terminate(ByTornInput, a.life.grace()) })
+		a.s.life.Go(func() { _ = a.terminate(ByTornInput, a.life.grace()) })
 	}
-}
-
-// parentOf reports whether an agent is a child of this process, so that reap collects its exit. Agents from before an
-// upgrade are children, because an upgrade only changes the program of the process.
-func (c *children) parentOf(a *agent) bool {
-	c.reaping.Lock()
-	defer c.reaping.Unlock()
-	var info unix.Siginfo
-	err := unix.Waitid(unix.P_PID, a.root.PID, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	if err == nil && a.record.Boot == proctree.BootID() {
-		c.byPID[a.root.PID] = a
-		return true
-	}
-	return false
 }
 
 func (s *server) abandon(id string, rec record) error {
-	group := record{ID: id, Boot: rec.Boot, Group: rec.Group}.group(s.dir)
+	group := record{ID: id, Boot: rec.Boot, Group: rec.Group}.group(s.dir.path)
 	err := kill(func() *proctree.Tree { return proctree.New(proctree.ID{}, Mark(id)).Within(group) })
 	if err != nil {
 		return err
 	}
-	return errors.Join(group.Remove(), os.RemoveAll(filepath.Join(s.dir, id)))
-}
-
-// makeGroup creates a control group for a run, below the control group at the path own. It returns the zero Group if
-// this fails.
-func makeGroup(own, root, id string) proctree.Group {
-	prefix, err := groupPrefix(root)
-	path := filepath.Join(own, prefix+id)
-	if own == "" || err != nil || unix.Mkdir(path, 0o755) != nil {
-		return proctree.Group{}
-	}
-	return proctree.Group{Path: path}
+	return errors.Join(group.Remove(), os.RemoveAll(s.dir.of(id)))
 }
 
 // groupPrefix returns the prefix of the control groups of the runs in root.

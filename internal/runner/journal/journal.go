@@ -22,9 +22,9 @@ const (
 	aheadLow = 2 << 20
 )
 
-// Journal is an agent's standard output and standard error on disk. The agent itself writes to the files, so the Journal
-// knows only the sizes that the last Check found. Freed output becomes a hole in the file, so offsets stay valid. Safe
-// for concurrent use.
+// Journal is an agent's standard output and standard error on disk. The agent itself writes to the files, so the
+// Journal knows only the sizes that the last Check found. Freed output becomes a hole in the file, so offsets stay
+// valid. Safe for concurrent use.
 type Journal struct {
 	out *os.File
 
