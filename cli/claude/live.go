@@ -331,7 +331,7 @@ func (i *idler) record() {
 	n := noteOf(s.id, i.run.mem, s.turnSettings, s.turnSettings)
 	s.mu.Unlock()
 	m := cli.Mark{Turn: cli.BackgroundMark}
-	if len(n.Tasks) > 0 {
+	if len(n.start.Tasks) > 0 {
 		m.Note = n.String()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), markWait)

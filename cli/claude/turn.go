@@ -22,7 +22,7 @@ type liveTurn struct {
 	left    *leftTurn // state of a turn that is resumed after a restart of ductor; nil for a new turn
 
 	gone  chan struct{} // closed when the turn has ended
-	notes sync.Mutex    // locked while a message is sent and its ID is stored
+	notes sync.Mutex    // locked while a message is sent and its ID is stored; guards note.sent except for Prompt
 	note  note
 }
 
@@ -75,7 +75,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 			return nil, err
 		}
 	} else {
-		t.run, t.open.id = left.run, left.note.promptOf(req.Turn)
+		t.run, t.open.id = left.run, left.note.sent.promptOf(req.Turn)
 	}
 	t.run.idle.mu.Lock() // the note contains fields that this mutex guards
 	defer t.run.idle.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	t.open.changes = s.turnSettings.changes(want)
 	if left == nil {
 		t.note = noteOf(s.id, t.run.mem, s.turnSettings, want)
-		t.note.Prompt = t.open.id
+		t.note.sent.Prompt = t.open.id
 	} else {
 		t.note = left.note
 	}
@@ -104,13 +104,13 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 		taken: t.takenUp, freed: t.open.startIfReady, replied: t.replied, garbage: t.run.stream.Garbage,
 		background: t.session.background(),
 	}
-	for _, id := range t.note.Steers { // these were sent before a restart of ductor
-		if id != t.note.Sending || !t.left.unsent() {
+	for _, id := range t.note.sent.Steers { // these were sent before a restart of ductor
+		if id != t.note.sent.Sending || !t.left.unsent() {
 			p.steers.Adopt(id, "")
 		}
 	}
 	if t.req.Attended {
-		p.approvals = turn.NewApprovals[asked](em, t.note.Answered)
+		p.approvals = turn.NewApprovals[asked](em, t.note.sent.Answered)
 	}
 	if t.left != nil {
 		p.approvals.Hold()
@@ -348,8 +348,8 @@ type leftTurn struct {
 	inputEnd int64 // bytes of input that were written to the process
 }
 
-// unsent reports whether the previous process of ductor was stopped before it wrote the message l.note.Sending.
-func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
+// unsent reports whether the previous process of ductor was stopped before it wrote the message l.note.sent.Sending.
+func (l *leftTurn) unsent() bool { return l.note.sent.Sending != "" && l.inputEnd <= l.mark.Input }
 
 // sent reports whether the previous process of ductor wrote more than the changes of settings, so at least a part of
 // the prompt.
