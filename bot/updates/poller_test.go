@@ -138,7 +138,7 @@ func polling(t *testing.T, test func(t *testing.T)) {
 func TestPromptsKeepTheirOrderOnAFullDisk(t *testing.T) {
 	r := newPollRig()
 	prompt := func(update int64, chat int64) bool {
-		return r.unfinished.addBehind([]int64{update}, &Message{Conversation: orchestrator.ConversationID{Chat: chat}})
+		return r.unfinished.addBehind([]int64{update}, inChat(chat, update))
 	}
 	for id := range int64(4) {
 		update := orchestrator.Update{ID: id + 1, Raw: []byte("{}")}
@@ -146,7 +146,7 @@ func TestPromptsKeepTheirOrderOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.unfinished.add([]int64{2}, &Message{Conversation: orchestrator.ConversationID{Chat: 7}})
+	r.unfinished.add([]int64{2}, inChat(7, 2))
 	if prompt(1, 7) || prompt(3, 8) {
 		t.Error("an earlier prompt and one of another conversation wait")
 	}

@@ -11,6 +11,13 @@ import (
 	"ductor/orchestrator"
 )
 
+// inChat returns a message of a chat that came with an update.
+func inChat(chat, update int64) *Message {
+	return &Message{Press: orchestrator.Press{
+		Conversation: orchestrator.ConversationID{Chat: chat}, Updates: []int64{update},
+	}}
+}
+
 func TestContentThatWasDroppedIsNotCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newQueues(slog.New(slog.DiscardHandler), time.Minute)
@@ -67,9 +74,9 @@ func TestAnAbortDropsWhatCameBeforeIt(t *testing.T) {
 		}
 		var u unfinished
 		content := func(update int64) *task {
-			return &task{class: classContent, updates: []int64{update}, content: &Message{Update: update}}
+			return &task{class: classContent, updates: []int64{update}, content: inChat(0, update)}
 		}
-		undo := func(update int64) { u.add([]int64{update}, &Message{Update: update}) }
+		undo := func(update int64) { u.add([]int64{update}, inChat(0, update)) }
 		undo(3)
 		undo(8)
 		k.enqueue(content(4))
@@ -77,7 +84,7 @@ func TestAnAbortDropsWhatCameBeforeIt(t *testing.T) {
 		var dropped []int64
 		prompts := 0
 		k.enqueue(&task{class: classUrgent, updates: []int64{6}, do: func(ctx context.Context, q *queue, t *task) {
-			a := Abort{In: &Message{Update: 6}, queue: q, task: t, unfinished: &u}
+			a := Abort{In: inChat(0, 6), queue: q, task: t, unfinished: &u}
 			dropped, prompts = a.Drop(ctx, func(*Message) bool { return true })
 		}})
 		synctest.Wait()

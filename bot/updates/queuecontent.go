@@ -128,7 +128,7 @@ type Abort struct {
 func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates []int64, prompts int) {
 	updates, prompts = a.queue.dropContent(ctx, a.task, concerns)
 	left, more := a.unfinished.drop(func(m *Message) bool {
-		return m.Conversation == a.In.Conversation && m.Update < a.In.Update && concerns(m)
+		return m.Conversation == a.In.Conversation && m.Update() < a.In.Update() && concerns(m)
 	})
 	return append(updates, left...), prompts + more
 }
