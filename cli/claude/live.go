@@ -311,10 +311,10 @@ func (i *idler) betweenTurns(l *line) {
 func (i *idler) finish() {
 	p := i.parser
 	i.parser = nil
-	r := p.outcome
-	r.Text = p.flow.em.Answer()
+	result := cli.BackgroundResult{
+		Text: p.flow.em.Answer(), Model: p.outcome.Model, Consumed: p.outcome.Consumed, Task: p.task,
+	}
 	p.flow.em.Finish(p.outcome)
-	result := cli.BackgroundResult{Result: r, Task: p.task}
 	if i.run.hasRest.Load() { // the rest of a turn that ductor has ended; only its cost counts
 		result.Text, result.Task = "", ""
 	}

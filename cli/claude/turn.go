@@ -231,8 +231,7 @@ func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 		return p.outcome
 	}
 	r := stream.Outcome(end)
-	r.Usage, r.ByModel, r.CostUSD, r.Turns = p.outcome.Usage, p.outcome.ByModel, p.outcome.CostUSD, p.outcome.Turns
-	r.Fill = p.mem.fill
+	r.Consumed, r.Fill = p.outcome.Consumed, p.mem.fill
 	r.Denials = p.turnDenials()
 	if r.Err != nil && end == turn.EndExit {
 		exitFailure(r.Err)
