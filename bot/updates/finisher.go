@@ -108,7 +108,7 @@ func (s secretJournal) FinishUpdates(ctx context.Context, ids []int64, notices .
 // Answer marks the update of a message as handled and sends an answer. In a group, the answer is a reply to the
 // message.
 func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi.Keyboard) {
-	f.Tell(ctx, in.Conversation, in.Quote(), in.Updates(), text, k)
+	f.Tell(ctx, in.Conversation, in.Quote(), in.Updates, text, k)
 }
 
 // refusal returns a notice that the user's message had no effect. The notice replies to the message with the ID
@@ -125,7 +125,7 @@ func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string,
 	arrived func(id int)) {
 	m := message.Compose(in.Conversation, message.Content{Text: render.Plain(text), Keyboard: k, ReplyTo: in.Quote()})
 	f.sender.Follow(m.Key, arrived)
-	f.Finish(ctx, in.Updates(), m)
+	f.Finish(ctx, in.Updates, m)
 }
 
 // Tell marks updates as handled and sends a message to a conversation. The message replies to the message with the ID

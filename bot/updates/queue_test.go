@@ -11,6 +11,13 @@ import (
 	"ductor/orchestrator"
 )
 
+// inChat returns a message of a chat that came with an update.
+func inChat(chat, update int64) *Message {
+	return &Message{Press: orchestrator.Press{
+		Conversation: orchestrator.ConversationID{Chat: chat}, Updates: []int64{update},
+	}}
+}
+
 func TestContentThatWasDroppedIsNotCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newQueues(slog.New(slog.DiscardHandler), time.Minute)
@@ -66,14 +73,14 @@ func TestAnAbortDropsWhatCameBeforeIt(t *testing.T) {
 			ran = append(ran, t.updates[0])
 		}
 		content := func(update int64) *task {
-			return &task{class: classContent, updates: []int64{update}, content: &Message{Update: update}}
+			return &task{class: classContent, updates: []int64{update}, content: inChat(0, update)}
 		}
 		k.enqueue(content(4))
 		synctest.Wait()
 		var dropped []int64
 		prompts := 0
 		k.enqueue(&task{class: classUrgent, updates: []int64{6}, do: func(ctx context.Context, q *queue, t *task) {
-			a := Abort{In: &Message{Update: 6}, queue: q, task: t}
+			a := Abort{In: inChat(0, 6), queue: q, task: t}
 			dropped, prompts = a.Drop(ctx, func(*Message) bool { return true })
 		}})
 		synctest.Wait()

@@ -82,7 +82,7 @@ func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Messa
 		}
 		return r.edit(ctx, t, parts[0])
 	}
-	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.onlyWithAlbum }) {
+	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.sent.onlyWithAlbum }) {
 		if q.commit(t) {
 			r.finisher.Finish(ctx, t.updates)
 		}
@@ -118,7 +118,7 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
 	whole := *parts[0]
-	whole.Files, whole.merged = files, t.updates[1:]
+	whole.Files, whole.Updates = files, t.updates
 	if len(parts) > 1 {
 		whole.Context, whole.sender = "", ""
 		own := slices.Concat([]*Message{&whole}, parts[1:])
@@ -149,7 +149,7 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 	file, err := r.uploads.fetch(ctx, &of)
 	switch {
 	case err != nil:
-		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update, "err", err)
+		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update(), "err", err)
 		in.Context += lostFile(of.sent.file.name)
 		return nil
 	case of.sent.file.kind != speech:
@@ -179,7 +179,7 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 		if !q.gather(t) {
 			return nil, false
 		}
-		if len(parts) == 1 && !parts[0].onlyWithAlbum {
+		if len(parts) == 1 && !parts[0].sent.onlyWithAlbum {
 			r.acknowledge(parts[0])
 		}
 		next := q.absorb(ctx, t, window, fits)
@@ -279,10 +279,10 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
 	prompt := orchestrator.Prompt{
-		Conversation: first.Conversation, Person: first.User, Text: text, Attachments: files,
+		Conversation: first.Conversation, Person: first.Person, Text: text, Attachments: files,
 		Message: first.ID, PartOf: of.message(), Updates: t.updates,
 		Rights:  orchestrator.Rights{Of: first.Role.OfTurns()},
-		Arrived: first.arrived,
+		Arrived: first.Arrived,
 	}
 	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt, wants) {
 		return nil

@@ -320,9 +320,9 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	switch {
 	case before == nil || now == nil:
 	case *now < *before: // the agent started to count from zero again
-		r.CostUSD = *now
+		r.Consumed.CostUSD = *now
 	default:
-		r.CostUSD = *now - *before
+		r.Consumed.CostUSD = *now - *before
 	}
 	t.s.mu.Unlock()
 	t.remember(r)

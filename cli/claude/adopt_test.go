@@ -149,14 +149,14 @@ func TestAdoptedTotals(t *testing.T) {
 	l.leave(k)
 	s = l.adopt(req)
 	two := begin(t, s, req).end()
-	if two.Text != "two" || two.CostUSD != 0.25 || two.Usage.Input != 7 || two.Usage.Output != 3 {
+	if two.Text != "two" || two.Consumed.CostUSD != 0.25 || two.Consumed.Usage != (cli.Usage{Input: 7, Output: 3}) {
 		t.Errorf("got %+v", two)
 	}
 	req.Turn, req.Prompt = "T3", `[[usage in=9 out=1 cost=0.125]][[text "three"]]`
 	if !s.Fits(req) {
 		t.Fatal("it does not fit the next turn")
 	}
-	if r := begin(t, s, req).end(); r.CostUSD != 0.125 || r.Usage.Input != 9 || r.Text != "three" {
+	if r := begin(t, s, req).end(); r.Consumed.CostUSD != 0.125 || r.Consumed.Usage.Input != 9 || r.Text != "three" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -244,11 +244,11 @@ func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {
 				left := cli.LeftRun{Run: "fake", Alive: true, OutputEnd: int64(len(begun)), Input: cli.LeftInput{End: 10}, Marks: f.marks()}
 				left.Purpose = cli.Purpose{Agent: agent, Mode: cli.Live, Conversation: "7/0"}
 
-				var got []cli.Result
+				var got []cli.BackgroundResult
 				f = newFakeProcess()
 				p := New(Options{
 					ProviderOptions: cli.ProviderOptions{Launcher: fakeLauncher{process: f}, Env: func() []string { return nil }},
-					Background:      func(_ cli.Conversation, r cli.BackgroundResult) { got = append(got, r.Result) },
+					Background:      func(_ cli.Conversation, r cli.BackgroundResult) { got = append(got, r) },
 				})
 				next, err := p.Adopt(t.Context(), left, cli.Request{Conversation: "7/0"})
 				if err != nil {

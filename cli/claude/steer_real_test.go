@@ -53,7 +53,8 @@ func TestRealSteer(t *testing.T) {
 	steer(t, s, cli.Request{Turn: "S2", Prompt: `[[start]][[text "And this."]]`})
 	close(hold)
 	r = k.end()
-	if r.Err != nil || !strings.HasPrefix(r.Text, "held back.") || !strings.HasSuffix(r.Text, "And this.") || r.Turns != 2 {
+	if r.Err != nil || r.Consumed.Turns != 2 || !strings.HasPrefix(r.Text, "held back.") ||
+		!strings.HasSuffix(r.Text, "And this.") {
 		t.Errorf("answered %+v", r)
 	}
 	if err := s.(cli.Steerer).Steer(t.Context(), cli.Request{Prompt: "late"}); !errors.Is(err, cli.ErrNoTurn) {

@@ -385,7 +385,7 @@ func TestErrorsOfTheModelLeaveTheThreadUsable(t *testing.T) {
 			}
 		}
 		req.Turn, req.Prompt, req.Resume = "after", "[[text fine]]", s.Info().AgentSessionID
-		if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil || r.Text != "fine" || r.Usage.Output == 0 {
+		if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil || r.Text != "fine" || r.Consumed.Usage.Output == 0 {
 			t.Errorf("afterwards %+v, %v", r, r.Err)
 		}
 	})

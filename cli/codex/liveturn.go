@@ -184,7 +184,7 @@ func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	default:
 		r = t.Loop.Outcome(end, Agent, t.s.server.exit)
 	}
-	r.Usage, r.Fill, r.Denials = t.parser.used(), t.parser.fill(), append(r.Denials, t.parser.denials...)
+	r.Consumed.Usage, r.Fill, r.Denials = t.parser.used(), t.parser.fill(), append(r.Denials, t.parser.denials...)
 	r.Steered = t.added.Settle()
 	return r
 }

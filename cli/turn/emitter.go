@@ -310,7 +310,7 @@ func (e *Emitter) Finish(r cli.Result) {
 		r.Model = cmp.Or(named(r.Model), e.session.Model)
 	}
 	if r.Model == "" { // the agent chose the model itself
-		r.Model = busiest(r.ByModel)
+		r.Model = busiest(r.Consumed.ByModel)
 	}
 	if r.Duration == 0 {
 		r.Duration = e.now().Sub(e.started)

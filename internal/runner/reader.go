@@ -191,16 +191,14 @@ func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 
 // pull reads output for a client that cannot open the journal. It waits until output is available.
 func (a *agent) pull(c *conn, q request) (r reply, err error) {
-	a.mu.Lock()
-	owned := a.owner == c
-	a.mu.Unlock()
-	if owned { // the client has received everything before this offset
-		a.out.setRead(q.Offset)
+	if a.life.isOwnedBy(c) { // the client has received everything before this offset
+		a.out.SetRead(q.Offset)
 		a.updateFlow()
 	}
+	file, _ := a.out.Files()
 	from := reader{
-		file: a.out.out, path: filepath.Join(a.s.dir, a.ID, outFile), files: &a.s.files, freed: a.out.freedUpTo(),
-		detached: c.gone, ended: a.over, end: a.outputEnd, wakes: make(chan struct{}, 1),
+		file: file, path: filepath.Join(a.s.dir.of(a.record.ID), outFile), files: &a.s.files, freed: a.out.Freed(),
+		detached: c.gone, ended: a.life.over, end: a.life.outputEnd, wakes: make(chan struct{}, 1),
 	}
 	from.noteActivity()
 	buf := make([]byte, min(max(q.Length, 1), maxPull))
@@ -216,5 +214,3 @@ func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	r.body = buf[:n]
 	return r, err
 }
-
-func (a *agent) outputEnd() int64 { return a.snapshot().status.OutputEnd }

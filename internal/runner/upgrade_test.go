@@ -56,14 +56,15 @@ func TestUpgradeWithTwentyRuns(t *testing.T) {
 // An upgrade after a SIGTERM would lose the signal, also while the runner has not handled it yet.
 func TestNoUpgradeAfterASignal(t *testing.T) {
 	for _, terminated := range []bool{false, true} {
-		s := &server{dir: t.TempDir(), starts: starts{terminated: make(chan os.Signal, 1)}}
-		if ok, err := s.becomeRunner(arguments{}); !ok || err != nil {
+		s := newServer(arguments{root: t.TempDir()})
+		s.runs.terminated = make(chan os.Signal, 1)
+		if ok, err := s.dir.acquire(0, 0); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		defer s.lock.Close()
-		defer s.listener.Close()
+		defer s.dir.lock.Close()
+		defer s.dir.listener.Close()
 		if terminated {
-			s.starts.terminated <- syscall.SIGTERM
+			s.runs.terminated <- syscall.SIGTERM
 		}
 		err := s.upgrade("/no/program", nil, nil)
 		if exec := errors.Is(err, os.ErrNotExist); err == nil || exec == terminated {
