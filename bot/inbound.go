@@ -335,11 +335,11 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 }
 
 // Heard implements updates.Handler. It asks the user to confirm the transcript, if that is configured.
-func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt) bool {
+func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt, w orchestrator.Wants) bool {
 	if !h.confirms {
 		return false
 	}
-	m, err := h.transcripts.Ask(ctx, p, in.Text)
+	m, err := h.transcripts.Ask(ctx, p, w, in.Text)
 	if err != nil {
 		h.commands.log.Error("ask about a transcript", "updates", p.Updates, "err", err)
 		h.finisher.Tell(ctx, in.Conversation, in.ID, p.Updates,

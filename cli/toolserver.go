@@ -62,7 +62,7 @@ func ownTools() []string {
 // OwnTool returns the name of one of ductor's own tools without the agent's prefix: "send_file" for
 // mcp__ductor__send_file. It returns "" for any other tool.
 func OwnTool(name string) string {
-	for _, prefix := range append(serverPrefixes(OwnServer), OwnServer+"_") {
+	for _, prefix := range []string{"mcp__ductor__", "mcp_ductor_", "ductor.", "ductor-", "ductor__", "ductor_"} {
 		if tool, own := strings.CutPrefix(name, prefix); own && slices.Contains(ownTools(), tool) {
 			return tool
 		}
@@ -86,9 +86,35 @@ func OwnTitle(input json.RawMessage) string {
 	return OneLine(strings.NewReplacer("**", "", "`", "").Replace(title), 200)
 }
 
-// serverPrefixes lists the prefixes that the different agents put before the names of a server's tools.
-func serverPrefixes(server string) []string {
-	return []string{"mcp__" + server + "__", "mcp_" + server + "_", server + ".", server + "-", server + "__"}
+// serversOf returns the names of all servers to which a tool with this name can belong. Each agent joins the names of
+// the server and of the tool in its own way, and both can contain the separator: mcp_github_new_issue is the tool
+// "new_issue" of "github", or the tool "issue" of "github_new".
+func serversOf(tool string) []string {
+	if OwnTool(tool) != "" {
+		return []string{OwnServer}
+	}
+	if rest, ok := strings.CutPrefix(tool, "mcp__"); ok {
+		return headsOf(rest, "__")
+	}
+	if rest, ok := strings.CutPrefix(tool, "mcp_"); ok {
+		return headsOf(rest, "_")
+	}
+	// Only Codex uses dots. The names of its servers cannot contain one.
+	if server, _, ok := strings.Cut(tool, "."); ok {
+		return []string{server}
+	}
+	// Codex uses the name of a server as the name of the tool if the server itself asks the user.
+	return slices.Concat(headsOf(tool, "-"), headsOf(tool, "__"), []string{tool})
+}
+
+// headsOf returns the part of a name before each occurrence of a separator.
+func headsOf(name, separator string) (heads []string) {
+	for i := 1; i+len(separator) < len(name); i++ {
+		if strings.HasPrefix(name[i:], separator) {
+			heads = append(heads, name[:i])
+		}
+	}
+	return heads
 }
 
 // ToolVars is the prefix of the environment variables that programs need to reach ductor's tools.

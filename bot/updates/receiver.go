@@ -256,7 +256,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		Rights:  orchestrator.Rights{Of: first.Role.OfTurns()},
 		Arrived: first.arrived,
 	}
-	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt) {
+	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt, wants) {
 		return
 	}
 	receipt, err := r.turns.Submit(ctx, prompt, wants)

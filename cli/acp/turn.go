@@ -175,6 +175,7 @@ func (t *liveTurn) askAgain(call string) {
 func (t *liveTurn) asked(a *ask) {
 	a.tool = &tool{}
 	if a.form == nil {
+		t.reporter.forget(a.params.ToolCall.ID)
 		a.tool = t.reporter.call(a.params.ToolCall)
 		a.shown = a.tool.call
 	}

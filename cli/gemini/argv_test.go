@@ -40,7 +40,10 @@ func TestArgv(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.name, got, err)
 		}
 	}
-	args, err := p.argv(cli.Request{Tools: cli.ToolList{Denied: []string{`web"fetch`, "mcp:github"}}})
+	args, err := p.argv(cli.Request{
+		Tools:        cli.ToolList{Denied: []string{`web"fetch`, "mcp:github"}},
+		AllowedTools: []string{"mcp:github", "mcp:docs"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +52,9 @@ func TestArgv(t *testing.T) {
 		t.Errorf("files %q", files)
 	}
 	policy, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(policy), `toolName = ["web\"fetch"]`) || !strings.Contains(string(policy), "decision = \"deny\"\npriority = 999\ntoolName = \"*\"\nmcpName = \"github\"") {
+	if err != nil || !strings.Contains(string(policy), `toolName = ["web\"fetch"]`) || !strings.Contains(string(policy), "decision = \"deny\"\npriority = 999\ntoolName = \"*\"\nmcpName = \"github\"") ||
+		!strings.Contains(string(policy), "decision = \"allow\"\npriority = 960\ntoolName = \"*\"\nmcpName = \"docs\"\nmodes = [\"default\",\"autoEdit\"]") ||
+		strings.Count(string(policy), `"allow"`) != 1 || slices.Contains(args, "--allowed-tools=mcp:github,mcp:docs") {
 		t.Errorf("policy %q, %v", policy, err)
 	}
 }

@@ -142,9 +142,25 @@ func (s *Service) SetProviders(replace func(in cli.Sandbox, present []cli.Provid
 			}
 		}
 		before := at.accounts()
+		for _, e := range next {
+			succeed(append([]*agentEntry{e}, e.others...), before)
+		}
 		at.agents.Store(&next)
 		after := at.accounts()
 		s.pool.retire(slices.DeleteFunc(before, func(e *agentEntry) bool { return slices.Contains(after, e) }))
+	}
+}
+
+// succeed lets the provider of each new entry take over the log-in of the entry that it replaces.
+func succeed(entries, before []*agentEntry) {
+	for _, e := range entries {
+		next, ok := e.provider.(cli.Successor)
+		i := slices.IndexFunc(before, func(old *agentEntry) bool {
+			return old.agent() == e.agent() && old.home.Account == e.home.Account
+		})
+		if ok && i >= 0 && before[i] != e {
+			next.Succeed(before[i].provider)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"ductor/bot"
@@ -29,7 +28,6 @@ import (
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
-	"ductor/orchestrator/turn"
 	"ductor/orchestrator/workplace"
 )
 
@@ -260,8 +258,9 @@ func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.
 	if gone && (job || of == orchestrator.RightsOfPress) {
 		return false
 	}
+	_, later := t.Wants.Job.Repeats()
 	switch {
-	case job && strings.HasPrefix(string(t.Wants.Job), turn.LaterJob):
+	case job && later:
 		return role.May(orchestrator.ActAsChat)
 	case job:
 		return in.Group() || roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone

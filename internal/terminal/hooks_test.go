@@ -233,3 +233,85 @@ func TestHooksOfTheDefaultFolderGo(t *testing.T) {
 		t.Errorf("the settings in the default folder are %s after all", text)
 	}
 }
+
+// When an account is no longer configured, the hooks of this ductor leave its home. All else stays: the user's own
+// hooks, those of another ductor, and settings that are still used.
+func TestHooksLeaveWithTheirAccount(t *testing.T) {
+	m := machine(t)
+	m.State = t.TempDir() + "/it's state"
+	other := m
+	other.State = "/another/state"
+	accounts := map[string][]string{
+		"claude": {m.Home + "/work", m.Home + "/shared", m.Home + "/kept", m.Home + "/theirs", m.Home + "/broken", m.Home + "/missing"},
+		"codex":  {m.Home + "/codex"}, "gemini": {m.Home + "/gemini"},
+	}
+	m.Accounts = func(agent string) []string { return accounts[agent] }
+	own := m.put(t, ".claude/settings.json", ownSettings)
+	work, kept := m.put(t, "work/settings.json", ownSettings), m.put(t, "kept/settings.json", "{}\n")
+	theirs, broken := m.put(t, "theirs/settings.json", "{}\n"), m.put(t, "broken/settings.json", "{}\n")
+	codex, gemini := m.put(t, "codex/config.toml", ownConfig), m.put(t, "gemini/.gemini/settings.json", "{}\n")
+	if err := os.Symlink(m.Home+"/.claude", m.Home+"/shared"); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := m.LeaveAccounts(); len(changed) > 0 || err != nil { // ductor starts
+		t.Errorf("at first it changes %v, %v", changed, err)
+	}
+	files, err := m.Installed()
+	write(t, files, err)
+	hooked := read(t, own)
+	other.Accounts = func(agent string) []string { return map[string][]string{"claude": {m.Home + "/theirs"}}[agent] }
+	files, err = other.Installed()
+	for _, f := range files {
+		if f.Path == theirs {
+			write(t, []File{f}, err)
+		}
+	}
+	ofOther := read(t, theirs)
+	m.put(t, "broken/settings.json", "{")
+
+	accounts = map[string][]string{"claude": {m.Home + "/kept"}}
+	changed, err := m.LeaveAccounts()
+	if err == nil || !strings.Contains(err.Error(), broken) {
+		t.Errorf("settings that cannot be read: %v", err)
+	}
+	if len(changed) != 3 || changed[0].Path != work || changed[1].Path != codex || changed[2].Path != gemini {
+		t.Errorf("it changed %+v", changed)
+	}
+	for path, want := range map[string]string{
+		work: ownSettings, gemini: "{}\n", own: hooked, theirs: ofOther, broken: "{",
+	} {
+		if got := read(t, path); got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
+	}
+	if words, err := notifyOf([]byte(read(t, codex))); err != nil || !reflect.DeepEqual(words, []string{"notify-send", "Codex"}) {
+		t.Errorf("Codex tells %q, %v", words, err)
+	}
+	if !strings.Contains(read(t, kept), "--ductor-state") {
+		t.Error("the account that stays has no hooks")
+	}
+	m.put(t, "broken/settings.json", hooked)
+	m.put(t, "work/settings.json", hooked) // the user has installed the hooks again, for a folder of their own
+	if changed, err := m.LeaveAccounts(); len(changed) != 1 || changed[0].Path != broken || err != nil {
+		t.Errorf("the next time it changes %+v, %v", changed, err)
+	}
+}
+
+// Uninstalling covers the homes of former accounts, also if ductor has not run since.
+func TestHooksOfAFormerAccountAreUninstalled(t *testing.T) {
+	m := machine(t)
+	m.State = t.TempDir()
+	work := m.put(t, "work/settings.json", ownSettings)
+	m.Accounts = func(agent string) []string { return map[string][]string{"claude": {m.Home + "/work"}}[agent] }
+	if err := m.RecordAccounts(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := m.Installed()
+	write(t, files, err)
+	m.Accounts = nil
+	files, err = m.Uninstalled()
+	write(t, files, err)
+	if text := read(t, work); text != ownSettings {
+		t.Errorf("the settings are %s after all", text)
+	}
+}

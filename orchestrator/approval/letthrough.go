@@ -56,14 +56,14 @@ func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	return r.turn.Allowed[i]
 }
 
-// permits reports whether the turn's tool lists permit the tool of a request. It also returns true for plans and for
-// project settings, because these requests are not about a tool.
-func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
+// forbids reports whether the turn's tool lists forbid the tool of a request. It returns false for plans and for project
+// settings, because these requests are not about a tool.
+func (r *Requests) forbids(a orchestrator.ApprovalRequest) bool {
 	p, tools := a.Request, r.turn.Tools
 	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {
 		tools = of.Tools
 	}
-	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || tools.Permits(p.Tool)
+	return p != nil && p.Tool != cli.PlanTool && p.Tool != cli.ProjectTool && tools.Forbids(p.Tool)
 }
 
 // canAutoApprove reports whether a rule or a permission mode may allow this request at all. The caller must check

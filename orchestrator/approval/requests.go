@@ -294,7 +294,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	}
 	stored := hide(r.turn.Known(), approval)
 	switch {
-	case !r.permits(approval.ApprovalRequest):
+	case r.forbids(approval.ApprovalRequest):
 		rule = ""
 		stored.State, stored.Reason, stored.Decided = orchestrator.ApprovalDenied, toolSentence, r.s.opts.Now()
 		stored.Ruled = orchestrator.RuledByTools

@@ -1,12 +1,12 @@
 package conversation
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -133,11 +133,6 @@ func (c *conversation) full() bool { return len(c.queue) >= c.e.turns().QueueMax
 
 // store completes a new turn and stores it as queued.
 func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
-	if t.Again != "" {
-		if _, err := e.waitingJob(ctx, t.Again, t.Prompt.Conversation); !errors.Is(err, orchestrator.ErrNoJob) {
-			return cmp.Or(err, orchestrator.ErrRepeated)
-		}
-	}
 	conv, err := e.load(ctx, t.Prompt.Conversation)
 	if err != nil {
 		return err
@@ -252,11 +247,36 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 			return err
 		}
 	}
-	receipt, err := e.enqueue(ctx, orchestrator.Turn{ID: order.Turn, Prompt: order.Prompt, Wants: w})
+	again, err := e.repeatedBy(ctx, order)
+	if err != nil {
+		return err
+	}
+	receipt, err := e.enqueue(ctx, orchestrator.Turn{ID: order.Turn, Again: again, Prompt: order.Prompt, Wants: w})
 	if err == nil && receipt.Full {
 		err = orchestrator.ErrQueueFull
 	}
 	return err
+}
+
+// repeatedBy returns the earlier turn that the order of a LaterJob repeats. It returns "" if a user has changed the
+// job's prompt, or if an earlier run of the job repeats the turn already.
+func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.TurnID, error) {
+	id, later := order.Wants.Job.Repeats()
+	if !later {
+		return "", nil
+	}
+	t, err := e.opts.Store.Turn(ctx, id)
+	if err == nil && !strings.HasPrefix(order.Prompt.Text, t.Prompt.Text) {
+		return "", nil
+	}
+	if err == nil {
+		err = e.opts.Store.Unrepeated(ctx, id)
+	}
+	switch {
+	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrRepeated):
+		return "", nil
+	}
+	return id, err
 }
 
 // withWants returns a copy of the conversation in which the settings of an order replace the choices of users.
