@@ -192,7 +192,7 @@ func Own(agent cli.Agent, names []string) []string {
 func unchecked(agent cli.Agent, allowed []string) []string {
 	return slices.DeleteFunc(Own(agent, allowed), func(name string) bool {
 		r, _ := rowOf(name)
-		// Copilot would take any other name for that of an MCP server.
+		// Copilot would read any other name as the name of an MCP server.
 		return r.kind != "web" || agent == "copilot" && !strings.HasPrefix(name, "url")
 	})
 }

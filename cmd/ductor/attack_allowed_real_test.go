@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"ductor/cli"
@@ -58,9 +57,10 @@ func TestAttackAgentsRunOnceDecideNothing(t *testing.T) {
 			})
 			for _, call := range []string{
 				realagent.Writes(agent, a.project, "plain.txt", "x"), realagent.Writes(agent, a.project, ".envrc", "x"),
-				realagent.Writes(agent, a.project, ".git/hooks/pre-commit", "x"), a.command("touch made"), a.command("touch " + a.own),
+				realagent.Writes(agent, a.project, ".git/hooks/pre-commit", "x"), a.command("touch made"),
+				a.command("touch " + a.own),
 			} {
-				if a.asks(call) {
+				if a.countRequests(call) > 0 {
 					t.Errorf("%s asks", call)
 				}
 			}
@@ -77,17 +77,17 @@ func TestAttackAgentsRunOnceDecideNothing(t *testing.T) {
 
 // allowedTown is a town whose agent calls one tool in each turn.
 type allowedTown struct {
-	*town
+	*modeTown
 	project, outside string
 	own              string // a path in ductor's state directory
-	ended            []string
 }
 
 func startAllowed(t *testing.T, agent string, change func(*config.Config)) *allowedTown {
 	t.Helper()
 	town, _ := realTown(t, agent, change)
 	return &allowedTown{
-		town: town, project: town.cfg.Projects.DefaultDir, outside: t.TempDir(),
+		modeTown: &modeTown{town: town, denied: map[telegram.MessageID]bool{}},
+		project:  town.cfg.Projects.DefaultDir, outside: t.TempDir(),
 		own: filepath.Join(town.cfg.Storage.Dir, "planted"),
 	}
 }
@@ -98,7 +98,7 @@ func (a *allowedTown) command(line string) string { return `[[tool cmd="` + line
 func (a *allowedTown) check(unasked, asked []string) {
 	a.t.Helper()
 	for _, call := range slices.Concat(unasked, asked) {
-		if got, want := a.asks(call), slices.Contains(asked, call); got != want {
+		if got, want := a.countRequests(call) > 0, slices.Contains(asked, call); got != want {
 			a.t.Errorf("%s asks: %v", call, got)
 		}
 	}
@@ -109,26 +109,4 @@ func (a *allowedTown) check(unasked, asked []string) {
 	if _, err := os.Stat(filepath.Join(a.project, ".envrc")); err == nil {
 		a.t.Error("a hidden file was written")
 	}
-}
-
-// asks runs a turn with one call. It reports whether the agent asked, and denies the request.
-func (a *allowedTown) asks(call string) bool {
-	a.t.Helper()
-	end := "end" + string(rune('a'+len(a.ended)))
-	a.ended = append(a.ended, end)
-	said := a.say("%s", `[[start]] `+call+` [[text "`+end+`"]]`)
-	over := func(m telegram.Message) bool {
-		return m.ID > said.ID && strings.Contains(m.Text, end)
-	}
-	m := a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton("⛔ Deny") || over(m) })
-	if !m.HasButton("⛔ Deny") {
-		return false
-	}
-	a.pressOn(m, "⛔ Deny")
-	if a.cfg.Agents.Default == "opencode" { // it ends a turn after a denial
-		a.awaitAfter(said, "denied")
-		return true
-	}
-	a.awaitMessage(over)
-	return true
 }
