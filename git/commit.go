@@ -132,7 +132,7 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	if err != nil {
 		return "", err
 	}
-	env := append(gitEnv(safeSettings(names)), "GIT_INDEX_FILE="+path.Join(r.shadowDir(), "commit"))
+	env := append(gitEnv(safeSettings(names)), "GIT_INDEX_FILE="+path.Join(r.shadow, "commit"))
 	tree := ""
 	for _, step := range []struct {
 		input string

@@ -29,14 +29,18 @@ type Environments interface {
 
 // Git runs git commands. It is safe for concurrent use.
 type Git struct {
-	envs Environments
+	envs    Environments
+	private string // see New
 
 	mu    sync.Mutex
 	locks map[string]*sync.Mutex // by working tree; see lockOf
 }
 
-// New returns a Git.
-func New(envs Environments) *Git { return &Git{envs: envs, locks: map[string]*sync.Mutex{}} }
+// New returns a Git. private is a directory of ductor on this host, for the shadow directories of repositories on this
+// host. Agents must not be able to write to it. New does not create the directory.
+func New(envs Environments, private string) *Git {
+	return &Git{envs: envs, private: private, locks: map[string]*sync.Mutex{}}
+}
 
 // Place is a directory on this host or in a sandbox.
 type Place struct {

@@ -49,7 +49,7 @@ func newRepo(t *testing.T) *repo {
 	}
 	t.Setenv("HOME", filepath.Join(dir, "home"))
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-	r := &repo{t: t, git: git.New(host{clitest.Host(t)}), at: git.Place{Dir: filepath.Join(dir, "app")}}
+	r := &repo{t: t, git: git.New(host{clitest.Host(t)}, filepath.Join(dir, "private")), at: git.Place{Dir: filepath.Join(dir, "app")}}
 	r.sh("", `mkdir app home; cd app; git init -q -b main; git config user.name Ann; git config user.email ann@example.com; echo one > a.txt; git add .; git commit -qm one`)
 	return r
 }

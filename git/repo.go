@@ -2,25 +2,33 @@ package git
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/rooted"
 	"ductor/orchestrator"
 )
 
 // Repo is the working tree of a repository. Its methods are safe for concurrent use: all Repos of a working tree share
 // a lock.
 //
-// For snapshots, ductor uses a second Git directory, called the shadow directory, inside the repository's Git
-// directory. The shadow directory has its own index, and attributes that disable all conversions of file contents. A
-// restored file is therefore identical to the original, byte by byte. The objects of snapshots are stored in the
-// repository.
+// For snapshots, ductor uses a second Git directory, called the shadow directory. The shadow directory has its own
+// index, and attributes that disable all conversions of file contents. A restored file is therefore identical to the
+// original, byte by byte. The objects of snapshots are stored in the repository.
+//
+// Whoever can write to the shadow directory can make Git run a program. So on this host, the shadow directory lies where
+// agents cannot write. In a sandbox, Git has no more rights than the agents, and the shadow directory lies inside the
+// repository's Git directory.
 type Repo struct {
 	Top string // top directory of the working tree
 
@@ -28,6 +36,7 @@ type Repo struct {
 	launcher       cli.Launcher
 	in             cli.Sandbox
 	gitDir         string
+	shadow         string // shadow directory
 	objects        string
 	mu             *sync.Mutex // shared by all Repos of this working tree
 	excluded       []string    // paths that snapshots do not contain; a snapshot can add more
@@ -59,9 +68,65 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 	if len(lines) != 3 { // a path contains a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
-	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], objects: lines[2],
-		mu: g.lockOf(at.In, lines[1])}, nil
+	shadow := path.Join(lines[1], "ductor")
+	if at.In == "" {
+		if shadow, err = g.privateShadow(lines[1]); err != nil {
+			return nil, err
+		}
+	}
+	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], shadow: shadow,
+		objects: lines[2], mu: g.lockOf(at.In, lines[1])}, nil
 }
+
+// privateShadow returns the shadow directory of a Git directory on this host.
+func (g *Git) privateShadow(gitDir string) (string, error) {
+	if err := os.MkdirAll(g.private, 0o700); err != nil {
+		return "", fmt.Errorf("create the directory of snapshots: %w", err)
+	}
+	sum := sha256.Sum256([]byte(gitDir))
+	return filepath.Join(g.private, hex.EncodeToString(sum[:16])), nil
+}
+
+// unusedAfter is the time after which a shadow directory on this host is deleted. If it is needed again, the next
+// snapshot reads all files.
+const unusedAfter = 30 * 24 * time.Hour
+
+// removeUnused deletes shadow directories on this host that were not used for a long time.
+func (g *Git) removeUnused() {
+	entries, _ := os.ReadDir(g.private)
+	for _, e := range entries {
+		dir := filepath.Join(g.private, e.Name())
+		info, err := os.Stat(filepath.Join(dir, "index"))
+		if err == nil && time.Since(info.ModTime()) > unusedAfter {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+// OwnGitDir reports whether the Git directory belongs to the working tree, and not to another one: it is the directory
+// .git, or names the working tree as its own. Whoever can write to the working tree can make .git point anywhere.
+func (r *Repo) OwnGitDir(ctx context.Context) bool {
+	if r.in != "" || r.gitDir == filepath.Join(r.Top, ".git") {
+		return true
+	}
+	file, err := rooted.Read(r.gitDir, "gitdir", maxPath)
+	if err == nil {
+		return strings.TrimSpace(string(file)) == filepath.Join(r.Top, ".git")
+	}
+	top, err := r.runOwn(ctx, "", "config", "--file", filepath.Join(r.gitDir, "config"), "core.worktree")
+	if err != nil {
+		return false
+	}
+	if top = strings.TrimSpace(top); !filepath.IsAbs(top) {
+		top = filepath.Join(r.gitDir, top)
+	}
+	return filepath.Clean(top) == r.Top
+}
+
+// GitDir returns the Git directory.
+func (r *Repo) GitDir() string { return r.gitDir }
+
+const maxPath = 4096
 
 func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
 	g.mu.Lock()
@@ -89,8 +154,6 @@ func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string
 
 func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
 
-func (r *Repo) shadowDir() string { return path.Join(r.gitDir, "ductor") }
-
 // runShadow runs Git in the shadow directory. It uses the shadow directory's index file with the given name, or the
 // default index file if the name is empty.
 func (r *Repo) runShadow(ctx context.Context, index, input string, args ...string) (string, error) {
@@ -101,10 +164,10 @@ func (r *Repo) runShadow(ctx context.Context, index, input string, args ...strin
 }
 
 func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input string, args ...string) (string, error) {
-	env := append(gitEnv(off), "GIT_DIR="+r.shadowDir(), "GIT_WORK_TREE="+r.Top, "GIT_OBJECT_DIRECTORY="+r.objects,
+	env := append(gitEnv(off), "GIT_DIR="+r.shadow, "GIT_WORK_TREE="+r.Top, "GIT_OBJECT_DIRECTORY="+r.objects,
 		"GIT_LITERAL_PATHSPECS=1")
 	if index != "" {
-		env = append(env, "GIT_INDEX_FILE="+path.Join(r.shadowDir(), index))
+		env = append(env, "GIT_INDEX_FILE="+path.Join(r.shadow, index))
 	}
 	return execute(ctx, r.launcher,
 		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
@@ -124,9 +187,9 @@ func exactSettings(listed string) []string {
 // attributes is the attributes file of the shadow directory. It has priority over all other attributes.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
-// prepareShadow creates the shadow directory if it does not exist. The creator of the repository may already have
-// created the directory to make ductor run a program. runShadow therefore also disables all programs in the settings of
-// the shadow directory.
+// prepareShadow creates the shadow directory if it does not exist. In a sandbox, the creator of the repository may
+// already have created the directory to make ductor run a program. runShadow therefore also disables all programs in the
+// settings of the shadow directory. Each snapshot lists them again, because the agent may change them at any time.
 func (r *Repo) prepareShadow(ctx context.Context) error {
 	if r.shadowSettings != nil {
 		return nil
@@ -142,8 +205,11 @@ func (r *Repo) prepareShadow(ctx context.Context) error {
 }
 
 func (r *Repo) createShadow(ctx context.Context, names string) error {
+	if r.in == "" {
+		r.git.removeUnused()
+	}
 	_, err := execute(ctx, r.launcher, command{
-		args: []string{"init", "-q", "--bare", "--template=", r.shadowDir()}, dir: r.Top,
+		args: []string{"init", "-q", "--bare", "--template=", r.shadow}, dir: r.Top,
 		env: gitEnv(safeSettings(names)), timeout: commandTimeout, limit: 1 << 20,
 	})
 	if err != nil {
@@ -172,7 +238,7 @@ func (r *Repo) createShadow(ctx context.Context, names string) error {
 	if _, err := r.runShadowWith(ctx, off, "start", files, "update-index", "-z", "--add", "--index-info"); err != nil {
 		return err
 	}
-	if _, err := r.runShadowWith(ctx, off, "start", "", "--work-tree="+r.shadowDir(), "checkout-index", "-a", "-f", "-q"); err != nil {
+	if _, err := r.runShadowWith(ctx, off, "start", "", "--work-tree="+r.shadow, "checkout-index", "-a", "-f", "-q"); err != nil {
 		return err
 	}
 	if _, err := r.runShadowWith(ctx, off, "", "", "update-ref", "refs/ductor/ready", strings.TrimSpace(blob)); err != nil {

@@ -41,6 +41,9 @@ func (r *Repo) Snapshot(ctx context.Context, when Moment) (tree string, err erro
 }
 
 func (r *Repo) snapshot(ctx context.Context, when Moment) (tree string, err error) {
+	if r.in != "" {
+		r.shadowSettings = nil
+	}
 	if when == BeforeTurn {
 		if err := r.syncTrackedIgnored(ctx); err != nil {
 			return "", err
@@ -71,8 +74,40 @@ func (r *Repo) snapshot(ctx context.Context, when Moment) (tree string, err erro
 	return strings.TrimSpace(tree), nil
 }
 
-// addAll updates the shadow directory's index to all current files except the excluded ones.
+// addAll updates the shadow directory's index to all current files except the excluded ones. If the index contained
+// nested repositories, git add would run git status in them, and with it the programs of their settings. So addAll
+// removes them from the index, and Git adds them anew without looking into them.
 func (r *Repo) addAll(ctx context.Context, excluded []string) error {
+	listed, err := r.runShadow(ctx, "", "", "ls-files", "-s", "-z")
+	if err != nil {
+		return err
+	}
+	if _, nested := splitIndex(listed); nested != "" {
+		if _, err := r.runShadow(ctx, "", nested, "update-index", "-z", "--force-remove", "--stdin"); err != nil {
+			return err
+		}
+	}
+	return r.addFiles(ctx, excluded)
+}
+
+// splitIndex returns the names of the files and of the nested repositories in an output of ls-files -s -z. Each name
+// ends with a zero byte.
+func splitIndex(listed string) (files, nested string) {
+	var of [2]strings.Builder
+	for line := range strings.SplitSeq(listed, "\x00") {
+		head, name, ok := strings.Cut(line, "\t")
+		switch {
+		case !ok:
+		case strings.HasPrefix(head, "160000 "):
+			of[1].WriteString(name + "\x00")
+		default:
+			of[0].WriteString(name + "\x00")
+		}
+	}
+	return of[0].String(), of[1].String()
+}
+
+func (r *Repo) addFiles(ctx context.Context, excluded []string) error {
 	args := []string{"--no-literal-pathspecs", "add", "-A", "--", "."}
 	for _, name := range excluded {
 		args = append(args, ":(exclude,top,literal)"+name)
@@ -83,7 +118,7 @@ func (r *Repo) addAll(ctx context.Context, excluded []string) error {
 	}
 	if strings.Contains(err.Error(), "index.lock") { // left by a killed process; only this process uses the index
 		_, _ = execute(ctx, r.launcher, command{
-			program: "rm", args: []string{"-f", path.Join(r.shadowDir(), "index.lock")}, dir: r.Top,
+			program: "rm", args: []string{"-f", path.Join(r.shadow, "index.lock")}, dir: r.Top,
 			env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 10,
 		})
 		_, err = r.runShadow(ctx, "", "", args...)
@@ -111,17 +146,18 @@ func unbornIn(err error) string {
 }
 
 // syncTrackedIgnored updates the shadow directory's index: of the ignored files, it contains exactly those that the
-// repository tracks.
+// repository tracks. It does not add nested repositories.
 func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
-	const list = "ls-files -z -c -i --exclude-standard"
-	theirs, err := r.runOwn(ctx, "", strings.Fields(list)...)
+	const list = "ls-files -s -z -c -i --exclude-standard"
+	listed, err := r.runOwn(ctx, "", strings.Fields(list)...)
 	if err != nil {
 		return fmt.Errorf("list tracked files that are ignored: %w", err)
 	}
-	ours, err := r.runShadow(ctx, "", "", strings.Fields(list)...)
-	if err != nil {
+	theirs, _ := splitIndex(listed)
+	if listed, err = r.runShadow(ctx, "", "", strings.Fields(list)...); err != nil {
 		return fmt.Errorf("list snapshot files that are ignored: %w", err)
 	}
+	ours, _ := splitIndex(listed)
 	if theirs == ours {
 		return nil
 	}

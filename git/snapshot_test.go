@@ -224,7 +224,7 @@ func TestIgnoredFilesAreLeftAlone(t *testing.T) {
 func TestALeftoverLockIsRemoved(t *testing.T) {
 	r := newRepo(t)
 	r.changesOf("true")
-	r.sh("app", "touch .git/ductor/index.lock")
+	r.sh("app", "for d in ../private/*; do touch $d/index.lock; done")
 	if changes := r.changesOf("echo x > a.txt"); len(changes) != 1 || changes[0].Added != 1 || changes[0].Removed != 1 {
 		t.Errorf("it changed %+v", changes)
 	}

@@ -46,10 +46,10 @@ type Store interface {
 	// record.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
-	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats another turn,
-	// EnqueueTurn deletes the LaterJob of that turn. It returns ErrRepeated if that turn was already repeated, or if its
-	// LaterJob has started a run. The given agents must start a new agent session: EnqueueTurn deletes their records from
-	// the AgentSessions of the turn's session.
+	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats another
+	// turn, EnqueueTurn deletes the LaterJob of that turn. It returns ErrRepeated if that turn was already repeated, or
+	// if its LaterJob has started a run. The given agents must start a new agent session: EnqueueTurn deletes their
+	// records from the AgentSessions of the turn's session.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.
 	Unrepeated(ctx context.Context, id cli.TurnID) error

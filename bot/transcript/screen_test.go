@@ -35,7 +35,8 @@ func press(person orchestrator.PersonID, update int64, role orchestrator.UserRol
 func ask(t *testing.T, s *Screen) {
 	t.Helper()
 	p := orchestrator.Prompt{Conversation: here, Person: 1, Message: 9, Text: "[From Ann]\nhello", Rights: orchestrator.Rights{Of: orchestrator.RightsOfMember}}
-	if m, err := s.Ask(t.Context(), p, orchestrator.Wants{}, "hello"); err != nil || !strings.HasPrefix(m.Key, "voice/-5/0/9") {
+	m, err := s.Ask(t.Context(), p, orchestrator.Wants{}, "hello")
+	if err != nil || !strings.HasPrefix(m.Key, "voice/-5/0/9") {
 		t.Fatalf("%+v, %v", m, err)
 	}
 }
@@ -86,7 +87,8 @@ func TestPresses(t *testing.T) {
 func TestAConfirmedMessageIsComplete(t *testing.T) {
 	files := []orchestrator.Attachment{{Path: "/uploads/a.png", Name: "a.png", MIME: "image/png", Image: true}}
 	for text, shown := range map[string]string{
-		"[From Ann]\nhello": "🎙 hello\n", "hello\nand this": "🎙 hello\nand this\n", "first\nhello there": "🎙 first\nhello there\n",
+		"[From Ann]\nhello": "🎙 hello\n", "hello\nand this": "🎙 hello\nand this\n",
+		"first\nhello there": "🎙 first\nhello there\n",
 	} {
 		d := &desk{}
 		s := New(Options{Journal: bottest.NewJournal(), Submit: d.submit})

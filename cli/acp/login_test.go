@@ -112,8 +112,8 @@ func TestAMethodThatNeedsNoUser(t *testing.T) {
 	}
 }
 
-// A provider that replaces another one, because a setting changed, logs in as that one did. With another program, method
-// or variables, it does not.
+// A provider that replaces another one, because a setting changed, logs in as that one did. With another program,
+// method or variables, it does not.
 func TestASuccessorLogsInByTheSameMethod(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Options)
@@ -136,8 +136,9 @@ func TestASuccessorLogsInByTheSameMethod(t *testing.T) {
 		c.change(&options)
 		p := New(options)
 		p.Succeed(former)
-		if got := p.authMethod(&p.opts, cli.Request{}); got != c.want || (len(p.Logins()) == 1) != (c.want == "browser") {
-			t.Errorf("with %s it logs in by %q, and offers %v", name, got, p.Logins())
+		got, all := p.authMethod(&p.opts, cli.Request{}), p.Logins()
+		if got != c.want || (len(all) == 1) != (c.want == "browser") {
+			t.Errorf("with %s it logs in by %q, and offers %v", name, got, all)
 		}
 	}
 }

@@ -49,8 +49,15 @@ func TestArgv(t *testing.T) {
 		t.Errorf("files %q", files)
 	}
 	policy, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(policy), `toolName = ["web\"fetch"]`) || !strings.Contains(string(policy), "decision = \"deny\"\npriority = 999\ntoolName = \"*\"\nmcpName = \"github\"") {
-		t.Errorf("policy %q, %v", policy, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []string{
+		`toolName = ["web\"fetch"]`, "decision = \"deny\"\npriority = 999\ntoolName = \"*\"\nmcpName = \"github\"",
+	} {
+		if !strings.Contains(string(policy), rule) {
+			t.Errorf("the policy lacks %q: %q", rule, policy)
+		}
 	}
 }
 

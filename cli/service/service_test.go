@@ -434,11 +434,14 @@ func (h *heir) Succeed(former cli.Provider) { h.of = append(h.of, former) }
 func TestAProviderSucceedsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		account := func(name cli.Account, p cli.Provider) AccountProvider {
-			return AccountProvider{cli.AccountHome{Account: name, Dir: "/" + string(name), AccountVars: cli.AccountVars{Home: "H"}}, p}
+			vars := cli.AccountVars{Home: "H"}
+			return AccountProvider{cli.AccountHome{Account: name, Dir: "/" + string(name), AccountVars: vars}, p}
 		}
 		kept := &heir{fakeProvider: &fakeProvider{agent: "kept"}}
 		first, work := &fakeProvider{agent: "a"}, &fakeProvider{agent: "a"}
-		s := newTestService(t, Options{Providers: []cli.Provider{kept}, Accounts: []AccountProvider{account("work", work)}}, first)
+		s := newTestService(t, Options{
+			Providers: []cli.Provider{kept}, Accounts: []AccountProvider{account("work", work)},
+		}, first)
 		nextFirst, nextWork, added := &heir{fakeProvider: &fakeProvider{agent: "a"}},
 			&heir{fakeProvider: &fakeProvider{agent: "a"}}, &heir{fakeProvider: &fakeProvider{agent: "a"}}
 		s.SetProviders(func(cli.Sandbox, []cli.Provider) []cli.Provider { return []cli.Provider{kept, nextFirst} },

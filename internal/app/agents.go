@@ -39,6 +39,8 @@ type runEnv struct {
 	owner   string
 	prompts string // directory for system prompts; has the same path for ductor and its agents
 	gemini  string
+	// protected is the result of ownFiles.
+	protected []string
 }
 
 // agents creates the providers (implementations of cli.Provider) for the configured agents.
@@ -68,7 +70,7 @@ func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 	return runEnv{
 		launcher: launcher, owner: environment.OwnerHome(),
 		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir),
-		gemini:  filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
+		gemini:  filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir), protected: ownFiles(a.cfg),
 	}
 }
 
@@ -76,7 +78,7 @@ func (a agents) sandboxEnv(b *environment.Sandbox) runEnv {
 	return runEnv{
 		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
 		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir),
-		gemini:  filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir),
+		gemini:  filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir), protected: ownFiles(a.cfg),
 	}
 }
 
@@ -266,7 +268,7 @@ func (a agents) providerOptions(g runEnv, name cli.Agent, home cli.AccountHome, 
 	return cli.ProviderOptions{
 		Launcher: g.launcher, Path: g.program(path), AllowEnv: env,
 		Env:      func() []string { return slices.Concat(home.Environ(g.environ()), keys, a.tokens.environ(of)) },
-		ReadFile: g.readFile, OwnerHome: g.owner, Protected: ownFiles(a.cfg),
+		ReadFile: g.readFile, OwnerHome: g.owner, Protected: g.protected,
 		Timing: a.cfg.Agents.Timing, Logger: a.log,
 	}
 }

@@ -118,8 +118,9 @@ type Options struct {
 	// Damaged is nil, or the error of an earlier App in this process, which ended because its database was damaged.
 	Damaged error
 	Store   store.Options
-	// Started is called when the start is complete. The default releases memory that was needed only for the start.
-	Started func() error
+	// ReleaseMemory is called when the start is complete, and after each check and backup of the database. The default
+	// is the function that memory.Start returns.
+	ReleaseMemory func() error
 }
 
 type Network struct {
@@ -137,8 +138,8 @@ type Launcher interface {
 func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
 	a := &App{Options: opts}
 	a.tools.tokens = &tokens{dir: cfg.Storage.Dir, scrub: opts.Scrub}
-	if a.Started == nil {
-		a.Started = memory.Start()
+	if a.ReleaseMemory == nil {
+		a.ReleaseMemory = memory.Start()
 	}
 	a.setStart(cfg)
 	a.attached.hub = attach.NewHub(time.Now, a.Log)
@@ -271,7 +272,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.background.Go(func() {
 		a.logAgents(ticking)
 		a.checkModels(ticking)
-		a.releaseMemory(ticking, a.Started)
+		a.releaseMemory(ticking)
 	})
 	if err := a.orchestrator.Recover(ctx); err != nil {
 		return err

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"ductor/cli"
 	"ductor/git"
+	"ductor/internal/app/environment"
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
 	"ductor/orchestrator/changes"
@@ -59,7 +61,7 @@ func (a *App) newChanges() *changes.Service {
 
 // attachRepositories connects projects and snapshots to git. It requires a.service.
 func (a *App) attachRepositories(book *projects.Book) {
-	repositories := git.New(a.service)
+	repositories := git.New(a.service, filepath.Join(a.cfg.Storage.Dir, environment.GitDir))
 	book.Attach(a.orchestrator, repositories)
 	a.changes.Attach(a.orchestrator, repositories)
 }

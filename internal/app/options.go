@@ -105,11 +105,12 @@ func lookOf(cfg config.Config) card.Look {
 }
 
 func serviceOptions(cfg config.Config, a *App) service.Options {
-	agents := cfg.Agents
-	a.machine.used = a.agents(cfg).providers(a.agents(cfg).hostEnv(a.host))
+	agents := a.agents(cfg)
+	env := agents.hostEnv(a.host)
+	a.machine.used = agents.providers(env)
 	o := service.Options{
-		Providers: a.machine.used, Accounts: a.agents(cfg).accounts(a.agents(cfg).hostEnv(a.host)),
-		Settings: agents.Settings, Modes: modesOf(agents), Grace: agents.Grace,
+		Providers: a.machine.used, Accounts: agents.accounts(env),
+		Settings: cfg.Agents.Settings, Modes: modesOf(cfg.Agents), Grace: cfg.Agents.Grace,
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
 		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Flush: a.db.Flush, Logger: a.Log,
 	}

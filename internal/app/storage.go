@@ -12,7 +12,6 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/cli"
-	"ductor/internal/memory"
 	"ductor/internal/store"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -171,14 +170,14 @@ func (a *App) keepDatabase(ctx context.Context) {
 		if err != nil && ctx.Err() == nil { // only log it: if the database is damaged, App.Run ends
 			a.Log.Error("check and back up the database", "retry", backupRetry, "err", err)
 		}
-		a.releaseMemory(ctx, memory.Release)
+		a.releaseMemory(ctx)
 	}
 }
 
 // releaseMemory returns memory to the kernel after work that needed more than ductor usually does: the start, and the
-// check and backup of the database. The caller passes the function that returns the memory of the Go heap.
-func (a *App) releaseMemory(ctx context.Context, release func() error) {
-	if err := errors.Join(a.db.ReleaseMemory(ctx), release()); err != nil && ctx.Err() == nil {
+// check and backup of the database.
+func (a *App) releaseMemory(ctx context.Context) {
+	if err := errors.Join(a.db.ReleaseMemory(ctx), a.ReleaseMemory()); err != nil && ctx.Err() == nil {
 		a.Log.Info("return unused memory", "err", err)
 	}
 }

@@ -37,10 +37,11 @@ func (a *App) openTools(book orchestrator.Sessions, guard statesocket.Guard) (er
 	if !a.cfg.MCP.Enabled {
 		return nil
 	}
+	files := a.files()
 	a.tools.own, err = mcp.Open(mcp.Options{
 		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db,
 		Sessions: book, Steps: steps.Reader{Store: a.db}, Jobs: a.timers.scheduler,
-		Files: a.bot.Chat(), Place: a.files().OfTurn, ReadFile: a.files().Read, Consults: a.consults,
+		Files: a.bot.Chat(), Place: files.OfTurn, ReadFile: files.Read, Consults: a.consults,
 		FindModel: a.findModel, Roles: a.orchestrator,
 		Outside: mcp.Outside{Turns: a.orchestrator, Guard: guard,
 			Owner: func() orchestrator.PersonID { return ownerOf(a.now().Config) }},

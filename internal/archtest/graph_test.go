@@ -59,7 +59,7 @@ var imports = map[string][]string{
 	"mcp/servers":           {"cli", "lang", "mcp/relay"},
 	"docker":                {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
 	"docker/dockertest":     {},
-	"git":                   {"cli", "cli/turn", "lang", "orchestrator"},
+	"git":                   {"cli", "cli/turn", "internal/rooted", "lang", "orchestrator"},
 	"docker/homes":          {},
 	"bot":                   {"orchestrator", "cli/naming", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/agent", "bot/usage", "bot/card", "bot/changes", "bot/checks", "bot/approval", "bot/cron", "bot/display", "bot/files", "bot/menu", "bot/message", "bot/sessions", "bot/silence", "bot/steps", "bot/tables", "bot/project", "bot/transcript", "bot/updates", "bot/users", "bot/consult", "internal/nearest", "lang"},
 	"bot/outbox":            {"internal/growstack", "orchestrator"},

@@ -19,7 +19,7 @@ import (
 const startHeap = 10
 
 // Start reduces the garbage on the heap. When the process has started, the caller must call done, which restores the GC
-// percentage and calls Release.
+// percentage and calls Release. The caller may call done again to release memory.
 func Start() (done func() error) {
 	percent := debug.SetGCPercent(startHeap)
 	return func() error {

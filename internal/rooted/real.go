@@ -29,6 +29,9 @@ func RealPath(path string) (string, error) {
 // with the result.
 func resolveStep(path string) (next string, done bool, err error) {
 	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if _, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+			continue // EvalSymlinks would inspect all parents of each missing directory again
+		}
 		real, err := filepath.EvalSymlinks(at)
 		if err == nil {
 			return filepath.Join(real, rest), true, nil

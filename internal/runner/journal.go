@@ -147,9 +147,7 @@ func (j *journal) freeOutput(offset int64) {
 		return
 	}
 	j.free(min(offset, j.end()))
-	if info, err := j.err.Stat(); err == nil {
-		j.errFreed = punch(j.err, j.errFreed, info.Size())
-	}
+	j.errFreed = punch(j.err, j.errFreed, fileSize(j.err, 0))
 }
 
 // setRead records how far the owner has read.
@@ -167,25 +165,16 @@ func (j *journal) lag() int64 {
 }
 
 // end returns the current size of the output.
-func (j *journal) end() int64 {
-	info, err := j.out.Stat()
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
+func (j *journal) end() int64 { return fileSize(j.out, 0) }
 
 const stderrTail = 8 << 10
 
 // stderr returns the last bytes of standard error, at most stderrTail.
 func (j *journal) stderr() string {
-	info, err := j.err.Stat()
-	if err != nil {
-		return ""
-	}
-	buf := make([]byte, min(info.Size(), stderrTail))
-	n, _ := j.err.ReadAt(buf, info.Size()-int64(len(buf))) // a short read is fine
-	return string(bytes.TrimLeft(buf[:n], "\x00"))         // a freed range reads as zeros
+	size := fileSize(j.err, 0)
+	buf := make([]byte, min(size, stderrTail))
+	n, _ := j.err.ReadAt(buf, size-int64(len(buf))) // a short read is fine
+	return string(bytes.TrimLeft(buf[:n], "\x00"))  // a freed range reads as zeros
 }
 
 // copyTimes returns a copy of j.times: an offset in the output, the time of this output, the next offset, and so on.

@@ -76,6 +76,11 @@ func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 		ended = true
 		p = p[:max(0, min(int64(len(p)), r.end()-at))]
 	default:
+		size := fileSize(r.file, at)
+		if size < at { // a process of the agent truncated the file
+			return 0, &LostError{From: size, To: at, Damaged: true}
+		}
+		p = p[:min(int64(len(p)), size-at)] // with a larger p, ReadAt would make a second system call
 	}
 	n, err := r.file.ReadAt(p, at)
 	switch {
@@ -92,15 +97,12 @@ func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 	case ended:
 		return 0, io.EOF
 	}
-	if size := r.size(at); size < at { // a process of the agent truncated the file
-		return 0, &LostError{From: size, To: at, Damaged: true}
-	}
 	return 0, nil
 }
 
-// size returns the current size of the file, or fallback if the size is unknown.
-func (r *reader) size(fallback int64) int64 {
-	info, err := r.file.Stat()
+// fileSize returns the current size of a file, or fallback if the size is unknown.
+func fileSize(f *os.File, fallback int64) int64 {
+	info, err := f.Stat()
 	if err != nil {
 		return fallback
 	}
@@ -118,7 +120,7 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	}
 	data, err := unix.Seek(int(r.file.Fd()), at, unix.SEEK_DATA)
 	if errors.Is(err, unix.ENXIO) { // everything is freed
-		return r.size(at)
+		return fileSize(r.file, at)
 	}
 	if err != nil || data <= at { // not freed: the agent printed a zero byte
 		return at
@@ -131,7 +133,7 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 // wait waits for a write or for the next additional check. It returns true if the reader must check the file now.
 func (r *reader) wait(at int64) (looked bool, err error) {
 	every := r.files.arm(r)
-	if r.size(at) != at { // a write happened before arm
+	if fileSize(r.file, at) != at { // a write happened before arm
 		return false, nil
 	}
 	var look <-chan time.Time

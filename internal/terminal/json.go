@@ -83,7 +83,8 @@ func (j jsonHooks) removeOurs(text []byte, state string) (all object, had bool, 
 		if json.Unmarshal(m.value, &groups) != nil {
 			continue // ductor did not write this value, so do not change it
 		}
-		kept := slices.DeleteFunc(slices.Clone(groups), func(group json.RawMessage) bool { return isOurs(group, state) })
+		ours := func(group json.RawMessage) bool { return isOurs(group, state) }
+		kept := slices.DeleteFunc(slices.Clone(groups), ours)
 		if len(kept) == len(groups) {
 			continue
 		}

@@ -82,8 +82,8 @@ func allows(entry string, a orchestrator.ApprovalRequest) bool {
 	return tools.Covers(a.Agent, name, p.Tool) && patternCovers(p.Tool+"("+command, a)
 }
 
-// forbids reports whether the turn's tool lists forbid the tool of a request. It returns false for plans and for project
-// settings, because these requests are not about a tool.
+// forbids reports whether the turn's tool lists forbid the tool of a request. It returns false for plans and for
+// project settings, because these requests are not about a tool.
 func (r *Requests) forbids(a orchestrator.ApprovalRequest) bool {
 	p, tools := a.Request, r.turn.Tools
 	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {

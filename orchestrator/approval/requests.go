@@ -249,7 +249,7 @@ func (r *Requests) asked(ev cli.Event) {
 		r.deny(request, noUserSentence)
 		return
 	}
-	approval, err := r.record(ev)
+	approval, isNew, err := r.record(ev)
 	if err != nil {
 		r.log.Error("record a request of the agent; it is denied", "err", err)
 		r.deny(request, brokenSentence)
@@ -263,7 +263,7 @@ func (r *Requests) asked(ev cli.Event) {
 	}
 	if approval.State == orchestrator.ApprovalOpen {
 		r.arm(approval)
-		r.show(approval)
+		r.s.show(approval, isNew)
 		return
 	}
 	r.deliverOrLog(approval)
@@ -282,15 +282,16 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 	return now
 }
 
-func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
+// record stores the approval for a request. If an identical request has an open approval, record returns that approval,
+// and isNew is false.
+func (r *Requests) record(ev cli.Event) (now orchestrator.Approval, isNew bool, err error) {
 	approval, ofOwn := r.compose(ev)
 	var rule string
-	var err error
 	if !ofOwn {
 		rule, err = r.autoApproval(approval.ApprovalRequest)
 	}
 	if err != nil {
-		return orchestrator.Approval{}, err
+		return orchestrator.Approval{}, false, err
 	}
 	stored := hide(r.turn.Known(), approval)
 	switch {
@@ -301,16 +302,17 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	case rule != "":
 		stored.State, stored.Ruled, stored.Decided = orchestrator.ApprovalAllowed, rule, r.s.opts.Now()
 	}
-	now, err := r.s.opts.Store.OpenApproval(r.recordContext(), stored, digestOf(approval.ApprovalRequest))
+	now, err = r.s.opts.Store.OpenApproval(r.recordContext(), stored, digestOf(approval.ApprovalRequest))
+	isNew = now.ID == stored.ID
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
-		return now, err
+		return now, isNew, err
 	}
 	// The approval is older than the rule that allows it, and still open.
 	now, _, err = r.close(now.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule})
 	if err == nil {
 		r.show(now)
 	}
-	return now, err
+	return now, isNew, err
 }
 
 // compose creates the approval for a request. It also reports whether the request touches ductor's own files.

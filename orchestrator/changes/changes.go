@@ -141,6 +141,11 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	if real, err := s.engine.Directory(r.Top); err != nil || real != r.Top {
 		return nil, orchestrator.ErrOutsideRoot
 	}
+	if !r.OwnGitDir(ctx) {
+		if real, err := s.engine.Directory(r.GitDir()); err != nil || real != r.GitDir() {
+			return nil, orchestrator.ErrOutsideRoot
+		}
+	}
 	return r, nil
 }
 

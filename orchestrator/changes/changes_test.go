@@ -137,6 +137,8 @@ type rig struct {
 	slow   *slow
 	ids    int
 	later  time.Duration // time since noon
+
+	private string // directory of ductor for shadow directories
 }
 
 var (
@@ -155,7 +157,7 @@ func newRig(t *testing.T) *rig {
 	}
 	t.Setenv("HOME", base)
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-	r := &rig{t: t, store: &memoryStore{}, engine: &engine{root: base, dir: filepath.Join(base, "app")}, slow: &slow{}}
+	r := &rig{t: t, store: &memoryStore{}, engine: &engine{root: base, dir: filepath.Join(base, "app")}, slow: &slow{}, private: t.TempDir()}
 	r.sh("", `mkdir app; cd app; git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; echo l > x.log`)
 	r.start()
 	return r
@@ -169,7 +171,7 @@ func (r *rig) start() {
 		Now:   func() time.Time { return noon.Add(r.later) },
 		NewID: func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
 	})
-	r.Attach(r.engine, git.New(host{r.slow}))
+	r.Attach(r.engine, git.New(host{r.slow}, r.private))
 	service := r.Service
 	r.t.Cleanup(func() { _ = service.Close(context.Background()) })
 }

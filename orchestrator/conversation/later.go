@@ -49,7 +49,8 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if errors.Is(err, orchestrator.ErrRepeated) {
 		// If the job exists already, the turn must still be stopped: the user pressed the button before, or ductor
 		// crashed while it handled this press. If no job exists, another turn already repeats the prompt.
-		if _, err = e.waitingJob(ctx, id, by.Conversation); errors.Is(err, orchestrator.ErrNoJob) {
+		_, err = e.opts.Jobs.Job(ctx, orchestrator.LaterJob(id), by.Conversation)
+		if errors.Is(err, orchestrator.ErrNoJob) {
 			err = orchestrator.ErrRepeated
 		}
 	}
@@ -91,7 +92,7 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	maxMode cli.PermissionMode) (time.Time, error) {
 	in := t.Prompt.Conversation
-	if _, err := e.waitingJob(ctx, t.ID, in); !errors.Is(err, orchestrator.ErrNoJob) {
+	if _, err := e.opts.Jobs.Job(ctx, orchestrator.LaterJob(t.ID), in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return at, cmp.Or(err, orchestrator.ErrRepeated)
 	}
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
@@ -127,15 +128,6 @@ func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time
 func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) (err error) {
 	c.do(func() { _, err = c.e.scheduleLater(ctx, t, at, "") })
 	return err
-}
-
-// waitingJob returns the job that will run the prompt of a turn again later, or ErrNoJob.
-func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
-	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	if e.opts.Jobs == nil {
-		return orchestrator.JobStatus{}, orchestrator.ErrNoJob
-	}
-	return e.opts.Jobs.Job(ctx, orchestrator.LaterJob(id), in)
 }
 
 // deleteFinishedLater deletes the jobs that scheduleLater created earlier and that have run.
@@ -174,15 +166,11 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	if !t.Outcome.Recovery.Offers(orchestrator.ActionDrop) {
+	if !t.Outcome.Recovery.Offers(orchestrator.ActionDrop) || e.opts.Jobs == nil {
 		return orchestrator.Receipt{Turn: id}, nil
 	}
-	st, err := e.waitingJob(ctx, t.ID, by.Conversation)
-	switch {
-	case errors.Is(err, orchestrator.ErrNoJob):
-		return orchestrator.Receipt{}, nil
-	case err != nil:
-		return orchestrator.Receipt{}, err
+	if err = e.opts.Jobs.DeleteJob(ctx, orchestrator.LaterJob(t.ID), by); errors.Is(err, orchestrator.ErrNoJob) {
+		err = nil
 	}
-	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
+	return orchestrator.Receipt{}, err
 }

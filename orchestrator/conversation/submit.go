@@ -266,14 +266,11 @@ func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.
 		return "", nil
 	}
 	t, err := e.opts.Store.Turn(ctx, id)
-	if err == nil && !strings.HasPrefix(order.Prompt.Text, t.Prompt.Text) {
-		return "", nil
-	}
 	if err == nil {
 		err = e.opts.Store.Unrepeated(ctx, id)
 	}
-	switch {
-	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrRepeated):
+	if errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrRepeated) ||
+		!strings.HasPrefix(order.Prompt.Text, t.Prompt.Text) {
 		return "", nil
 	}
 	return id, err

@@ -78,7 +78,7 @@ func newRig(t *testing.T) *rig {
 	r.Book = projects.New(projects.Options{Named: func() map[string]string {
 		return map[string]string{"shop": r.at("src/plain"), "gone": r.at("src/none"), "out": r.at("away")}
 	}, Roots: []string{r.engine.root}})
-	r.Attach(r.engine, git.New(host{clitest.Host(t)}))
+	r.Attach(r.engine, git.New(host{clitest.Host(t)}, t.TempDir()))
 	return r
 }
 

@@ -82,7 +82,8 @@ func (c *Call) Merge(update Call) {
 // Differs reports whether an announcement contradicts the description of the call.
 func (c *Call) Differs(announced Call) bool {
 	other := *c
-	other.Merge(Call{Title: announced.Title, ToolKind: announced.ToolKind, Name: announced.Name, Input: announced.Input})
+	other.Merge(Call{Name: announced.Name, Title: announced.Title, ToolKind: announced.ToolKind,
+		Input: announced.Input})
 	return other.Title != c.Title || other.ToolKind != c.ToolKind || other.Name != c.Name ||
 		given(announced.Input) && string(announced.Input) != "{}" && !sameJSON(announced.Input, c.Input)
 }

@@ -28,6 +28,7 @@ const (
 	GeminiDir  = "gemini"  // settings for starting Gemini
 	ProbesDir  = "probes"  // empty; agents run there when ductor checks their log-in and models
 	HomesDir   = "homes"   // home directories of sessions on this machine
+	GitDir     = "git"     // indexes and settings for snapshots of repositories on this machine
 	dockerDir  = "docker"  // files in which ductor stores facts about containers
 	seedsDir   = "seeds"   // below dockerDir: files for sandboxes, derived from files of the user who runs ductor
 	programDir = "program" // a ductor-runner that ductor itself has built

@@ -42,6 +42,10 @@ func init() {
 	}
 }
 
+// CountedMemory returns the number of bytes that SQLite has allocated and not freed. It returns 0 if SQLite does not
+// count them.
+func CountedMemory() int64 { return int64(C.sqlite3_memory_used()) }
+
 type handle struct {
 	disk *Disk
 	life *life

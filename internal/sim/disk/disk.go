@@ -276,20 +276,24 @@ func (d *Disk) Sync(f *os.File) error {
 	return f.Sync()
 }
 
-// noteWrites reads the content of the file again if the program may have written to the file through the descriptor.
+// noteWrites writes the content of the file again if the program may have written to the file through the descriptor.
+// find has just read a file that SQLite does not have open.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {
 		return err
 	}
-	content, err := os.ReadFile(f.Name())
-	if err != nil {
-		return err
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	known.rewrite(content)
-	return nil
+	if len(known.handles) == 0 {
+		known.rewriteCache()
+		return nil
+	}
+	content, err := os.ReadFile(f.Name())
+	if err == nil {
+		known.rewrite(content)
+	}
+	return err
 }
 
 // find returns the file with this name, and the current life.

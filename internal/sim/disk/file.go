@@ -63,20 +63,21 @@ func durableFile(content []byte) *file {
 	return f
 }
 
-// apply returns content after the change has been applied. It may overwrite content.
+// apply returns content after the change has been applied. It may overwrite content. The result shares no memory with
+// the change.
 func (c change) apply(content []byte) []byte {
-	end := c.offset
-	if !c.truncate {
-		end += int64(len(c.data))
-	}
-	if missing := end - int64(len(content)); missing > 0 {
+	if missing := int(c.offset) - len(content); missing > 0 {
 		content = append(content, make([]byte, missing)...)
 	}
 	if c.truncate {
-		return content[:c.offset:c.offset]
+		return content[:c.offset]
 	}
-	copy(content[c.offset:], c.data)
-	return content
+	written := copy(content[c.offset:], c.data)
+	rest := c.data[written:]
+	if len(content)+len(rest) > cap(content) && len(content) > 0 {
+		content = slices.Grow(content, max(len(content), len(rest))) // a log grows by many small writes
+	}
+	return append(content, rest...)
 }
 
 // change changes the content that programs read. The next sync writes the change to the medium. If the change touches a
@@ -100,18 +101,32 @@ func (f *file) change(c change) {
 	f.pending = append(f.pending, c)
 }
 
+// replace replaces the content. The caller must not change the new content afterwards.
 func (f *file) replace(content []byte) {
 	if bytes.Equal(f.cache, content) {
 		return
 	}
 	f.change(change{truncate: true})
-	f.change(change{data: bytes.Clone(content)})
+	f.change(change{data: content})
 }
 
+// rewrite writes the content. The caller must not change the content afterwards.
 func (f *file) rewrite(content []byte) {
-	f.change(change{data: bytes.Clone(content)})
+	f.change(change{data: content})
 	clear(f.lost)
 }
+
+// rewriteCache writes the content again that programs read.
+func (f *file) rewriteCache() {
+	if last := len(f.pending) - 1; last >= 0 && f.pending[last].writes(len(f.cache)) {
+		f.rewrite(f.pending[last].data)
+	} else {
+		f.rewrite(bytes.Clone(f.cache))
+	}
+}
+
+// writes reports whether the change writes a whole file of this size.
+func (c change) writes(size int) bool { return !c.truncate && c.offset == 0 && len(c.data) == size }
 
 // grows reports whether the next sync needs more space on the medium.
 func (f *file) grows() bool { return len(f.cache) > len(f.durable) }

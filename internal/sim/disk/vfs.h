@@ -55,6 +55,7 @@ struct sqlite3_vfs {
 };
 
 int sqlite3_initialize(void);
+sqlite3_int64 sqlite3_memory_used(void);
 sqlite3_vfs *sqlite3_vfs_find(const char *);
 int sqlite3_vfs_register(sqlite3_vfs *, int is_default);
 

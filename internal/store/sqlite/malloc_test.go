@@ -6,7 +6,17 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	simdisk "ductor/internal/sim/disk"
 )
+
+// SQLite would lock a mutex for each allocation to count its memory.
+func TestSQLiteDoesNotCountItsMemory(t *testing.T) {
+	must(t, put(t.Context(), newDB(t), "one", nil))
+	if counted := simdisk.CountedMemory(); counted != 0 {
+		t.Errorf("SQLite has counted %d bytes", counted)
+	}
+}
 
 // TestReleasedMemoryReturnsToTheKernel fills the writer's cache in an open shared transaction. The memory must become
 // smaller, and the transaction must survive.

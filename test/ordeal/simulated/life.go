@@ -199,8 +199,9 @@ func (w *World) open() error {
 		Log: slog.New(slog.NewTextHandler(ductorLog{l},
 			&slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})),
 		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher,
-		Network: app.Network{Telegram: l, Webhooks: l.launcher.hooks},
-		Store:   w.disk.options(), Started: func() error { return nil },
+		Network:       app.Network{Telegram: l, Webhooks: l.launcher.hooks},
+		Store:         w.disk.options(),
+		ReleaseMemory: func() error { return nil }, // the next scenario uses the memory again
 	})
 	if err != nil {
 		l.cancel()

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,14 +58,26 @@ func playWhole(t *testing.T, s scenario.Scenario) (o outcome) {
 		t.Fatal(err)
 	}
 	SetChance(t, s.Seed)
-	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector wakes goroutines in a random order
+	collectGarbage()
 	synctest.Test(t, func(t *testing.T) {
 		o.evidence, o.log, o.hash = Play(t, dir, s)
 		o.found = judge.Judge(o.evidence)
 	})
 	return o
 }
+
+// collectGarbage runs the collector. Afterwards the collector does not run by itself, because it wakes goroutines in a
+// random order.
+func collectGarbage() {
+	debug.SetGCPercent(-1)
+	reserve()
+	runtime.GC()
+}
+
+// reserve allocates memory that nothing uses, so that the kernel need not provide it. The runtime returns freed memory
+// to the kernel if it has more than 110 % of the heap at the last collection. With a large heap, it returns nothing, and
+// the next scenario can use the memory of this one.
+var reserve = sync.OnceValue(func() []byte { return make([]byte, 1<<30) })
 
 // sliceOfGate is the number of seeds in the gate.
 const sliceOfGate = 10

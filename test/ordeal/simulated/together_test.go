@@ -48,7 +48,7 @@ func say(l line) {
 }
 
 const (
-	atOnce   = 20               // seeds that one process plays
+	atOnce   = 100              // seeds that one process plays
 	mostSeed = 60 * time.Second // limit for one seed
 )
 

@@ -1,0 +1,117 @@
+package git_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+	"ductor/git"
+	"ductor/orchestrator"
+)
+
+// A nested repository has settings of its own. It runs nothing: not when a snapshot finds it again, and not when a turn
+// around it is undone or committed.
+func TestNoProgramOfANestedRepositoryRuns(t *testing.T) {
+	r := newRepo(t)
+	ran := r.plantEvil()
+	r.sh("app", `git init -q lib; cd lib; git config user.name A; git config user.email a@b; echo '* filter=mine' > .gitattributes; echo x > x
+		git add .; git commit -qm x; git config filter.mine.clean ../../evil; git config filter.mine.smudge ../../evil
+		cp -r . ../sub; cd ..; git -c protocol.file.allow=always submodule add -q ./sub sub 2>/dev/null || git add sub; echo 'kept/' >> .gitignore; cp -r lib kept; git add -f kept; git commit -qm nested
+		touch -d 2001-01-01 lib/x sub/x kept/x`)
+	r.ranNothing(ran)
+	repo, ctx := r.open(), t.Context()
+	for _, when := range []git.Moment{git.BeforeTurn, git.AfterTurn, git.BeforeTurn} {
+		tree, err := repo.Snapshot(ctx, when)
+		r.must(err)
+		if nested, err := repo.Nested(ctx, tree); err != nil || len(nested) != 2 {
+			t.Errorf("the nested repositories are %q, %v", nested, err)
+		}
+		r.sh("app", "touch -d 2001-01-02 lib/x sub/x kept/x; echo more >> lib/x")
+	}
+	changes := r.changesOf("echo two > a.txt; cd lib; git -c filter.mine.clean=cat commit -qam more; cd ..; rm -rf sub; rm -r kept; mkdir kept; echo f > kept/f")
+	_, err := r.open().Touched(ctx, r.past())
+	r.must(err)
+	_, err = r.git.Dirty(ctx, r.at)
+	r.must(err)
+	if err := r.open().Restore(ctx, changes); err != nil {
+		t.Log("undo:", err)
+	}
+	r.sh("app", "echo three > a.txt")
+	changes = r.changesOf("echo four > a.txt; echo five > b.txt; cd lib; git -c filter.mine.clean=cat commit -q --allow-empty -m again")
+	if _, err := r.open().Commit(ctx, changes, "c"); err != nil {
+		t.Errorf("commit: %v", err)
+	}
+	r.must(r.git.AddWorktree(ctx, r.at, "tree", filepath.Join(filepath.Dir(r.at.Dir), "tree")))
+	r.must(r.git.RemoveWorktree(ctx, r.at, filepath.Join(filepath.Dir(r.at.Dir), "tree"), orchestrator.DropChanges))
+	r.ranNothing(ran)
+	if r.sh("app", "touch -d 2001-01-03 lib/x; git -C lib status"); canaryMissing(ran) {
+		t.Error("nothing would have run anyway")
+	}
+}
+
+// On this host, agents cannot write to the directory that controls snapshots. In a sandbox they can, but its settings
+// are listed before each snapshot.
+func TestASnapshotRunsNoProgramThatTheTurnPlanted(t *testing.T) {
+	for _, in := range []cli.Sandbox{"", "box"} {
+		t.Run("in "+string(in), func(t *testing.T) {
+			r := newRepo(t)
+			ran := r.plantEvil()
+			g := git.New(anywhere{clitest.Host(t)}, filepath.Join(filepath.Dir(r.at.Dir), "private"))
+			repo, err := g.Open(t.Context(), git.Place{In: in, Dir: r.at.Dir})
+			r.must(err)
+			_, err = repo.Snapshot(t.Context(), git.BeforeTurn)
+			r.must(err)
+			if _, err := os.Stat(filepath.Join(r.at.Dir, ".git", "ductor")); (err == nil) != (in == "box") {
+				t.Errorf("the directory in the repository: %v", err)
+			}
+			r.sh("app", `mkdir -p .git/ductor/info; printf '* filter=late\n' > .git/ductor/info/attributes
+				git config --file .git/ductor/config filter.late.clean ../evil; echo new > b.txt`)
+			_, err = repo.Snapshot(t.Context(), git.AfterTurn)
+			r.must(err)
+			r.ranNothing(ran)
+		})
+	}
+}
+
+// Whoever can write to a working tree can make its .git point to any repository.
+func TestOwnGitDir(t *testing.T) {
+	r := newRepo(t)
+	r.sh("", `git init -q -b main other; cd app; git worktree add -q ../tree; git init -q ../lib; cd ../lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m x
+		cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub
+		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git; ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git; cp sub/.git ../inner; echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git`)
+	for dir, own := range map[string]bool{"app": true, "tree": true, "app/sub": true, "file": false, "link": false, "copy": false, "inner": false} {
+		repo, err := r.git.Open(t.Context(), git.Place{Dir: filepath.Join(filepath.Dir(r.at.Dir), dir)})
+		if err != nil {
+			t.Logf("%s: %v", dir, err)
+			continue
+		}
+		if got := repo.OwnGitDir(t.Context()) && repo.Top == filepath.Join(filepath.Dir(r.at.Dir), dir); got != own {
+			t.Errorf("the Git directory %s belongs to %s: %v, want %v", repo.GitDir(), dir, got, own)
+		}
+	}
+}
+
+// anywhere starts programs on this host for each sandbox.
+type anywhere struct{ launcher cli.Launcher }
+
+func (a anywhere) Launcher(cli.Sandbox) (cli.Launcher, error) { return a.launcher, nil }
+
+// plantEvil writes a program beside the repository, and returns the file that exists once the program has run.
+func (r *repo) plantEvil() (ran string) {
+	r.t.Helper()
+	ran = filepath.Join(filepath.Dir(r.at.Dir), "ran")
+	r.sh("", `printf '#!/bin/sh\necho "$0 in $PWD" >> `+ran+`\ncat\n' > evil; chmod +x evil`)
+	return ran
+}
+
+func (r *repo) ranNothing(ran string) {
+	r.t.Helper()
+	if what, err := os.ReadFile(ran); err == nil {
+		r.t.Errorf("programs of a repository ran:\n%s", what)
+	}
+}
+
+func (r *repo) past() (at time.Time) { return time.Now().Add(-time.Hour) }
