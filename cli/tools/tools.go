@@ -201,8 +201,8 @@ func unchecked(agent cli.Agent, allowed []string) []string {
 // the tool has the name that the agent's requests for approval contain. Covers knows no MCP servers.
 //
 // For agents that are not in the table, "shell" and "edit" mean every tool that some agent calls by such a name. The
-// other kinds mean none of their tools, because these agents call a tool of an MCP server "read" if the server says that
-// the tool only reads.
+// other kinds mean none of their tools, because these agents call a tool of an MCP server "read" if the server claims
+// to read only.
 func Covers(agent cli.Agent, name, tool string) bool {
 	r, known := rowOf(name)
 	switch {
@@ -236,7 +236,7 @@ func Reading(names []string) []string {
 	})
 }
 
-// deniedTools returns the agent's own names for a name in the list of denied tools. If the name is that of another
+// deniedTools returns the agent's own names for a name in the list of denied tools. If the name belongs to another
 // agent's tool, deniedTools returns the names of all tools of the same kind.
 func deniedTools(agent cli.Agent, name string) ([]string, error) {
 	r, known := rowOf(name)

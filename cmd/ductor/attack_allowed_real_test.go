@@ -17,32 +17,30 @@ import (
 func TestAttackAllowedToolsOfRealAgents(t *testing.T) {
 	for _, agent := range realagent.Some("claude", "copilot", "gemini", "codex", "opencode") {
 		t.Run(agent, func(t *testing.T) {
-			a := startAllowed(t, agent, func(c *config.Config) {
+			m := startAllowing(t, agent, func(c *config.Config) {
 				c.Permissions.Mode, c.Permissions.AllowedTools = "ask", []string{"edit", "shell"}
 			})
-			unasked := []string{realagent.Writes(agent, a.project, "plain.txt", "x"), `[[tool cmd="touch made; touch more"]]`}
-			asked := []string{
-				realagent.Writes(agent, a.project, ".envrc", "x"), a.command("touch " + a.own),
-				a.command("sh -c 'touch " + a.own + "'"), a.command("true > " + a.own),
+			project, outside := m.cfg.Projects.DefaultDir, t.TempDir()
+			m.checkAsks(false, realagent.Writes(agent, project, "plain.txt", "x"), running("touch made; touch more"))
+			m.checkAsks(true, realagent.Writes(agent, project, ".envrc", "x"), running("touch "+m.planted()),
+				running("sh -c 'touch "+m.planted()+"'"), running("true > "+m.planted()))
+			if agent != "codex" && agent != "gemini" { // patches name no absolute paths; Gemini itself refuses them
+				m.checkAsks(true, realagent.Writes(agent, outside, "out.txt", "x"))
 			}
-			if agent != "codex" && agent != "gemini" { // patches name no absolute paths; Gemini itself refuses such paths
-				asked = append(asked, realagent.Writes(agent, a.outside, "out.txt", "x"))
-			}
-			a.check(unasked, asked)
+			m.checkNotWritten(filepath.Join(project, ".envrc"), filepath.Join(outside, "out.txt"))
 			for _, name := range []string{"plain.txt", "made", "more"} {
-				if _, err := os.Stat(filepath.Join(a.project, name)); err != nil {
+				if _, err := os.Stat(filepath.Join(project, name)); err != nil {
 					t.Errorf("an allowed tool did not run: %v", err)
 				}
 			}
 		})
 	}
 	t.Run("commands", func(t *testing.T) {
-		a := startAllowed(t, "claude", func(c *config.Config) {
+		m := startAllowing(t, "claude", func(c *config.Config) {
 			c.Permissions.Mode, c.Permissions.AllowedTools = "ask", []string{"Bash(git init:*)", "Bash(go test *)"}
 		})
-		a.check([]string{a.command("git init sub")}, []string{
-			a.command("git init --template=" + a.outside + " sub"), a.command("go test -exec ./evil.sh ./..."),
-		})
+		m.checkAsks(false, running("git init sub"))
+		m.checkAsks(true, running("git init --template="+t.TempDir()+" sub"), running("go test -exec ./evil.sh ./..."))
 	})
 }
 
@@ -50,63 +48,52 @@ func TestAttackAllowedToolsOfRealAgents(t *testing.T) {
 func TestAttackAgentsRunOnceDecideNothing(t *testing.T) {
 	for _, agent := range realagent.Some("copilot", "claude", "gemini", "codex") {
 		t.Run(agent, func(t *testing.T) {
-			a := startAllowed(t, agent, func(c *config.Config) {
+			m := startAllowing(t, agent, func(c *config.Config) {
 				c.Permissions.Mode, c.Permissions.AllowedTools = "accept-edits", []string{"edit", "shell"}
 				c.Agents.Claude.Mode, c.Agents.Codex.Mode = cli.OneShot, cli.OneShot
 				c.Agents.Gemini.Mode, c.Agents.Copilot.Mode = cli.OneShot, cli.OneShot
 			})
-			for _, call := range []string{
-				realagent.Writes(agent, a.project, "plain.txt", "x"), realagent.Writes(agent, a.project, ".envrc", "x"),
-				realagent.Writes(agent, a.project, ".git/hooks/pre-commit", "x"), a.command("touch made"),
-				a.command("touch " + a.own),
-			} {
-				if a.countRequests(call) > 0 {
-					t.Errorf("%s asks", call)
-				}
-			}
-			entries, err := os.ReadDir(a.project)
-			if err != nil || len(entries) > 0 {
+			project := m.cfg.Projects.DefaultDir
+			m.checkAsks(false, realagent.Writes(agent, project, "plain.txt", "x"),
+				realagent.Writes(agent, project, ".envrc", "x"),
+				realagent.Writes(agent, project, ".git/hooks/pre-commit", "x"),
+				running("touch made"), running("touch "+m.planted()))
+			m.checkNotWritten()
+			if entries, err := os.ReadDir(project); err != nil || len(entries) > 0 {
 				t.Errorf("the project has %v, %v", entries, err)
-			}
-			if _, err := os.Stat(a.own); err == nil {
-				t.Error("one of ductor's own files was written")
 			}
 		})
 	}
 }
 
-// allowedTown is a town whose agent calls one tool in each turn.
-type allowedTown struct {
-	*modeTown
-	project, outside string
-	own              string // a path in ductor's state directory
-}
-
-func startAllowed(t *testing.T, agent string, change func(*config.Config)) *allowedTown {
+func startAllowing(t *testing.T, agent string, change func(*config.Config)) *modeTown {
 	t.Helper()
 	town, _ := realTown(t, agent, change)
-	return &allowedTown{
-		modeTown: &modeTown{town: town, denied: map[telegram.MessageID]bool{}},
-		project:  town.cfg.Projects.DefaultDir, outside: t.TempDir(),
-		own: filepath.Join(town.cfg.Storage.Dir, "planted"),
+	return &modeTown{town: town, denied: map[telegram.MessageID]bool{}}
+}
+
+// running returns the model's tool call that runs a command.
+func running(command string) string { return `[[tool cmd="` + command + `"]]` }
+
+// planted returns the path of a file in ductor's state directory that does not exist.
+func (m *modeTown) planted() string { return filepath.Join(m.cfg.Storage.Dir, "planted") }
+
+// checkAsks runs a turn with each of the calls, and checks whether the agent asks. It denies the requests.
+func (m *modeTown) checkAsks(want bool, calls ...string) {
+	m.t.Helper()
+	for _, call := range calls {
+		if asked := m.countRequests(call); (asked > 0) != want {
+			m.t.Errorf("%s asks %d times", call, asked)
+		}
 	}
 }
 
-func (a *allowedTown) command(line string) string { return `[[tool cmd="` + line + `"]]` }
-
-// check runs turns that do not ask, and turns that ask. It denies the requests of the latter.
-func (a *allowedTown) check(unasked, asked []string) {
-	a.t.Helper()
-	for _, call := range slices.Concat(unasked, asked) {
-		if got, want := a.countRequests(call) > 0, slices.Contains(asked, call); got != want {
-			a.t.Errorf("%s asks: %v", call, got)
+// checkNotWritten checks that these files and m.planted do not exist.
+func (m *modeTown) checkNotWritten(paths ...string) {
+	m.t.Helper()
+	for _, path := range slices.Concat(paths, []string{m.planted()}) {
+		if _, err := os.Stat(path); err == nil {
+			m.t.Errorf("%s was written", path)
 		}
-	}
-	entries, err := os.ReadDir(a.outside)
-	if _, missing := os.Stat(a.own); err != nil || len(entries) > 0 || missing == nil {
-		a.t.Errorf("files outside of the project: %v, %v, and one of ductor's own: %v", entries, err, missing == nil)
-	}
-	if _, err := os.Stat(filepath.Join(a.project, ".envrc")); err == nil {
-		a.t.Error("a hidden file was written")
 	}
 }

@@ -8,30 +8,20 @@ import (
 	"ductor/orchestrator"
 )
 
+// allowedCase is a request for a tool, and whether an entry of allowed_tools lets it through.
+type allowedCase struct {
+	entry string
+	agent cli.Agent
+	asked cli.ApprovalAsked
+	want  bool
+}
+
 // An allowed tool runs without asking within the bounds of docs/permissions.md, whatever the agent calls it.
 func TestAllowedTools(t *testing.T) {
 	dir := t.TempDir()
-	command := func(tool, line string) cli.ApprovalAsked {
-		input, _ := json.Marshal(map[string]string{"command": line})
-		p := cli.ApprovalAsked{Tool: tool, Title: line, Input: input}
-		p.Effect = cli.EffectOf(input, dir, nil)
-		p.Effect.Shell = cli.ShellRoutine
-		return p
-	}
-	edit := func(tool, path string, kind cli.ChangeKind) cli.ApprovalAsked {
-		return cli.ApprovalAsked{Tool: tool, Title: path, Changes: []cli.FileChanged{{Path: path, Kind: kind}}}
-	}
-	served := func(tool, server string) cli.ApprovalAsked {
-		return cli.ApprovalAsked{Tool: tool, Title: tool, Effect: cli.Effect{Server: server}}
-	}
-	plain := func(tool string) cli.ApprovalAsked { return cli.ApprovalAsked{Tool: tool, Title: "x"} }
+	command := commandIn(dir)
 	const added, updated = cli.FileAdded, cli.FileUpdated
-	for _, c := range []struct {
-		entry string
-		agent cli.Agent
-		asked cli.ApprovalAsked
-		want  bool
-	}{
+	checkAllowed(t, dir, []allowedCase{
 		{"shell", "claude", command("Bash", "touch a; touch b"), true},
 		{"shell", "codex", command("shell", "make"), true},
 		{"shell", "copilot", command("bash", "make"), true},
@@ -61,7 +51,16 @@ func TestAllowedTools(t *testing.T) {
 		{"web", "copilot", plain("web_fetch"), true},
 		{"url", "copilot", plain("web_fetch"), true},
 		{"fetch", "goose", plain("fetch"), true},
+	})
+}
 
+func TestAllowedCommandsAndServers(t *testing.T) {
+	dir := t.TempDir()
+	command := commandIn(dir)
+	served := func(tool, server string) cli.ApprovalAsked {
+		return cli.ApprovalAsked{Tool: tool, Title: tool, Effect: cli.Effect{Server: server}}
+	}
+	checkAllowed(t, dir, []allowedCase{
 		{"Bash(git log *)", "claude", command("Bash", "git log main"), true},
 		{"Bash(git log:*)", "claude", command("Bash", "git log main"), true},
 		{"Bash(git log *)", "claude", command("Bash", "git log --output=/x"), false},
@@ -79,7 +78,30 @@ func TestAllowedTools(t *testing.T) {
 		{"mcp:github", "codex", served("github.new_issue", "github"), true},
 		{"mcp:github", "gemini", plain("mcp_github_evil_x"), false},
 		{"mcp_github_new_issue", "gemini", plain("mcp_github_new_issue"), true},
-	} {
+	})
+}
+
+func commandIn(dir string) func(tool, line string) cli.ApprovalAsked {
+	return func(tool, line string) cli.ApprovalAsked {
+		input, err := json.Marshal(map[string]string{"command": line})
+		if err != nil {
+			panic(err)
+		}
+		p := cli.ApprovalAsked{Tool: tool, Title: line, Input: input, Effect: cli.EffectOf(input, dir, nil)}
+		p.Effect.Shell = cli.ShellRoutine
+		return p
+	}
+}
+
+func edit(tool, path string, kind cli.ChangeKind) cli.ApprovalAsked {
+	return cli.ApprovalAsked{Tool: tool, Title: path, Changes: []cli.FileChanged{{Path: path, Kind: kind}}}
+}
+
+func plain(tool string) cli.ApprovalAsked { return cli.ApprovalAsked{Tool: tool, Title: "x"} }
+
+func checkAllowed(t *testing.T, dir string, cases []allowedCase) {
+	t.Helper()
+	for _, c := range cases {
 		r := &Requests{turn: RunningTurn{Allowed: []string{c.entry}}}
 		a := orchestrator.ApprovalRequest{Agent: c.agent, Dir: dir, Request: &c.asked}
 		if got := r.allowedTool(a); (got != "") != c.want {
@@ -92,7 +114,7 @@ func TestAllowedTools(t *testing.T) {
 	}
 }
 
-// A command that names one of ductor's own files asks, in whatever way a shell would read the name.
+// A command with the name of a file of ductor's asks, in whatever way a shell would read the name.
 func TestCommandsThatNameOwnFiles(t *testing.T) {
 	own := t.TempDir()
 	s := &Service{opts: Options{Policy: Policy{Protected: []string{cli.RealPath(own)}}}}

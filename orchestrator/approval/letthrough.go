@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -75,21 +76,21 @@ func allows(entry string, a orchestrator.ApprovalRequest) bool {
 	if !pattern {
 		return tools.Covers(a.Agent, name, p.Tool)
 	}
-	// Copilot writes shell(git push) for all its shells. Claude and Copilot also write "git log:*" for "git log *".
+	// Some agents also write "git log:*" for "git log *".
 	if command, ok := strings.CutSuffix(command, ":*)"); ok {
 		return allows(name+"("+command+" *)", a)
 	}
-	return tools.Covers(a.Agent, name, p.Tool) && patternCovers(p.Tool+"("+command, a)
+	return tools.Covers(a.Agent, name, p.Tool) && patternCovers(fmt.Sprintf("%s(%s", p.Tool, command), a)
 }
 
 // forbids reports whether the turn's tool lists forbid the tool of a request. It returns false for plans and for
 // project settings, because these requests are not about a tool.
 func (r *Requests) forbids(a orchestrator.ApprovalRequest) bool {
-	p, tools := a.Request, r.turn.Tools
+	p, lists := a.Request, r.turn.Tools
 	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {
-		tools = of.Tools
+		lists = of.Tools
 	}
-	return p != nil && p.Tool != cli.PlanTool && p.Tool != cli.ProjectTool && tools.Forbids(p.Tool)
+	return p != nil && p.Tool != cli.PlanTool && p.Tool != cli.ProjectTool && lists.Forbids(p.Tool)
 }
 
 // canAutoApprove reports whether a rule or a permission mode may allow this request at all. The caller must check
