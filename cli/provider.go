@@ -101,6 +101,10 @@ type Limited interface {
 	Cannot(mode Mode, p PermissionMode) string
 }
 
+// OnceDenies is the end of a sentence for Limited about agents in one-shot mode, which cannot ask ductor. It names actions
+// that ductor allows without a user if the agent asks: in the mode accept-edits, and by Request.AllowedTools.
+const OnceDenies = "even edits in accept-edits and allowed tools other than the web"
+
 // ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects a request if
 // the agent may ignore its mode, unless the request has TextOnly set.
 type ModeHolder interface {

@@ -107,10 +107,12 @@ type Request struct {
 	// decides.
 	TextOnly bool
 	// Attended is set if a user can answer the agent's requests. Otherwise ductor denies all of them.
-	Attended     bool
-	AllowedTools []string // tools that need no approval; generic names or the agent's own
+	Attended bool
+	// AllowedTools need no approval. They have generic names or the agent's own. ductor decides about them when the
+	// agent asks. The agent itself gets only those that the Service leaves; see tools.Limit.
+	AllowedTools []string
 	// ToolLists limit the tools that the agent may use. The Service combines them into Tools, and replaces generic
-	// names of tools by the agent's own. The Service also replaces generic names in AllowedTools.
+	// names of tools by the agent's own.
 	ToolLists []ToolList
 	Tools     ToolList
 	Servers   []ToolServer

@@ -76,7 +76,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	closed := s.phase == shut
 	if !closed {
-		s.run, s.turnSettings = run, turnSettingsOf(formatLive, req)
+		s.run, s.turnSettings = run, turnSettingsOf(req)
 	}
 	s.mu.Unlock()
 	if closed {

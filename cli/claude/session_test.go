@@ -109,7 +109,7 @@ func TestToolsAreShown(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			p, dir := scripted(t, nil)
-			req := cli.Request{Dir: dir, Permission: cli.AcceptEdits,
+			req := cli.Request{Dir: dir, Permission: cli.Bypass,
 				Prompt: `[[text "Let me look."]] [[tool cmd="echo hi; exit 3"]] [[write path="a.txt" text="new"]] [[text "Done."]]`}
 			r, events := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			starts, ends := clitest.Of[cli.ToolStarted](events), clitest.Of[cli.ToolEnded](events)

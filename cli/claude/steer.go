@@ -172,7 +172,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	if t == nil {
 		return cli.ErrNoTurn
 	}
-	flag, err := permissionFlag(formatLive, cli.Request{Permission: mode, Attended: t.req.Attended})
+	flag, err := permissionFlag(mode)
 	if err != nil {
 		return err
 	}

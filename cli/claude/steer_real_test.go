@@ -110,12 +110,12 @@ func TestRealChangesOfSettings(t *testing.T) {
 		{"its own choice", func(r *cli.Request) { r.Model = "" }, func(cli.Result) bool { return !strings.Contains(lastModel(api), "haiku") && lastModel(api) != first }},
 		{"an effort", func(r *cli.Request) { r.Effort = "low" }, func(cli.Result) bool { return lastEffort(api) == "low" }},
 		{"another effort", func(r *cli.Request) { r.Effort = "high" }, func(cli.Result) bool { return lastEffort(api) == "high" }},
-		{"edits", func(r *cli.Request) {
-			r.Permission, r.Prompt = cli.AcceptEdits, `[[start]][[write path="`+file+`" text="x"]][[text "ok"]]`
-		}, func(r cli.Result) bool { _, err := os.Stat(file); return err == nil && len(r.Denials) == 0 }},
+		{"a plan", func(r *cli.Request) { r.Permission = cli.Plan }, func(cli.Result) bool {
+			return strings.Contains(api.Asked(), "Plan mode is active")
+		}},
 		{"asking again", func(r *cli.Request) {
-			r.Permission, r.Prompt = cli.Ask, `[[start]][[write path="`+file+`2" text="x"]][[text "ok"]]`
-		}, func(r cli.Result) bool { _, err := os.Stat(file + "2"); return err != nil && len(r.Denials) == 1 }},
+			r.Permission, r.Prompt = cli.Ask, `[[start]][[write path="`+file+`" text="x"]][[text "ok"]]`
+		}, func(r cli.Result) bool { _, err := os.Stat(file); return err != nil && len(r.Denials) == 1 }},
 	} {
 		req.Turn, req.Prompt = cli.TurnID("T"+string(rune('2'+i))), `[[start]][[text "ok"]]`
 		step.change(&req)

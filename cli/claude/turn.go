@@ -65,7 +65,7 @@ func (s *live) takeLeft(req cli.Request) *leftTurn {
 // newTurn prepares a turn. Errors are *cli.Failure or the error of ctx.
 func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, left *leftTurn) (t *liveTurn, err error) {
 	t = &liveTurn{session: s, ctx: ctx, req: req, left: left, gone: make(chan struct{})}
-	want := turnSettingsOf(formatLive, req)
+	want := turnSettingsOf(req)
 	t.open = opening{turn: t, id: uuid.NewString(), want: want, asked: make(chan struct{})}
 	if left == nil {
 		t.open.step = waiting

@@ -53,8 +53,8 @@ func (p *Provider) liveArgs(req cli.Request) []string {
 	if dirs := included(req.AddDirs); len(dirs) > 0 {
 		args = append(args, "--include-directories="+strings.Join(dirs, ","))
 	}
-	if _, allowed := cli.Servers(req.AllowedTools); len(allowed) > 0 { // the policy file contains the allowed servers
-		args = append(args, "--allowed-tools="+strings.Join(allowed, ","))
+	if len(req.AllowedTools) > 0 {
+		args = append(args, "--allowed-tools="+strings.Join(req.AllowedTools, ","))
 	}
 	return args
 }

@@ -23,10 +23,9 @@ type policyRule struct {
 
 // Priorities of rules. Rules in the user's own Gemini settings can also have priorities up to 999.
 const (
-	priorityDenied  = 999
-	priorityAllowed = 960
-	priorityOnly    = 950
-	priorityRest    = 900
+	priorityDenied = 999
+	priorityOnly   = 950
+	priorityRest   = 900
 )
 
 // policyFlag is the flag that names the policy file of ductor.
@@ -48,16 +47,9 @@ func (p *Provider) CannotHold(req cli.Request) string {
 
 // rulesOf returns the rules that enforce a list of tools. If the list contains permitted tools, the rules deny all
 // other tools. In each mode, the permitted tools then run with or without asking the user, as they do by Gemini's own
-// rules. The tools of the allowed servers run without asking, if the list permits them.
-func rulesOf(list cli.ToolList, allowed []string) []policyRule {
+// rules.
+func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
-	for _, server := range allowed {
-		if list.Permits("mcp:" + server) {
-			all = append(all, policyRule{
-				server: server, modes: []string{"default", "autoEdit"}, decision: "allow", priority: priorityAllowed,
-			})
-		}
-	}
 	servers, denied := cli.Servers(list.Denied)
 	for _, server := range servers {
 		all = append(all, policyRule{server: server, decision: "deny", priority: priorityDenied})
@@ -102,11 +94,10 @@ func rulesOf(list cli.ToolList, allowed []string) []policyRule {
 	return append(all, policyRule{decision: "deny", priority: priorityRest})
 }
 
-// policyOf returns the content of the policy file for a request.
-func policyOf(req cli.Request) ([]byte, error) {
+// policyOf returns the content of the policy file for a list of tools.
+func policyOf(list cli.ToolList) ([]byte, error) {
 	var b strings.Builder
-	allowed, _ := cli.Servers(req.AllowedTools)
-	for _, r := range rulesOf(req.Tools, allowed) {
+	for _, r := range rulesOf(list) {
 		var names any = r.tools
 		if len(r.tools) == 0 {
 			names = "*"
@@ -135,7 +126,7 @@ func policyOf(req cli.Request) ([]byte, error) {
 
 // policyFlags returns the argument that names the policy file for a request. writePolicy must have written the file.
 func (p *Provider) policyFlags(req cli.Request) []string {
-	text, err := policyOf(req)
+	text, err := policyOf(req.Tools)
 	if err != nil || len(text) == 0 {
 		return nil
 	}
@@ -144,7 +135,7 @@ func (p *Provider) policyFlags(req cli.Request) []string {
 
 // writePolicy writes the policy file for a request.
 func (p *Provider) writePolicy(req cli.Request) error {
-	text, err := policyOf(req)
+	text, err := policyOf(req.Tools)
 	if err != nil || len(text) == 0 {
 		return err
 	}

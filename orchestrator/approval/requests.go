@@ -35,7 +35,7 @@ type RunningTurn struct {
 	Dir     string
 	Mode    cli.PermissionMode
 	Tools   cli.ToolList // tools that the turn may use, in the agent's names
-	Allowed []string     // tools that the configuration allows without asking, in the agent's names
+	Allowed []string     // tools that the configuration allows without asking; generic names or an agent's own
 	Resumed bool         // the turn began before a restart of ductor; events up to cli.CaughtUp are replayed
 	// Known returns the secrets that ductor must not show or store if the agent prints them. Learn adds a user's secret
 	// answers to the secrets. Both functions are safe for concurrent use.

@@ -67,7 +67,7 @@ func (a *attempt) run() cli.Result {
 	a.Events.Redact(redactor)
 	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.RunningTurn{
 		Turn: a.turn, Dir: a.req.Dir, Mode: a.req.Permission, Tools: ToolsOf(a.turn.Agent, a.req),
-		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes,
+		Allowed: a.req.AllowedTools, Resumed: a.resumes,
 		Known: redactor.Known, Learn: redactor.Learn, Show: a.Events.Show,
 	})
 	a.loadLimits()
