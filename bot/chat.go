@@ -44,8 +44,8 @@ var (
 
 // ShowApproval shows the current state of an approval or a question. Before Run starts, ShowApproval only stores the
 // state in memory, and Run sends it later.
-func (c *Chat) ShowApproval(a orchestrator.Approval) {
-	c.approvals.Show(a)
+func (c *Chat) ShowApproval(a orchestrator.Approval, isNew bool) {
+	c.approvals.Show(a, isNew)
 	if a.State != orchestrator.ApprovalOpen && c.approvals.WaitingHint(a.Conversation) == "" {
 		c.queue.removeHints(a.Conversation)
 	}

@@ -30,7 +30,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 			ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",
 				Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"}},
 		}
-		chat.ShowApproval(approval)
+		chat.ShowApproval(approval, false)
 		waits := orchestrator.Turn{ID: "turn2", Prompt: orchestrator.Prompt{Conversation: approval.Conversation}}
 		approval.State = orchestrator.ApprovalAllowed
 		var decided sync.WaitGroup
@@ -40,7 +40,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 				t.Error("a decision can come between the hint and the card")
 				chat.queue.mu.Unlock()
 			}
-			decided.Go(func() { chat.ShowApproval(approval) })
+			decided.Go(func() { chat.ShowApproval(approval, false) })
 			return hint
 		})
 		decided.Wait()

@@ -82,10 +82,10 @@ func (c *commands) announced(s updates.CommandSpec) updates.CommandSpec {
 	}
 	s.Do = func(ctx context.Context, r updates.Request) {
 		in, head := r.In.Conversation, lang.Key("bot.in-the-chat")
-		if r.In.Update < 0 {
+		if r.In.Update() < 0 {
 			head = atTheTerminal(in)
 		}
-		c.messages.Noticed(in, fmt.Sprint("command/", r.In.Update), c.lang.Of(in.Chat).Text(head)+"\n"+r.In.Text)
+		c.messages.Noticed(in, fmt.Sprint("command/", r.In.Update()), c.lang.Of(in.Chat).Text(head)+"\n"+r.In.Text)
 		do(ctx, r)
 	}
 	return s
@@ -102,7 +102,7 @@ func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, e
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
-	c.log.Error("command failed", "command", r.Name, "update", r.In.Update, "err", err)
+	c.log.Error("command failed", "command", r.Name, "update", r.In.Update(), "err", err)
 	c.answer(ctx, r, p.Text("bot.log-says", p.Text(what)))
 }
 
@@ -114,15 +114,15 @@ func (c *commands) start(ctx context.Context, r updates.Request) {
 	hello := message.Content{
 		Text: render.Plain(c.lang.Of(r.In.Conversation.Chat).Text(greeting)), ReplyTo: r.In.Quote(),
 	}
-	notices, greeted, err := c.screens.users.Greeting(ctx, r.In.User)
+	notices, greeted, err := c.screens.users.Greeting(ctx, r.In.Person)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
-	if c.finisher.Finish(ctx, r.In.Updates(), append(notices, message.Compose(r.In.Conversation, hello))...) &&
+	if c.finisher.Finish(ctx, r.In.Updates, append(notices, message.Compose(r.In.Conversation, hello))...) &&
 		greeted != nil {
 		if err := greeted(ctx); err != nil {
-			c.log.Error("record that a user was greeted", "user", r.In.User, "err", err)
+			c.log.Error("record that a user was greeted", "user", r.In.Person, "err", err)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func (c *commands) page(
 	command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error),
 ) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
-		page, err := command(ctx, r.In.By(), r.Args)
+		page, err := command(ctx, r.In.Press, r.Args)
 		c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 	}
 }
@@ -223,7 +223,7 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	case err != nil:
 		c.fail(ctx, r, "bot.not-done", err)
 	case len(a.Messages) > 0:
-		c.finisher.Finish(ctx, r.In.Updates(), a.Messages...)
+		c.finisher.Finish(ctx, r.In.Updates, a.Messages...)
 	case a.Edit.Text != "":
 		c.finisher.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
 	case a.Text != "":
@@ -241,13 +241,13 @@ func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 }
 
 func (c *commands) terminal(ctx context.Context, r updates.Request) {
-	text, err := c.screens.sessions.Terminal(ctx, r.In.By(), r.Args)
+	text, err := c.screens.sessions.Terminal(ctx, r.In.Press, r.Args)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-done", err)
 		return
 	}
 	answer := message.Content{Text: text, ReplyTo: r.In.Quote()}
-	c.finisher.Finish(ctx, r.In.Updates(), message.Compose(r.In.Conversation, answer))
+	c.finisher.Finish(ctx, r.In.Updates, message.Compose(r.In.Conversation, answer))
 }
 
 func (c *commands) cwd(ctx context.Context, r updates.Request) {
@@ -262,7 +262,7 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		return
 	}
 	before, unknown := c.desk.Status(ctx, r.In.Conversation)
-	dir, err := c.desk.SetDir(ctx, r.In.Conversation, r.Args, r.In.User)
+	dir, err := c.desk.SetDir(ctx, r.In.Conversation, r.Args, r.In.Person)
 	switch {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
 		c.answer(ctx, r, p.Text("common.outside-roots", render.Cut(r.Args, 200)))
@@ -283,7 +283,7 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 // newTopic answers /newtopic. It is not safe to repeat: if ductor crashes before newTopic returns, the next process
 // creates a second topic.
 func (c *commands) newTopic(ctx context.Context, r updates.Request) {
-	o, err := c.screens.projects.NewTopic(ctx, r.In.By(), r.Args)
+	o, err := c.screens.projects.NewTopic(ctx, r.In.Press, r.Args)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-done", err)
 		return
@@ -294,11 +294,11 @@ func (c *commands) newTopic(ctx context.Context, r updates.Request) {
 	if o.First != "" {
 		answers = append(answers, message.Compose(o.In, message.Content{Text: render.Plain(o.First)}))
 	}
-	c.finisher.Finish(ctx, r.In.Updates(), answers...)
+	c.finisher.Finish(ctx, r.In.Updates, answers...)
 }
 
 func (c *commands) diff(ctx context.Context, r updates.Request) {
-	a, err := c.screens.changes.Diff(ctx, r.In.By(), r.Args)
+	a, err := c.screens.changes.Diff(ctx, r.In.Press, r.Args)
 	c.reply(ctx, r, a, err)
 }
 
@@ -312,11 +312,11 @@ func (c *commands) onFiles(
 }
 
 func (c *commands) browse(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
-	return c.screens.files.Browse(ctx, r.In.By(), path)
+	return c.screens.files.Browse(ctx, r.In.Press, path)
 }
 
 func (c *commands) get(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
-	return c.screens.files.Get(ctx, r.In.By(), path)
+	return c.screens.files.Get(ctx, r.In.Press, path)
 }
 
 func (c *commands) put(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
@@ -326,10 +326,10 @@ func (c *commands) put(ctx context.Context, r updates.Request, path string) (tga
 	case errors.Is(err, updates.ErrNoFile):
 		return tgapi.Answer{Text: p.Text("files.how-to-put")}, nil
 	case err != nil:
-		c.log.Warn("fetch a file", "update", r.In.Update, "err", err)
+		c.log.Warn("fetch a file", "update", r.In.Update(), "err", err)
 		return tgapi.Answer{Text: c.uploads.Sentence(p, err)}, nil
 	}
-	return c.screens.files.Put(ctx, r.In.By(), path, name, content)
+	return c.screens.files.Put(ctx, r.In.Press, path, name, content)
 }
 
 // unquoted removes quotes around a path, which users write as in a shell if it contains spaces.

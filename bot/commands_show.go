@@ -34,7 +34,7 @@ func (c *commands) ofAgent(
 ) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		a, err := do(ctx, r.Args, orchestrator.Prompt{
-			Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates(),
+			Conversation: r.In.Conversation, Person: r.In.Person, Message: r.In.ID, Updates: r.In.Updates,
 		})
 		if err != nil || !a.Handled {
 			c.reply(ctx, r, a.Answer, err)
@@ -114,5 +114,5 @@ func (c *commands) reloadConfig(ctx context.Context, r updates.Request) {
 }
 
 func (c *commands) doctor(ctx context.Context, r updates.Request) {
-	c.screens.checks.Doctor(ctx, r.In.By(), r.In.Quote())
+	c.screens.checks.Doctor(ctx, r.In.Press, r.In.Quote())
 }

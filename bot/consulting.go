@@ -48,7 +48,7 @@ func (c *commands) consult(ctx context.Context, r updates.Request) {
 }
 
 func askedBy(in *updates.Message, text string) consult.Asked {
-	return consult.Asked{By: in.By(), Args: text, Message: in.ID, Context: in.Context}
+	return consult.Asked{By: in.Press, Args: text, Message: in.ID, Context: in.Context}
 }
 
 // handleConsultReply asks a model again if the user replied to an answer of this model. It returns false for any other
@@ -56,7 +56,7 @@ func askedBy(in *updates.Message, text string) consult.Asked {
 func (h *handlers) handleConsultReply(ctx context.Context, in *updates.Message) bool {
 	asks, err := h.commands.screens.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
 	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {
-		h.commands.log.Error("ask a model on", "update", in.Update, "err", err)
+		h.commands.log.Error("ask a model on", "update", in.Update(), "err", err)
 		h.finisher.Answer(ctx, in, h.commands.lang.Of(in.Conversation.Chat).Text("bot.not-done"), nil)
 		return true
 	}

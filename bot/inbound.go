@@ -195,7 +195,7 @@ func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.han
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	if in.Secret() {
 		h.feedback.Remove(in.Conversation, in.ID)
-		h.finisher.Answer(ctx, in, h.logins.Paste(ctx, in.By(), in.Update), nil)
+		h.finisher.Answer(ctx, in, h.logins.Paste(ctx, in.Press, in.Update()), nil)
 		return true
 	}
 	if in.ReplyTo != 0 {
@@ -219,7 +219,7 @@ func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestr
 		s, err = h.desk.Subject(ctx, in.Conversation, m.Turn)
 	}
 	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {
-		h.commands.log.Warn("look up what a message replies to", "update", in.Update, "err", err)
+		h.commands.log.Warn("look up what a message replies to", "update", in.Update(), "err", err)
 	}
 	return s
 }
@@ -233,7 +233,7 @@ func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 	ctx, cancel := context.WithTimeout(ctx, sentWithin)
 	defer cancel()
 	if err := h.commands.messages.Await(ctx, in.Conversation, in.ReplyTo); err != nil {
-		h.commands.log.Warn("find what a message replies to", "update", in.Update, "err", err)
+		h.commands.log.Warn("find what a message replies to", "update", in.Update(), "err", err)
 	}
 }
 
@@ -241,9 +241,9 @@ func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 // returns false for any other message.
 func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) bool {
 	p := h.commands.lang.Of(in.Conversation.Chat)
-	answer, ok, err := h.commands.screens.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
+	answer, ok, err := h.commands.screens.changes.Replied(ctx, in.Press, in.ReplyTo, in.Text)
 	if err != nil {
-		h.commands.log.Error("commit what a turn changed", "update", in.Update, "err", err)
+		h.commands.log.Error("commit what a turn changed", "update", in.Update(), "err", err)
 		answer = p.Text("bot.log-says", p.Text("bot.not-done"))
 	}
 	if ok {
@@ -255,9 +255,9 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) b
 // handleDecision handles a message that answers an approval or a question. It returns false for any other message.
 func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
-		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,
-		Plain: in.Plain, Updates: in.Updates(),
-		Files: in.Files, Private: in.Private, Arrived: in.Arrived(),
+		Conversation: in.Conversation, User: in.Person, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,
+		Plain: in.Plain, Updates: in.Updates,
+		Files: in.Files, Private: in.Private, Arrived: in.Arrived,
 	}
 	o := h.approvals.Reply(ctx, said)
 	f := h.finisher
@@ -274,9 +274,9 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	case o.Guessed && o.Handling == approval.Ignore:
 		h.offerPrompt(ctx, in, nil)
 	case o.Guessed:
-		h.offerPrompt(ctx, in, in.Updates())
+		h.offerPrompt(ctx, in, in.Updates)
 	case o.Handling == approval.MarkHandled:
-		f.Finish(ctx, in.Updates())
+		f.Finish(ctx, in.Updates)
 	}
 	return true
 }
@@ -285,11 +285,11 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 // sends the message to the agent as a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
-		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID,
-		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived(),
+		Conversation: in.Conversation, Person: in.Person, Text: in.Context + in.Text, Message: in.ID,
+		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived,
 	})
 	if err != nil {
-		h.commands.log.Error("offer to make a prompt of an answer", "update", in.Update, "err", err)
+		h.commands.log.Error("offer to make a prompt of an answer", "update", in.Update(), "err", err)
 		h.finisher.Finish(ctx, finish)
 		return
 	}
@@ -299,7 +299,7 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 // handleJobReply changes a scheduled job if the user replied to a message about the job. It returns false for any other
 // message.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
-	reply := cron.Reply{By: in.By(), To: in.ReplyTo, Text: in.Text}
+	reply := cron.Reply{By: in.Press, To: in.ReplyTo, Text: in.Text}
 	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page) {
 		h.finisher.Answer(ctx, in, p.Text, p.Keyboard)
 	})
@@ -336,9 +336,9 @@ func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, na
 // Edited implements updates.Handler. If the edited message was speech, Edited corrects the transcript. If it was the
 // prompt of the running turn, Edited offers to restart the turn.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
-	shown, page, ok, err := h.transcripts.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
+	shown, page, ok, err := h.transcripts.Edited(ctx, in.Conversation, in.Person, in.ID, in.Text)
 	if err != nil {
-		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
+		h.commands.log.Error("correct a transcript", "update", in.Update(), "err", err)
 	}
 	switch {
 	case ok && shown == 0: // the bot has not sent the question about the transcript yet
@@ -346,18 +346,18 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 		return true
 	case ok:
 		h.feedback.Edit(in.Conversation, shown, page.Text, page.Keyboard)
-		h.finisher.Finish(ctx, in.Updates())
+		h.finisher.Finish(ctx, in.Updates)
 		return true
 	}
 	return h.restarts.offer(ctx, in, message, text)
 }
 
 // Heard implements updates.Handler. It asks the user to confirm the transcript, if that is configured.
-func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt) bool {
+func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt, w orchestrator.Wants) bool {
 	if !h.confirms {
 		return false
 	}
-	m, err := h.transcripts.Ask(ctx, p, in.Text)
+	m, err := h.transcripts.Ask(ctx, p, w, in.Text)
 	if err != nil {
 		h.commands.log.Error("ask about a transcript", "updates", p.Updates, "err", err)
 		h.finisher.Tell(ctx, in.Conversation, in.ID, p.Updates,
@@ -371,13 +371,13 @@ func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrato
 // handleCorrection corrects a transcript if the message replies to the question about it. It returns false for any
 // other message.
 func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bool {
-	page, ok, err := h.transcripts.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
+	page, ok, err := h.transcripts.Replied(ctx, in.Conversation, in.Person, in.ReplyTo, in.Text)
 	if err != nil {
-		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
+		h.commands.log.Error("correct a transcript", "update", in.Update(), "err", err)
 	}
 	if ok {
 		h.feedback.Edit(in.Conversation, in.ReplyTo, page.Text, page.Keyboard)
-		h.finisher.Finish(ctx, in.Updates())
+		h.finisher.Finish(ctx, in.Updates)
 	}
 	return ok
 }

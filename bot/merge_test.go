@@ -347,23 +347,82 @@ func TestAMessageToAnotherModel(t *testing.T) {
 	}
 }
 
-// A prompt waits if an earlier one of its conversation could not be stored, because it would run first.
-func TestAPromptWaitsBehindOneThatTheDiskDelayed(t *testing.T) {
+// Prompts and commands wait behind a prompt that a full disk delayed. Then they run in their order, each once. An abort
+// drops the prompts before it, and not those behind it.
+func TestAFullDiskChangesNoOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		sent         []string // on the full disk
+		before, then []string // prompts before and behind /new
+	}{
+		"no abort": {nil, []string{"first", "second"}, []string{"third"}},
+		"an abort": {[]string{"/abort", "fourth"}, nil, []string{"fourth"}},
+	} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.journal.SetDisk(orchestrator.DiskFull)
+			r.desk.fail, r.desk.holdNew = orchestrator.ErrDiskFull, make(chan struct{})
+			send := func(texts ...string) {
+				for _, text := range texts {
+					r.send(r.text(text))
+					r.settle()
+				}
+			}
+			send("first", "second", "/new", "third")
+			r.desk.fail = nil
+			send(c.sent...)
+			ran := func(want []string) {
+				t.Helper()
+				r.settle()
+				if got := r.desk.Texts(); !slices.Equal(got, want) {
+					t.Errorf("%s: %q ran, want %q", name, got, want)
+				}
+			}
+			time.Sleep(time.Hour)
+			ran(nil)
+			r.journal.SetDisk(orchestrator.DiskWorks)
+			ran(c.before)
+			close(r.desk.holdNew)
+			ran(slices.Concat(c.before, c.then))
+			if open := r.journal.Open(); len(open) > 0 {
+				t.Errorf("%s: these updates are not handled: %v", name, open)
+			}
+		})
+	}
+}
+
+// A prompt that waits for a full disk does not delay the end of ductor. The next process handles it.
+func TestDuctorStopsWhileAPromptWaitsForTheDisk(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.desk.hold = make(chan struct{})
+		r.journal.SetDisk(orchestrator.DiskFull)
+		r.desk.fail = orchestrator.ErrDiskFull
 		r.send(r.text("first"))
 		r.settle()
-		r.send(r.text("second"))
+		before := time.Now()
+		r.end()
+		if open := r.journal.Open(); time.Since(before) > 0 || len(open) != 1 {
+			t.Errorf("stopped after %s, with the updates %v", time.Since(before), open)
+		}
+		r.journal.Handle([]int64{101})
+	})
+}
+
+// If a full disk keeps the refusal of a prompt from being stored, the whole prompt is handled again, and then it may run.
+func TestARefusalThatCouldNotBeStored(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.menu = []cli.MenuEntry{{Agent: "claude", Auth: cli.Auth{State: cli.Authenticated},
+			Models: []cli.Model{{ID: "opus"}}}}
+		r.desk.hold, r.desk.full = make(chan struct{}), true
+		r.send(r.text("@opus it"))
 		r.settle()
-		r.desk.fail = orchestrator.ErrDiskFull
-		r.desk.hold <- struct{}{}
-		synctest.Wait()
-		r.desk.fail = nil
+		r.journal.SetDisk(orchestrator.DiskFull)
+		r.journal.Fail(orchestrator.ErrDiskFull)
 		close(r.desk.hold)
 		r.settle()
-		if len(r.desk.prompts) != 0 {
-			t.Errorf("these overtook the first prompt: %+v", r.desk.prompts)
+		r.desk.full = false
+		r.journal.Fail(nil)
+		r.journal.SetDisk(orchestrator.DiskWorks)
+		r.settle()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"it"}) || r.desk.wants[0].Model != "opus" {
+			t.Errorf("%q ran, with %+v", got, r.desk.wants)
 		}
-		r.journal.Handle([]int64{101, 102}) // the poller, which would take them up, is not part of the rig
 	})
 }

@@ -27,7 +27,7 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 		return
 	}
 	defer c.offer(r)
-	page, sent, err := c.menus.Model(ctx, r.In.By())
+	page, sent, err := c.menus.Model(ctx, r.In.Press)
 	if err == nil && sent != nil {
 		c.finisher.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
 		return
@@ -37,7 +37,7 @@ func (c modelCommand) do(ctx context.Context, r updates.Request) {
 
 // offer sends messages that offer to add newly found agents, if there are any.
 func (c modelCommand) offer(r updates.Request) {
-	c.menus.Offer(r.In.By(), func(ctx context.Context, page tgapi.Page) error {
+	c.menus.Offer(r.In.Press, func(ctx context.Context, page tgapi.Page) error {
 		return c.messages.Keep(ctx, message.Compose(r.In.Conversation, message.Content{
 			Text: render.Plain(page.Text), Keyboard: page.Keyboard, Silent: true,
 		}))
@@ -48,7 +48,7 @@ func (c modelCommand) offer(r updates.Request) {
 // message at once, and later edits it to show the result. It marks the update as handled only after that edit. Until
 // then, the user's next messages wait, and if ductor stops, the next process runs the command again.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
-	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
+	page, later, err := c.menus.ModelByName(ctx, r.In.Press, r.Args)
 	if err != nil || later == nil {
 		c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 		return
@@ -79,7 +79,7 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	if owed {
 		rows = append(rows, row)
 	}
-	stored := c.finisher.Finish(ctx, r.In.Updates(), rows...)
+	stored := c.finisher.Finish(ctx, r.In.Updates, rows...)
 	if owed {
 		m.Kept(stored)
 	}

@@ -51,9 +51,9 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	case err != nil:
 		r.finisher.Answer(ctx, in, p.Text("bot.edit-not-stored"), nil)
 	case was.Offered:
-		r.finisher.Finish(ctx, in.Updates())
+		r.finisher.Finish(ctx, in.Updates)
 	default:
-		r.finisher.Tell(ctx, in.Conversation, message, in.Updates(), p.Text("bot.edited"),
+		r.finisher.Tell(ctx, in.Conversation, message, in.Updates, p.Text("bot.edited"),
 			tgapi.Keyboard{{
 				turnButton(p.Text("bot.start-over"), actRestart, turn),
 				turnButton(p.Text("bot.keep-running"), actKeep, turn),

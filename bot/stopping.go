@@ -25,15 +25,15 @@ import (
 func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
-		return in.Role.May(orchestrator.EndAny) || other.User == in.User
+		return in.Role.May(orchestrator.EndAny) || other.Person == in.Person
 	}
 	reply := &stopReply{messages: c.messages, lang: c.lang.Of(a.In.Conversation.Chat), in: in, since: time.Now()}
 	var handled orchestrator.Handled
 	var prompts int
-	_, err := c.desk.Stop(ctx, in.By(), func(s *orchestrator.Stopping) {
+	_, err := c.desk.Stop(ctx, in.Press, func(s *orchestrator.Stopping) {
 		reply.sendStopping(s)
 		handled.Updates, prompts = a.Drop(ctx, mine)
-		handled.Updates = append(handled.Updates, in.Update)
+		handled.Updates = append(handled.Updates, in.Update())
 	}, func(report orchestrator.AbortReport) orchestrator.Handled {
 		report.Dropped += prompts
 		handled.Notices = reply.recordReport(report)
@@ -43,7 +43,7 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 		return
 	}
 	if err != nil { // the turn was stopped anyway, and the orchestrator stores its end later
-		c.log.Error("abort", "update", in.Update, "err", err)
+		c.log.Error("abort", "update", in.Update(), "err", err)
 	}
 	reply.recordStored(err == nil)
 	if in.Role.May(orchestrator.EndAny) { // for a member, the end of the turn drops messages
@@ -94,7 +94,7 @@ func (r *stopReply) sendStopping(s *orchestrator.Stopping) {
 
 func (r *stopReply) send() {
 	r.message = r.messages.Early(message.Spec{
-		Key: stopPrefix + strconv.FormatInt(r.in.Update, 10), To: r.in.Conversation,
+		Key: stopPrefix + strconv.FormatInt(r.in.Update(), 10), To: r.in.Conversation,
 		Content: func(context.Context) (message.Content, error) { return r.content(), nil },
 	})
 }

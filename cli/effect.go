@@ -19,9 +19,12 @@ type Effect struct {
 	// Command is set if the request only runs this command line in Dir.
 	Command string `json:"command,omitempty"`
 	// Read is set if the request only reads this file or lists this directory.
-	Read  string   `json:"read,omitempty"`
-	Shell ShellUse `json:"shell,omitempty"`
-	Reach Reach    `json:"reach,omitempty"`
+	Read string `json:"read,omitempty"`
+	// Server is set if the request only uses a tool of this MCP server, and the agent names the server apart from the
+	// tool.
+	Server string   `json:"server,omitempty"`
+	Shell  ShellUse `json:"shell,omitempty"`
+	Reach  Reach    `json:"reach,omitempty"`
 }
 
 // ShellUse describes whether a request uses the agent's own shell, and whether the agent gave a reason for asking.

@@ -54,6 +54,14 @@ type LoginProvider interface {
 	LogIn(ctx context.Context, id string, show func(DeviceCode)) error
 }
 
+// Successor is a Provider that can take over the log-in of its predecessor.
+type Successor interface {
+	// Succeed takes over the log-in of the provider that this provider replaces, if it is for the same program and the
+	// same variables. Both providers are for the same agent and account. The caller must not have used this provider
+	// yet.
+	Succeed(former Provider)
+}
+
 // DeviceCode is what the user needs to log an agent in from any device. The user enters the code on a web page.
 type DeviceCode struct {
 	Agent Agent

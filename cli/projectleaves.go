@@ -52,11 +52,13 @@ func serverLikeOwn(text []byte, extension string) string {
 	if json.Unmarshal(plain, &settings) == nil {
 		return keyLikeOwnServer(settings, false)
 	}
-	return string(wordLikeOwnServer.Find(raw))
+	return string(wordLikeOwnServer().Find(raw))
 }
 
 // wordLikeOwnServer matches words that LikeOwnServer may report. It matches neither paths nor the word "ductor" alone.
-var wordLikeOwnServer = regexp.MustCompile(`\bductor[^A-Za-z0-9\s"'` + "`" + `\]\[(){}<>=:;,./\\]\w*`)
+var wordLikeOwnServer = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bductor[^A-Za-z0-9\s"'` + "`" + `\]\[(){}<>=:;,./\\]\w*`)
+})
 
 // keyLikeOwnServer returns a name of an MCP server within a JSON value that LikeOwnServer reports, or "" if there is
 // none. The parameter named reports whether the keys of the value are names of servers.

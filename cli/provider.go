@@ -71,7 +71,8 @@ type Decider interface {
 // Steerer is a Session whose agent accepts further messages during a turn.
 type Steerer interface {
 	// Steer adds req's prompt to the running turn, and returns after the agent received it. It returns ErrNoTurn if no
-	// turn is running that accepts the prompt. Safe for concurrent use.
+	// turn is running that accepts the prompt. If the same req.Turn is already added, Steer returns nil at once, even
+	// while the first call does not know yet whether the agent receives the prompt. Safe for concurrent use.
 	Steer(ctx context.Context, req Request) error
 }
 
@@ -99,6 +100,10 @@ type Limited interface {
 	// session. It does not block. Safe for concurrent use.
 	Cannot(mode Mode, p PermissionMode) string
 }
+
+// OnceDenies is the end of a sentence for Limited about agents in one-shot mode, which cannot ask ductor. It names actions
+// that ductor allows without a user if the agent asks: in the mode accept-edits, and by Request.AllowedTools.
+const OnceDenies = "even edits in accept-edits and allowed tools other than the web"
 
 // ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects a request if
 // the agent may ignore its mode, unless the request has TextOnly set.

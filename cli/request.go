@@ -107,10 +107,12 @@ type Request struct {
 	// decides.
 	TextOnly bool
 	// Attended is set if a user can answer the agent's requests. Otherwise ductor denies all of them.
-	Attended     bool
-	AllowedTools []string // tools that need no approval; generic names or the agent's own
+	Attended bool
+	// AllowedTools need no approval. They have generic names or the agent's own. ductor decides about them when the
+	// agent asks. The agent itself gets only those that the Service leaves; see tools.Limit.
+	AllowedTools []string
 	// ToolLists limit the tools that the agent may use. The Service combines them into Tools, and replaces generic
-	// names of tools by the agent's own. The Service also replaces generic names in AllowedTools.
+	// names of tools by the agent's own.
 	ToolLists []ToolList
 	Tools     ToolList
 	Servers   []ToolServer
@@ -237,11 +239,18 @@ func (l ToolList) Equal(other ToolList) bool {
 	return slices.Equal(l.Only, other.Only) && slices.Equal(l.Denied, other.Denied)
 }
 
-// Permits reports whether the agent may use a tool. tool and the list contain the agent's own names of tools. Permits
-// ignores entries such as "Bash(git push *)", because the agent itself enforces them.
+// Permits reports whether the agent may certainly use a tool. tool and the list contain the agent's own names of tools.
+// Permits ignores entries such as "Bash(git push *)", because the agent itself enforces them. If Permits and Forbids
+// both return false, only a user can decide; see serversOf.
 func (l ToolList) Permits(tool string) bool {
-	is := func(name string) bool { return name == tool || ofServer(name, tool) }
-	return !slices.ContainsFunc(l.Denied, is) && (len(l.Only) == 0 || slices.ContainsFunc(l.Only, is))
+	return !slices.ContainsFunc(l.Denied, func(name string) bool { return mayName(name, tool) }) &&
+		(len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(name string) bool { return names(name, tool) }))
+}
+
+// Forbids reports whether the agent must certainly not use a tool.
+func (l ToolList) Forbids(tool string) bool {
+	return slices.ContainsFunc(l.Denied, func(name string) bool { return names(name, tool) }) ||
+		len(l.Only) > 0 && !slices.ContainsFunc(l.Only, func(name string) bool { return mayName(name, tool) })
 }
 
 // NamedServer returns the name of the MCP server in a generic name such as "mcp:github".
@@ -259,13 +268,13 @@ func Servers(names []string) (servers, rest []string) {
 	return servers, rest
 }
 
-// ofServer reports whether a tool belongs to the MCP server with the generic name "mcp:NAME". It knows how each agent
-// writes the names of MCP tools.
-func ofServer(name, tool string) bool {
+// names reports whether a name in a ToolList certainly means a tool. The name "mcp:NAME" means all tools of a server.
+func names(name, tool string) bool {
+	return name == tool || mayName(name, tool) && len(serversOf(tool)) == 1
+}
+
+// mayName reports whether a name in a ToolList may mean a tool.
+func mayName(name, tool string) bool {
 	server, ok := NamedServer(name)
-	if !ok || server == "" {
-		return false
-	}
-	return tool == server || slices.ContainsFunc(serverPrefixes(server),
-		func(prefix string) bool { return strings.HasPrefix(tool, prefix) })
+	return name == tool || ok && slices.Contains(serversOf(tool), server)
 }

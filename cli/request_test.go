@@ -22,6 +22,41 @@ func TestWhatAListPermits(t *testing.T) {
 	}
 }
 
+// The names of servers are compared whole. If a tool can belong to several servers, its list neither permits nor
+// forbids it.
+func TestAListNamesWholeServers(t *testing.T) {
+	denied, only := ToolList{Denied: []string{"mcp:github"}}, ToolList{Only: []string{"mcp:github"}}
+	for tool, want := range map[string]string{
+		"mcp:github": "of it", "mcp:github_enterprise": "of another",
+		"mcp__github__create": "of it", "mcp__github__create_issue": "of it", "mcp_github_create": "of it",
+		"github.create": "of it", "github.create-an.issue": "of it", "github": "of it",
+		"mcp__github_enterprise__create": "of another", "mcp__github2__create": "of another",
+		"mcp_github2_create": "of another", "github2.create": "of another", "github_enterprise.create": "of another",
+		"github-enterprise.create": "of another", "github2": "of another", "mcp__github": "of another",
+		"mcp_ductor_send_file": "of another", "ductor-ask_user": "of another", "Bash": "of another", "": "of another",
+		"mcp_github_enterprise_create": "of one of them", "mcp__github__x__create": "of one of them",
+		"mcp__github___create": "of one of them", "github-create": "of one of them",
+		"github-enterprise-create": "of one of them", "github__create": "of one of them",
+	} {
+		for list, states := range map[*ToolList][3]bool{ // whether the tool is of it, of another, or of one of them
+			&denied: {false, true, false}, &only: {true, false, false},
+		} {
+			state := map[string]int{"of it": 0, "of another": 1, "of one of them": 2}[want]
+			permits, forbids := states[state], !states[state] && state < 2
+			if list.Permits(tool) != permits || list.Forbids(tool) != forbids {
+				t.Errorf("%q is %s; %+v permits it: %v, forbids it: %v", tool, want, *list, list.Permits(tool),
+					list.Forbids(tool))
+			}
+		}
+	}
+	own := ToolList{Denied: []string{"mcp:ductor"}}
+	for _, tool := range []string{"mcp_ductor_send_file", "mcp__ductor__ask_user", "ductor-ask_user"} {
+		if !own.Forbids(tool) {
+			t.Errorf("%s is not ductor's", tool)
+		}
+	}
+}
+
 func TestImagesInBase64(t *testing.T) {
 	image := Image{Path: filepath.Join(t.TempDir(), "a.png")}
 	if _, err := image.Base64(8); err == nil {

@@ -7,34 +7,67 @@ type Result struct {
 	Text           string // the complete answer; equal to the combined text events of the turn
 	AgentSessionID AgentSessionID
 	Model          ModelID
-	Usage          Usage             // tokens of this turn only
-	ByModel        map[ModelID]Usage // Usage by model, if the agent reports it
-	CostUSD        float64           // cost of this turn alone; 0 if the agent does not report it
+	Consumed       Consumption // by this turn alone
 	Duration       time.Duration
 	Denials        []Denial // requests of the agent that were denied
 	Aborted        bool     // a user aborted the turn; Err is nil then
 	Detached       bool     // ductor detached from the turn, which continues without it; Err is nil then
 	Fallback       bool     // the live process produced no output, so ductor repeated the turn in OneShot mode
 	Err            *Failure // nil on success
-	Told
+	Fill           Fill     // how full the session's context is after the turn; zero if the agent does not report it
+	Steered        Steered
 }
 
-// Told contains facts about the turn that only some agents report.
-type Told struct {
-	Turns int  // calls of the model; 0 if the agent does not report them
-	Fill  Fill // how full the session's context is after the turn
-	// Unread lists messages that ductor added to the turn (see Steerer), but that the model did not read. The agent
-	// returned these messages when it ended the turn early, or its process ended before the model read them.
+// Steered contains the messages that ductor added to a turn (see Steerer), as far as their fate is known.
+type Steered struct {
+	// Unread lists messages that the model did not read. The agent returned these messages when it ended the turn early,
+	// or its process ended before the model read them.
 	Unread []TurnID
+	// Read lists messages that the model has read. After a restart of ductor, it also contains messages that the
+	// previous process added, as far as the output of the agent names them.
+	Read []TurnID
+}
+
+// Add adds the messages of an earlier attempt of the same turn.
+func (s *Steered) Add(before Steered) {
+	s.Unread, s.Read = append(before.Unread, s.Unread...), append(before.Read, s.Read...)
 }
 
 // BackgroundResult is the result of a turn that the agent started without a prompt.
 type BackgroundResult struct {
-	Result
-	Task string // the background task whose end caused the turn, in one line; may be empty
+	Text     string
+	Model    ModelID
+	Consumed Consumption
+	Task     string // the background task whose end caused the turn, in one line; may be empty
 	// Of is set if the agent continued the answer of an earlier turn after that turn's Result. Of is the earlier turn,
 	// and Text is the rest of its answer.
 	Of TurnID
+}
+
+// Consumption is what a turn consumed. The zero value means that the agent reports nothing.
+type Consumption struct {
+	Usage   Usage             // all tokens
+	ByModel map[ModelID]Usage // Usage by model; nil if the agent does not report it
+	CostUSD float64           // 0 if the agent does not report it
+	Turns   int               // calls of the model; 0 if the agent does not report them
+}
+
+// Add adds what another part of the same turn consumed.
+func (c *Consumption) Add(other Consumption) {
+	c.Usage = c.Usage.Add(other.Usage)
+	for id, u := range other.ByModel {
+		c.AddModel(id, u)
+	}
+	c.CostUSD += other.CostUSD
+	c.Turns += other.Turns
+}
+
+// AddModel adds tokens to ByModel. It does not change Usage, because many agents report the sum separately.
+func (c *Consumption) AddModel(id ModelID, u Usage) {
+	if c.ByModel == nil {
+		c.ByModel = map[ModelID]Usage{}
+	}
+	c.ByModel[id] = c.ByModel[id].Add(u)
 }
 
 // Usage counts tokens.

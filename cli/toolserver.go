@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"ductor/lang"
 )
 
 // OnThisMachine reports whether a URL points to this machine.
@@ -50,22 +52,33 @@ func WithoutForeign(servers []ToolServer) []ToolServer {
 // OwnServer is the name of ductor's own tool server.
 const OwnServer = "ductor"
 
-// ownTools lists the names of ductor's own tools. A prefix alone does not prove that a tool is ductor's, because some
-// agents name the tool "run" of a server "ductor_x" mcp_ductor_x_run.
-func ownTools() []string {
-	return []string{
-		"send_message", "send_file", "ask_user", "ask_the_user", "schedule", "list_sessions", "describe_session",
-		"search_project_history", "count_project_tokens", "consult_with", "group_think", "work_with",
+// ownTools maps the names of ductor's own tools to the names that users see. A prefix alone does not prove that a tool is
+// ductor's, because some agents name the tool "run" of a server "ductor_x" mcp_ductor_x_run.
+func ownTools() map[string]lang.Key {
+	return map[string]lang.Key{
+		"send_message": "tool.send-message", "send_file": "tool.send-file", "schedule": "tool.schedule",
+		"ask_user": "tool.ask-user", "ask_the_user": "tool.ask-user", // Gemini's name for ask_user
+		"list_sessions": "tool.list-sessions", "describe_session": "tool.describe-session",
+		"search_project_history": "tool.search-project-history", "count_project_tokens": "tool.count-project-tokens",
+		"consult_with": "tool.consult-with", "group_think": "tool.group-think", "work_with": "tool.work-with",
 	}
 }
 
 // OwnTool returns the name of one of ductor's own tools without the agent's prefix: "send_file" for
 // mcp__ductor__send_file. It returns "" for any other tool.
 func OwnTool(name string) string {
-	for _, prefix := range append(serverPrefixes(OwnServer), OwnServer+"_") {
-		if tool, own := strings.CutPrefix(name, prefix); own && slices.Contains(ownTools(), tool) {
+	for _, prefix := range []string{"mcp__ductor__", "mcp_ductor_", "ductor.", "ductor-", "ductor__", "ductor_"} {
+		if tool, own := strings.CutPrefix(name, prefix); own && ownTools()[tool] != "" {
 			return tool
 		}
+	}
+	return ""
+}
+
+// OwnToolName returns the name that users see for one of ductor's own tools. It returns "" for any other tool.
+func OwnToolName(p lang.Printer, name string) string {
+	if key := ownTools()[OwnTool(name)]; key != "" {
+		return p.Text(key)
 	}
 	return ""
 }
@@ -86,9 +99,35 @@ func OwnTitle(input json.RawMessage) string {
 	return OneLine(strings.NewReplacer("**", "", "`", "").Replace(title), 200)
 }
 
-// serverPrefixes lists the prefixes that the different agents put before the names of a server's tools.
-func serverPrefixes(server string) []string {
-	return []string{"mcp__" + server + "__", "mcp_" + server + "_", server + ".", server + "-", server + "__"}
+// serversOf returns the names of all servers to which a tool with this name can belong. Each agent joins the names of
+// the server and of the tool in its own way, and both can contain the separator: mcp_github_new_issue is the tool
+// "new_issue" of "github", or the tool "issue" of "github_new".
+func serversOf(tool string) []string {
+	if OwnTool(tool) != "" {
+		return []string{OwnServer}
+	}
+	if rest, ok := strings.CutPrefix(tool, "mcp__"); ok {
+		return headsOf(rest, "__")
+	}
+	if rest, ok := strings.CutPrefix(tool, "mcp_"); ok {
+		return headsOf(rest, "_")
+	}
+	// Only Codex uses dots. The names of its servers cannot contain one.
+	if server, _, ok := strings.Cut(tool, "."); ok {
+		return []string{server}
+	}
+	// Codex uses the name of a server as the name of the tool if the server itself asks the user.
+	return slices.Concat(headsOf(tool, "-"), headsOf(tool, "__"), []string{tool})
+}
+
+// headsOf returns the part of a name before each occurrence of a separator.
+func headsOf(name, separator string) (heads []string) {
+	for i := 1; i+len(separator) < len(name); i++ {
+		if strings.HasPrefix(name[i:], separator) {
+			heads = append(heads, name[:i])
+		}
+	}
+	return heads
 }
 
 // ToolVars is the prefix of the environment variables that programs need to reach ductor's tools.
@@ -101,7 +140,7 @@ func Trusts(servers []ToolServer, name string) bool {
 		return s.Trusted && slices.ContainsFunc([]string{"mcp__" + s.Name + "__", "mcp_" + s.Name + "_",
 			s.Name + "."}, func(prefix string) bool {
 			tool, of := strings.CutPrefix(name, prefix)
-			return of && slices.Contains(ownTools(), tool)
+			return of && ownTools()[tool] != ""
 		})
 	})
 }

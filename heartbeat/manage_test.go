@@ -1,7 +1,9 @@
 package heartbeat_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ductor/cli"
+	"ductor/heartbeat"
 	"ductor/orchestrator"
 )
 
@@ -78,6 +81,32 @@ func TestJobActionsOfTheChat(t *testing.T) {
 }
 
 func errorOf[T any](_ T, err error) error { return err }
+
+// A button can delete a job at the moment at which it is due. Then it starts no run, and that is no error.
+func TestAJobIsDeletedWhenItIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		h := newRig(t, friday, func(o *heartbeat.Options) {
+			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		})
+		j := orchestrator.Job{ID: orchestrator.LaterJob("t"), Conversation: here, Prompt: "look"}
+		j.Schedule = "at " + friday.Add(time.Minute).Format(time.DateTime)
+		if _, err := h.Add(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		h.moveClock(2 * time.Minute)
+		h.store.after = func(op string) error {
+			if op == "jobs" {
+				h.store.jobs = nil
+			}
+			return nil
+		}
+		h.Tick(t.Context())
+		if len(h.runner.asked) > 0 || log.Len() > 0 {
+			t.Errorf("%d turns, and the log says %s", len(h.runner.asked), log.String())
+		}
+	})
+}
 
 // TestJobsOfTheConfiguration: they are added and removed with the configuration, keep their missed runs, and cannot be
 // changed in chats.

@@ -162,7 +162,8 @@ func (s *Scheduler) fireAll(ctx context.Context) error {
 		if st.Job.Paused || st.Job.Kind == orchestrator.JobHook || st.Next.IsZero() {
 			continue
 		}
-		if err := s.fire(ctx, st); err != nil {
+		// A user may just have run the prompt of the job, which deletes it; see orchestrator.LaterJob.
+		if err := s.fire(ctx, st); err != nil && !errors.Is(err, orchestrator.ErrNoJob) {
 			errs = append(errs, fmt.Errorf("job %s: %w", st.Job.ID, err))
 		}
 	}

@@ -61,8 +61,8 @@ func (r *rig) connectOutside(name string) *sdk.ClientSession {
 	return s
 }
 
-// A client outside of turns has the tools of a turn. The owner's chat shows its messages under the name of its token,
-// and the audit its calls.
+// A client outside of turns has the tools of a turn, and package cli knows all of them. The owner's chat shows its
+// messages under the name of its token, and the audit its calls.
 func TestAClientOutsideOfTurns(t *testing.T) {
 	r := newRig(t)
 	inside, err := r.connect().ListTools(t.Context(), nil)
@@ -75,6 +75,9 @@ func TestAClientOutsideOfTurns(t *testing.T) {
 		t.Errorf("outside %d tools, inside %d, %v", len(outside.Tools), len(inside.Tools), err)
 	}
 	for _, tool := range outside.Tools {
+		if cli.OwnTool("mcp__ductor__"+tool.Name) == "" {
+			t.Errorf("package cli does not know the tool %s", tool.Name)
+		}
 		if strings.Contains(tool.Description, "Your answer is shown there") {
 			t.Errorf("%s is described as in a turn: %s", tool.Name, tool.Description)
 		}

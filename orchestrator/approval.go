@@ -173,7 +173,8 @@ type ApprovalScreen interface {
 	//   - if an identical request now shares the approval
 	//   - if the approval is open again after a restart
 	//   - after the decision
-	ShowApproval(approval Approval)
+	// isNew is true only in the first call for an approval that no earlier process of ductor can have shown.
+	ShowApproval(approval Approval, isNew bool)
 }
 
 // Approvals lets users decide approvals and revoke rules. *approval.Service implements it.

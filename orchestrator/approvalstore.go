@@ -92,8 +92,8 @@ type QueueStore interface {
 	// first turn is no longer steered into the second.
 	MarkSteered(ctx context.Context, steered, running cli.TurnID) (bool, error)
 	// DoubtSteered undoes MarkSteered for all turns that were steered into a turn, because that turn was interrupted. It
-	// returns these turns.
-	DoubtSteered(ctx context.Context, into cli.TurnID) ([]Turn, error)
+	// returns these turns. It does not change the turns in read, because the agent has read their prompts.
+	DoubtSteered(ctx context.Context, into cli.TurnID, read ...cli.TurnID) ([]Turn, error)
 	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
 	// in another state.
 	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)

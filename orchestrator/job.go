@@ -152,6 +152,18 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 	}
 }
 
+const laterJob = "later-"
+
+// LaterJob returns the ID of the job that runs the prompt of a turn again when a usage limit has ended.
+func LaterJob(id cli.TurnID) JobID { return JobID(laterJob + string(id)) }
+
+// Repeats returns the turn whose prompt the job runs again if LaterJob returned the job's ID. Otherwise it returns
+// false.
+func (id JobID) Repeats() (cli.TurnID, bool) {
+	turn, later := strings.CutPrefix(string(id), laterJob)
+	return cli.TurnID(turn), later
+}
+
 // JobStatus is a job with its next run and its latest results.
 type JobStatus struct {
 	Job     Job

@@ -50,6 +50,17 @@ type Wants struct {
 	Purpose
 }
 
+// Override returns a copy of a conversation in which the settings of the order replace the choices of users.
+func (w Wants) Override(c Conversation) Conversation {
+	if w.Agent != "" {
+		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
+	}
+	if w.Dir != "" {
+		c.Dir = w.Dir
+	}
+	return c
+}
+
 // Purpose describes why a turn runs.
 type Purpose struct {
 	Task cli.Task `json:"task,omitempty"` // the kind of prompt

@@ -19,7 +19,8 @@ type Store interface {
 	StepStore
 
 	// Conversation returns the choices of users in a conversation: agent, model, mode and directory. If users have
-	// chosen nothing, only the ID is set.
+	// chosen nothing, only the ID is set. A restart ends every bypass: instead of a bypass that another process stored,
+	// Conversation returns the mode ask.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
 	// SaveConversation stores c, and adds entries to the audit log.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
@@ -28,9 +29,11 @@ type Store interface {
 	// overwrite choices that exist under the new ID.
 	MoveChat(ctx context.Context, from, to int64) error
 
-	// EndBypasses ends the permission mode bypass in all conversations, so that agents ask again. It adds an audit
-	// entry for each of these conversations, and returns the conversations.
-	EndBypasses(ctx context.Context, at time.Time) ([]ConversationID, error)
+	// EndedBypasses lists the conversations of which a bypass of another process is still stored.
+	EndedBypasses(ctx context.Context) ([]ConversationID, error)
+	// EndBypasses replaces every bypass that another process stored by the mode ask. It adds an audit entry for each of
+	// the given conversations.
+	EndBypasses(ctx context.Context, over []ConversationID, at time.Time) error
 
 	// CreateSession stores s and makes s the current session of its conversation.
 	CreateSession(ctx context.Context, s Session) error
@@ -46,9 +49,10 @@ type Store interface {
 	// record.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
-	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats another turn
-	// that was already repeated, EnqueueTurn returns ErrRepeated. The given agents must start a new agent session:
-	// EnqueueTurn deletes their records from the AgentSessions of the turn's session.
+	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats another
+	// turn, EnqueueTurn deletes the LaterJob of that turn. It returns ErrRepeated if that turn was already repeated, or
+	// if its LaterJob has started a run. The given agents must start a new agent session: EnqueueTurn deletes their
+	// records from the AgentSessions of the turn's session.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.
 	Unrepeated(ctx context.Context, id cli.TurnID) error

@@ -44,7 +44,7 @@ func TestAnAnswerHasTheFilesOfItsMessages(t *testing.T) {
 		}
 		service := &deciding{approval: a}
 		s.Attach(service)
-		s.Show(a)
+		s.Show(a, false)
 		synctest.Wait()
 
 		update := int64(0)

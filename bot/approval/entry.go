@@ -29,7 +29,7 @@ type entry struct {
 
 	approval orchestrator.Approval
 	draft    draft
-	loaded   bool        // true if draft was read from the database
+	loaded   bool        // true if draft was read from the database, or the approval is new
 	pinAsked int         // ID of the message that was or will be pinned, or pinRefused
 	timer    *time.Timer // sends the reminder; nil if no reminder is planned
 }
@@ -52,12 +52,12 @@ func idOf(key string) orchestrator.ApprovalID {
 
 // entryOfLocked returns the entry of an approval, and creates it if necessary. A new entry continues to use the
 // messages that a previous process sent.
-func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
+func (s *Screen) entryOfLocked(a orchestrator.Approval, isNew bool) *entry {
 	if e := s.entries[a.ID]; e != nil {
 		return e
 	}
 	e := &entry{
-		id: a.ID, conv: a.Conversation, approval: a,
+		id: a.ID, conv: a.Conversation, approval: a, loaded: isNew,
 		log: s.o.Log.With("turn", a.Turn, "chat", a.Conversation.Chat, "topic", a.Conversation.Topic),
 	}
 	e.message = s.open(e, "", s.content)
@@ -70,7 +70,7 @@ func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 func (s *Screen) open(e *entry, suffix string,
 	content func(context.Context, *entry) (message.Content, error)) *message.Message {
 	return s.o.Messages.Open(message.Spec{
-		Key: keyPrefix + string(e.id) + suffix, Turn: e.approval.Turn, To: e.conv,
+		Key: keyPrefix + string(e.id) + suffix, Turn: e.approval.Turn, To: e.conv, New: e.loaded,
 		Content: func(ctx context.Context) (message.Content, error) { return content(ctx, e) },
 		Called:  func(m *message.Message) { s.called(e, m) },
 	})
@@ -182,7 +182,7 @@ func (s *Screen) promptOf(ctx context.Context, a orchestrator.Approval) int {
 // enter returns the entry of an approval, after loading the stored draft and messages of the approval.
 func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, error) {
 	s.mu.Lock()
-	e := s.entryOfLocked(a)
+	e := s.entryOfLocked(a, false)
 	s.mu.Unlock()
 	return e, errors.Join(s.load(ctx, e), e.notice.Load(ctx))
 }

@@ -28,8 +28,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	if !ok {
 		return say.Text("common.stale-button"), nil, nil
 	}
-	p.By.Conversation = s.home(ctx, p.By.Conversation, pressed.id)
-	approval, err := s.service.Approval(ctx, pressed.id, p.By.Conversation)
+	approval, err := s.find(ctx, p.By.Conversation, pressed.id)
 	switch {
 	case err != nil:
 		answer, err = s.refusal(say, "", err)
@@ -39,6 +38,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	case !slices.Contains(approval.Approvers, p.By.Person):
 		return say.Text("approval.not-approver"), nil, nil
 	}
+	p.By.Conversation = approval.Conversation
 	s.remember(p.By.Person, p.Name)
 	e, err := s.enter(ctx, approval)
 	if err != nil {

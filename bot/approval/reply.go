@@ -90,7 +90,7 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 		}
 		return nil, orchestrator.Approval{}, nil
 	}
-	approval, err := s.service.Approval(ctx, idOf(key), s.home(ctx, m.Conversation, idOf(key)))
+	approval, err := s.find(ctx, m.Conversation, idOf(key))
 	switch {
 	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere):
 		return nil, approval, nil

@@ -69,10 +69,11 @@ func (s *Screen) Attach(service Service) {
 	}
 }
 
-// Show shows the current state of an approval. It does not wait for the request to Telegram.
-func (s *Screen) Show(a orchestrator.Approval) {
+// Show shows the current state of an approval. It does not wait for the request to Telegram. If isNew is true, no
+// earlier process has shown the approval, so Show reads nothing from the database.
+func (s *Screen) Show(a orchestrator.Approval, isNew bool) {
 	s.mu.Lock()
-	e := s.entryOfLocked(a)
+	e := s.entryOfLocked(a, isNew)
 	e.approval = a
 	s.scheduleLocked(e)
 	s.mu.Unlock()
@@ -106,22 +107,22 @@ func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// home returns the conversation of an approval, given the conversation that shows the approval's message. They differ
-// if the topic was deleted or the group has a new ID.
-func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID,
-	of orchestrator.ApprovalID) orchestrator.ConversationID {
-	a, err := s.service.Approval(ctx, of, in)
+// find returns an approval, given the conversation that shows the approval's message. This is not the approval's own
+// conversation if the topic was deleted or the group has a new ID.
+func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.ApprovalID) (orchestrator.Approval, error) {
+	a, err := s.service.Approval(ctx, id, in)
 	if !errors.Is(err, orchestrator.ErrElsewhere) {
-		return in
+		return a, err
 	}
-	m := s.o.Messages.Open(message.Spec{Key: keyPrefix + string(of), To: a.Conversation})
-	if err := m.Load(ctx); err != nil {
-		s.o.Log.Warn("look up where an approval is shown", "approval", of, "err", err)
+	m := s.o.Messages.Open(message.Spec{Key: keyPrefix + string(id), To: a.Conversation})
+	if failed := m.Load(ctx); failed != nil {
+		s.o.Log.Warn("look up where an approval is shown", "approval", id, "err", failed)
 	}
 	if m.To() == in {
-		return a.Conversation
+		return a, nil
 	}
-	return in
+	return a, err
 }
 
 const namesKept = 1024

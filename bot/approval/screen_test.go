@@ -20,6 +20,17 @@ import (
 type faultyJournal struct {
 	*bottest.Journal
 	fails func(orchestrator.SendState) bool
+	reads atomic.Int32
+}
+
+func (f *faultyJournal) FindMessage(ctx context.Context, key string) (orchestrator.Message, error) {
+	f.reads.Add(1)
+	return f.Journal.FindMessage(ctx, key)
+}
+
+func (f *faultyJournal) LoadCard(ctx context.Context, key string) ([]byte, error) {
+	f.reads.Add(1)
+	return f.Journal.LoadCard(ctx, key)
 }
 
 func (f *faultyJournal) SaveMessage(ctx context.Context, m orchestrator.Message) error {
@@ -34,7 +45,9 @@ func withScreen(t *testing.T, test func(t *testing.T, s *Screen, chat *bottest.C
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		chat, out := bottest.NewChat(t), bottest.NewOutbox()
-		journal, log := &faultyJournal{bottest.NewJournal(), func(orchestrator.SendState) bool { return false }}, slog.New(slog.DiscardHandler)
+		journal, log := &faultyJournal{
+			Journal: bottest.NewJournal(), fails: func(orchestrator.SendState) bool { return false },
+		}, slog.New(slog.DiscardHandler)
 		s := New(Options{Messages: message.New(out, chat, journal, nil, log), Journal: journal, Log: log, Now: time.Now})
 		s.Attach(struct{ Service }{})
 		test(t, s, chat, journal)
@@ -54,13 +67,26 @@ func openApproval() orchestrator.Approval {
 	}
 }
 
+// The screen reads the database only for an approval that a previous process may have shown.
+func TestANewApprovalIsShownWithoutReading(t *testing.T) {
+	for _, isNew := range []bool{true, false} {
+		withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal) {
+			s.Show(openApproval(), isNew)
+			synctest.Wait()
+			if reads := journal.reads.Load(); chat.Count("send") != 1 || (reads == 0) != isNew {
+				t.Errorf("an approval with isNew = %v was sent %d times after %d reads", isNew, chat.Count("send"), reads)
+			}
+		})
+	}
+}
+
 // The screen sends an approval that could not be recorded as soon as recording works: the agent waits for it.
 func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
 	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal) {
 		var full atomic.Bool
 		full.Store(true)
 		journal.fails = func(orchestrator.SendState) bool { return full.Load() }
-		s.Show(openApproval())
+		s.Show(openApproval(), false)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if n := chat.Count("send"); n != 0 {
@@ -81,10 +107,10 @@ func TestADecisionWhileTheApprovalIsSent(t *testing.T) {
 		journal.fails = func(state orchestrator.SendState) bool { return state == orchestrator.Sent }
 		chat.Delay = time.Second
 		a := openApproval()
-		s.Show(a)
+		s.Show(a, false)
 		synctest.Wait()
 		a.State = orchestrator.ApprovalAllowed
-		s.Show(a)
+		s.Show(a, false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !strings.Contains(chat.Text(), "✅ Allowed.") || strings.Contains(chat.Text(), "[") {
@@ -101,14 +127,14 @@ func TestAGroupThatMovesDuringACall(t *testing.T) {
 			withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, _ *faultyJournal) {
 				a := openApproval()
 				if shown {
-					s.Show(a)
+					s.Show(a, false)
 					time.Sleep(time.Minute)
 					a.Request = &cli.ApprovalAsked{ID: "a", Tool: "Bash", Effect: shell, Detail: "make all"}
 				}
 				chat.Mu.Lock()
 				chat.Delay = time.Second
 				chat.Mu.Unlock()
-				s.Show(a)
+				s.Show(a, false)
 				for chat.Count(method) == 0 {
 					time.Sleep(time.Millisecond)
 				}

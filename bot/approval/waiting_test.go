@@ -60,7 +60,7 @@ func TestAnApprovalThatWaitsIsPinnedAndRemindsOnce(t *testing.T) {
 		r := &waitingRig{chat: bottest.NewChat(t), journal: bottest.NewJournal()}
 		r.life(t, func(s *Screen) {
 			a := waiting(time.Now())
-			s.Show(a)
+			s.Show(a, false)
 			after(5 * time.Second)
 			if got := pinnedPosts(r.chat); len(got) != 0 {
 				t.Errorf("pinned at once: %q", got)
@@ -75,7 +75,7 @@ func TestAnApprovalThatWaitsIsPinnedAndRemindsOnce(t *testing.T) {
 				t.Errorf("the chat shows\n%s", r.chat.Text())
 			}
 			a.State = orchestrator.ApprovalAllowed
-			s.Show(a)
+			s.Show(a, false)
 			after(time.Minute)
 		})
 		if got := pinnedPosts(r.chat); len(got) != 0 || len(r.chat.Visible()) != 1 {
@@ -90,10 +90,10 @@ func TestAnApprovalThatIsDecidedSoonIsNotPinned(t *testing.T) {
 		r := &waitingRig{chat: bottest.NewChat(t), journal: bottest.NewJournal()}
 		r.life(t, func(s *Screen) {
 			a := waiting(time.Now())
-			s.Show(a)
+			s.Show(a, false)
 			after(8 * time.Second)
 			a.State = orchestrator.ApprovalDenied
-			s.Show(a)
+			s.Show(a, false)
 			after(time.Hour)
 		})
 		if n := r.chat.Count("pin") + r.chat.Count("unpin"); n != 0 || r.chat.Count("send") != 1 {
@@ -107,7 +107,7 @@ func TestAReminderInQuietHoursMakesNoSound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &waitingRig{chat: bottest.NewChat(t), journal: bottest.NewJournal(), quiet: true}
 		r.life(t, func(s *Screen) {
-			s.Show(waiting(time.Now()))
+			s.Show(waiting(time.Now()), false)
 			after(16 * time.Minute)
 		})
 		if posts := r.chat.Visible(); len(posts) != 2 || posts[0].Silent || !posts[1].Silent {
@@ -128,12 +128,12 @@ func TestAChatInWhichTheBotMayNotPin(t *testing.T) {
 		}
 		r.life(t, func(s *Screen) {
 			a := waiting(time.Now())
-			s.Show(a)
+			s.Show(a, false)
 			after(10 * time.Minute)
-			s.Show(a)
+			s.Show(a, false)
 			after(time.Minute)
 			a.State = orchestrator.ApprovalAllowed
-			s.Show(a)
+			s.Show(a, false)
 			after(time.Minute)
 		})
 		if r.chat.Count("pin") != 1 || r.chat.Count("unpin") != 0 || !strings.Contains(r.chat.Text(), "✅ Allowed.") {
@@ -148,17 +148,17 @@ func TestAPinnedApprovalOverARestart(t *testing.T) {
 		r := &waitingRig{chat: bottest.NewChat(t), journal: bottest.NewJournal()}
 		a := waiting(time.Now())
 		r.life(t, func(s *Screen) {
-			s.Show(a)
+			s.Show(a, false)
 			after(16 * time.Minute)
 		})
 		r.life(t, func(s *Screen) {
-			s.Show(a)
+			s.Show(a, false)
 			after(time.Minute)
 			if n := r.chat.Count("send"); n != 2 {
 				t.Errorf("%d messages, the chat shows\n%s", n, r.chat.Text())
 			}
 			a.State = orchestrator.ApprovalWithdrawn
-			s.Show(a)
+			s.Show(a, false)
 			after(time.Minute)
 		})
 		if got := pinnedPosts(r.chat); len(got) != 0 || len(r.chat.Visible()) != 1 {

@@ -16,6 +16,9 @@ type Inbox struct {
 	updates   map[int64]*kept
 	fail      error
 	unflushed int
+	disk      orchestrator.DiskState
+	changed   context.Context // done when disk changes
+	change    context.CancelFunc
 }
 
 type kept struct {
@@ -24,7 +27,11 @@ type kept struct {
 }
 
 // NewInbox returns an empty Inbox.
-func NewInbox() *Inbox { return &Inbox{updates: make(map[int64]*kept)} }
+func NewInbox() *Inbox {
+	b := &Inbox{updates: make(map[int64]*kept), disk: orchestrator.DiskWorks}
+	b.changed, b.change = context.WithCancel(context.Background())
+	return b
+}
 
 // Fail makes all later writes return err.
 func (b *Inbox) Fail(err error) {
@@ -125,9 +132,20 @@ func (b *Inbox) ForgetUpdates(ctx context.Context, ids []int64, notices ...orche
 	return b.FinishUpdates(ctx, ids, notices...)
 }
 
-// Disk reports that writing to the disk works.
-func (*Inbox) Disk() (orchestrator.DiskState, context.Context) {
-	return orchestrator.DiskWorks, context.Background()
+// SetDisk changes the state of the disk.
+func (b *Inbox) SetDisk(state orchestrator.DiskState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.change()
+	b.disk = state
+	b.changed, b.change = context.WithCancel(context.Background())
+}
+
+// Disk returns the state that SetDisk has set. At first, writing to the disk works.
+func (b *Inbox) Disk() (orchestrator.DiskState, context.Context) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.disk, b.changed
 }
 
 // RetryDisk does nothing.

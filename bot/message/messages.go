@@ -64,6 +64,7 @@ type Spec struct {
 	// Content returns the current content of the message. It is called before each request. If it returns ErrNotNeeded,
 	// no request is made. Content is nil if the caller uses Begin and Do.
 	Content func(ctx context.Context) (Content, error)
+	New     bool           // the database has no message with this Key yet
 	Order   string         // messages with the same Order are sent one after the other
 	Delay   time.Duration  // pause before the first request
 	Uploads bool           // requests can take minutes, so other messages' requests do not wait for them
@@ -75,11 +76,15 @@ func (s *Messages) Open(spec Spec) *Message {
 	if spec.Order == "" {
 		spec.Order = spec.Key
 	}
-	return &Message{
+	m := &Message{
 		all: s, spec: spec,
 		log: s.log.With("message", spec.Key, "chat", spec.To.Chat, "topic", spec.To.Topic),
 		row: orchestrator.Message{Key: spec.Key, Turn: spec.Turn, Conversation: spec.To, State: orchestrator.Pending},
 	}
+	if spec.New {
+		m.storage = kept
+	}
+	return m
 }
 
 // OpenAll opens all stored messages of a turn, and returns them by key. specOf must return the Spec for a key.

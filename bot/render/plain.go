@@ -95,7 +95,7 @@ func hidden(r rune) bool {
 // Fingerprint returns a short hash of a text. The hash is stored, so that ductor recognizes the text later.
 func Fingerprint(t Text) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %+v", t.Text, t.Entities)
+	fmt.Fprintf(sum, "%d %s %+v", len(t.Text), t.Text, t.Entities)
 	return hex.EncodeToString(sum.Sum(nil)[:12])
 }
 

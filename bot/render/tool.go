@@ -8,17 +8,6 @@ import (
 	"ductor/lang"
 )
 
-// ownTools returns the displayed names of the tools that ductor itself offers to agents.
-func ownTools() map[string]lang.Key {
-	return map[string]lang.Key{
-		"send_message": "tool.send-message", "send_file": "tool.send-file", "schedule": "tool.schedule",
-		"ask_user": "tool.ask-user", "ask_the_user": "tool.ask-user", // Gemini's name for ask_user
-		"list_sessions": "tool.list-sessions", "describe_session": "tool.describe-session",
-		"search_project_history": "tool.search-project-history", "count_project_tokens": "tool.count-project-tokens",
-		"consult_with": "tool.consult-with", "group_think": "tool.group-think", "work_with": "tool.work-with",
-	}
-}
-
 func kinds() map[string]lang.Key {
 	return map[string]lang.Key{
 		"shell": "tool.shell", "read": "tool.read", "edit": "tool.edit", "search": "tool.search", "web": "tool.web",
@@ -28,8 +17,8 @@ func kinds() map[string]lang.Key {
 // ToolName returns the displayed name of a tool. Agents name common tools differently, but users see the same name for
 // all agents. If the tool is not known, ToolName returns name.
 func ToolName(p lang.Printer, name string) string {
-	if key, own := ownTools()[cli.OwnTool(name)]; own {
-		return p.Text(key)
+	if own := cli.OwnToolName(p, name); own != "" {
+		return own
 	}
 	switch name { // agents have different names for the same tool
 	case "AskUserQuestion", "ask_user_question", "ask_user", "request_user_input":

@@ -57,6 +57,10 @@ type waiting struct {
 	Text    string                `json:"text"`
 	Arrived time.Time             `json:"arrived"`
 	Taken   int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
+
+	Attachments []orchestrator.Attachment `json:"attachments,omitempty"`
+	PartOf      int                       `json:"part_of,omitempty"`
+	Wants       orchestrator.Wants        `json:"wants"`
 }
 
 // Prefixes of database keys, for transcripts and for answers to questions.
@@ -87,11 +91,17 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	return m, nil
 }
 
-// Ask stores the prompt of a voice message. It returns a message with buttons that send or discard the prompt. The
-// prompt's text must end with the transcript.
-func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, transcript string) (orchestrator.Message, error) {
-	before, _ := strings.CutSuffix(p.Text, transcript)
-	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: transcript, Arrived: p.Arrived}
+// Ask stores the prompt of a voice message. It returns a message with buttons that send or discard the prompt. If the
+// prompt's text does not end with the transcript, because it consists of several messages, the user confirms the whole
+// text.
+func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, wants orchestrator.Wants,
+	transcript string) (orchestrator.Message, error) {
+	before, last := strings.CutSuffix(p.Text, transcript)
+	if !last {
+		before, transcript = "", p.Text
+	}
+	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: transcript, Arrived: p.Arrived,
+		Attachments: p.Attachments, PartOf: p.PartOf, Wants: wants}
 	if err := message.SaveValue(ctx, s.Journal, keyOf(p.Conversation, p.Message), w); err != nil {
 		return orchestrator.Message{}, err
 	}
@@ -154,8 +164,8 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	}
 	receipt, err := s.Submit(ctx, orchestrator.Prompt{
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
-		Rights: orchestrator.Rights{Of: w.Of}, Arrived: w.Arrived,
-	}, orchestrator.Wants{})
+		Rights: orchestrator.Rights{Of: w.Of}, Arrived: w.Arrived, Attachments: w.Attachments, PartOf: w.PartOf,
+	}, w.Wants)
 	if err == nil && !receipt.Full && isAnswer {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-as-prompt")}}, nil
 	}

@@ -3,6 +3,7 @@ package transcript
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,13 +14,14 @@ import (
 // desk records prompts.
 type desk struct {
 	prompts []orchestrator.Prompt
+	wants   []orchestrator.Wants
 	err     error
 	full    bool
 }
 
-func (d *desk) submit(_ context.Context, p orchestrator.Prompt, _ orchestrator.Wants) (orchestrator.Receipt, error) {
+func (d *desk) submit(_ context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error) {
 	if d.err == nil && !d.full {
-		d.prompts = append(d.prompts, p)
+		d.prompts, d.wants = append(d.prompts, p), append(d.wants, w)
 	}
 	return orchestrator.Receipt{Full: d.full}, d.err
 }
@@ -33,7 +35,8 @@ func press(person orchestrator.PersonID, update int64, role orchestrator.UserRol
 func ask(t *testing.T, s *Screen) {
 	t.Helper()
 	p := orchestrator.Prompt{Conversation: here, Person: 1, Message: 9, Text: "[From Ann]\nhello", Rights: orchestrator.Rights{Of: orchestrator.RightsOfMember}}
-	if m, err := s.Ask(t.Context(), p, "hello"); err != nil || !strings.HasPrefix(m.Key, "voice/-5/0/9") {
+	m, err := s.Ask(t.Context(), p, orchestrator.Wants{}, "hello")
+	if err != nil || !strings.HasPrefix(m.Key, "voice/-5/0/9") {
 		t.Fatalf("%+v, %v", m, err)
 	}
 }
@@ -76,6 +79,31 @@ func TestPresses(t *testing.T) {
 	// Ductor may have died of the same update, which is handled again. The store knows its turn.
 	if len(d.prompts) != 2 || d.prompts[0].Text != "[From Ann]\nhello" || d.prompts[0].Person != 1 || d.prompts[0].Rights.Of != orchestrator.RightsOfMember || d.prompts[1].Updates[0] != 4 {
 		t.Errorf("submitted %+v", d.prompts)
+	}
+}
+
+// The agent gets all of a confirmed message: its files, the message that it belongs to, and the model it names. If it
+// consists of several messages, the user confirms the text of all.
+func TestAConfirmedMessageIsComplete(t *testing.T) {
+	files := []orchestrator.Attachment{{Path: "/uploads/a.png", Name: "a.png", MIME: "image/png", Image: true}}
+	for text, shown := range map[string]string{
+		"[From Ann]\nhello": "🎙 hello\n", "hello\nand this": "🎙 hello\nand this\n",
+		"first\nhello there": "🎙 first\nhello there\n",
+	} {
+		d := &desk{}
+		s := New(Options{Journal: bottest.NewJournal(), Submit: d.submit})
+		p := orchestrator.Prompt{Conversation: here, Person: 1, Message: 9, Text: text, Attachments: files, PartOf: 7}
+		m, err := s.Ask(t.Context(), p, orchestrator.Wants{Agent: "codex", Model: "m"}, "hello")
+		if err != nil || !strings.Contains(string(m.Content), strings.ReplaceAll(shown, "\n", `\n`)) {
+			t.Errorf("%q is shown as %s, %v", text, m.Content, err)
+		}
+		if _, err := s.Press(t.Context(), press(1, 2, ""), "s9"); err != nil || len(d.prompts) != 1 {
+			t.Fatalf("%d prompts, %v", len(d.prompts), err)
+		}
+		got := d.prompts[0]
+		if got.Text != text || !slices.Equal(got.Attachments, files) || got.PartOf != 7 || d.wants[0].Model != "m" {
+			t.Errorf("submitted %+v, %+v", got, d.wants)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ type Handler interface {
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
 	// Heard is called for prompts that were sent as speech. If the sender must confirm the transcript first, Heard asks
 	// for the confirmation and returns true.
-	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
+	Heard(ctx context.Context, in *Message, p orchestrator.Prompt, w orchestrator.Wants) bool
 	// Subject describes the bot's message to which the user's message replies. If Subject returns the zero value, the
 	// prompt quotes the bot's message.
 	Subject(ctx context.Context, in *Message) orchestrator.Subject

@@ -44,7 +44,7 @@ func (w mergeWindows) next(parts []*Message) (time.Duration, func(*Message) bool
 	case len(parts) >= maxParts:
 	case files > 0 && files < maxAlbum:
 		return w.album, fits
-	case len(parts) > 1, last.follows, last.sent.forwarded, last.sent.ofPaste():
+	case len(parts) > 1, last.sent.follows, last.sent.forwarded, last.sent.ofPaste():
 		return w.paste, fits
 	}
 	return 0, nil
@@ -63,7 +63,7 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 		text += seam(last, next.content) + next.content.Text
 		last = next.content
 	}
-	in.merged = t.updates[1:]
+	in.Updates = t.updates
 	return text
 }
 
@@ -72,7 +72,7 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 // messages at once if the user adds a comment to a forwarded message, if the user forwards several messages, and if a
 // text is too long for one message.
 func continues(last, in *Message) bool {
-	if in.sent.edited || in.sent.secret || last.sent.secret || in.User != last.User {
+	if in.sent.edited || in.sent.secret || last.sent.secret || in.Person != last.Person {
 		return false
 	}
 	if in.sent.album != "" && in.sent.album == last.sent.album {
@@ -227,7 +227,7 @@ type senderKey struct {
 	user orchestrator.PersonID
 }
 
-func (in *Message) by() senderKey { return senderKey{in.Conversation, in.User} }
+func (in *Message) by() senderKey { return senderKey{in.Conversation, in.Person} }
 
 const followed = 256
 
@@ -252,7 +252,7 @@ func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 		}
 		in := parseMessage(u.ID, w.Message, me)
 		if was := last[in.by()]; was != nil && continues(was, in) {
-			f.followed[was.Update] = true
+			f.followed[was.Update()] = true
 		}
 		last[in.by()] = in
 	}

@@ -2,44 +2,38 @@ package updates
 
 import (
 	"cmp"
-	"time"
 
 	"ductor/bot/render"
 	"ductor/orchestrator"
 )
 
-// Message is a message for the bot from a user who may use the bot.
+// Message is a message for the bot from a user who may use the bot. A message can be handled like a button press by its
+// sender: Updates contains the ID of the message's own update, and then the IDs of the updates merged into it.
 type Message struct {
-	Update       int64
-	Conversation orchestrator.ConversationID
-	User         orchestrator.PersonID
-	Role         orchestrator.UserRole // role of the sender
-	ID           int
-	ReplyTo      int    // ID of the bot's message to which this message replies; 0: none
-	Text         string // Markdown, without the bot's name
-	Plain        string // Text without Markdown
-	Context      string // lines before the prompt, such as a quote of the message to which the prompt replies
-	Private      bool
-
-	sent          original
-	arrived       time.Time
-	acknowledged  bool    // the message has the 👀 reaction; only the goroutine that handles the message uses it
-	sender        string  // line for the agent about an unknown sender; empty for known users
-	follows       bool    // true if the same batch of updates contains a message that may continue this message
-	onlyWithAlbum bool    // file of an album; for the bot only if another file's caption mentions the bot
-	merged        []int64 // IDs of updates whose messages were merged into this one
+	orchestrator.Press
+	ID      int
+	ReplyTo int    // ID of the bot's message to which this message replies; 0: none
+	Text    string // Markdown, without the bot's name
+	Plain   string // Text without Markdown
+	Context string // lines before the prompt, such as a quote of the message to which the prompt replies
+	Private bool
 	// Files contains the downloaded files of the message, and of messages merged into it.
 	Files []orchestrator.Attachment
+
+	sent         original
+	sender       string // line for the agent about an unknown sender; empty for known users
+	acknowledged bool   // the message has the 👀 reaction; only the goroutine that handles the message uses it
 }
 
 // NewMessage returns a message that did not come from Telegram, for example a text that the bot's owner typed in a
 // terminal. update is the ID of the update that stores the message.
 func NewMessage(by orchestrator.Press, update int64, text string) *Message {
-	return &Message{
-		Update: update, Conversation: by.Conversation, User: by.Person, Role: by.Role, Text: text, Plain: text,
-		Private: !by.Conversation.Group(), arrived: by.Arrived,
-	}
+	by.Updates = []int64{update}
+	return &Message{Press: by, Text: text, Plain: text, Private: !by.Conversation.Group()}
 }
+
+// Update returns the ID of the message's own update.
+func (in *Message) Update() int64 { return in.Updates[0] }
 
 // Secret reports whether the text was removed because HideFunc reported it as a secret.
 func (in *Message) Secret() bool { return in.sent.secret }
@@ -54,30 +48,20 @@ type original struct {
 	album     string // Telegram's ID of the album; empty if the message is not in one
 	file      *fileRef
 	reply     *reply // message to which the sent message replies; nil if it is not a reply
+
+	follows       bool // true if the same batch of updates contains a message that may continue this message
+	onlyWithAlbum bool // file of an album; for the bot only if another file's caption mentions the bot
 }
 
 // ofPaste reports whether the message is so long that a Telegram app may have split a text. Another part may then
 // follow.
 func (p *original) ofPaste() bool { return p.units > splitText && p.file == nil && !p.forwarded }
 
-// Updates returns the IDs of the message's own update and of the updates merged into it.
-func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merged...) }
-
 type reply struct {
 	id     int
 	words  string // text as Markdown
 	quoted bool   // the user selected a part of the text to quote; Message.Context contains this part
 	file   *fileRef
-}
-
-// Arrived returns when ductor received the message.
-func (in *Message) Arrived() time.Time { return in.arrived }
-
-// By returns a Press by the sender of the message, so that a message can be handled like a button press.
-func (in *Message) By() orchestrator.Press {
-	return orchestrator.Press{
-		Conversation: in.Conversation, Person: in.User, Role: in.Role, Updates: in.Updates(), Arrived: in.arrived,
-	}
 }
 
 // Quote returns the ID of the message to which an answer should reply. It returns 0 in a private chat, where answers
@@ -119,7 +103,9 @@ func conversationOf(m *wireMessage) orchestrator.ConversationID {
 func parseMessage(update int64, m *wireMessage, me Identity) *Message {
 	text, entities := m.textAndEntities()
 	in := &Message{
-		Update: update, Conversation: conversationOf(m), User: orchestrator.PersonID(m.From.ID),
+		Press: orchestrator.Press{
+			Conversation: conversationOf(m), Person: orchestrator.PersonID(m.From.ID), Updates: []int64{update},
+		},
 		ID: m.ID, Private: m.Chat.private(), Context: contextOf(m, me),
 		sent: original{
 			date: m.Date, forwarded: originOf(m) != "", secret: m.Secret, units: render.Len(text),

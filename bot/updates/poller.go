@@ -157,17 +157,13 @@ func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 	return diskRetry, nil
 }
 
-// takeUpUnfinished again handles updates that could not be marked as handled because the disk was full. Then it handles
-// the prompts that arrived meanwhile and had to wait behind these updates.
+// takeUpUnfinished again handles updates that could not be marked as handled because the disk was full.
 func (p *Poller) takeUpUnfinished(ctx context.Context) error {
-	for ctx.Err() == nil && p.unfinished.take() {
-		err := p.takeUp(ctx, p.unfinished.isTaken)
-		p.unfinished.dispatched()
-		if state, _ := p.journal.Disk(); err != nil || state != orchestrator.DiskWorks {
-			return err
-		}
+	ids := p.unfinished.take()
+	if len(ids) == 0 {
+		return nil
 	}
-	return nil
+	return p.takeUp(ctx, func(u orchestrator.Update) bool { return slices.Contains(ids, u.ID) })
 }
 
 func anyUpdate(orchestrator.Update) bool { return true }

@@ -135,34 +135,18 @@ func polling(t *testing.T, test func(t *testing.T)) {
 	synctest.Test(t, test)
 }
 
-func TestPromptsKeepTheirOrderOnAFullDisk(t *testing.T) {
-	r := newPollRig()
-	prompt := func(update int64, chat int64) bool {
-		return r.unfinished.addBehind([]int64{update}, &Message{Conversation: orchestrator.ConversationID{Chat: chat}})
-	}
-	for id := range int64(4) {
-		update := orchestrator.Update{ID: id + 1, Raw: []byte("{}")}
-		if _, err := r.journal.AppendUpdates(t.Context(), []orchestrator.Update{update}); err != nil {
-			t.Fatal(err)
+func TestPollTakesUpUnfinishedUpdates(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig(updatesOf(1, 2, 3), updatesOf())
+		_ = r.play(t, time.Second)
+		r.unfinished.add([]int64{3})
+		r.unfinished.add([]int64{1})
+		for range 2 {
+			if err := r.takeUpUnfinished(t.Context()); err != nil || !slices.Equal(r.got, []int64{1, 2, 3, 1, 3}) {
+				t.Errorf("dispatched %v, %v", r.got, err)
+			}
 		}
-	}
-	r.unfinished.add([]int64{2}, &Message{Conversation: orchestrator.ConversationID{Chat: 7}})
-	if prompt(1, 7) || prompt(3, 8) {
-		t.Error("an earlier prompt and one of another conversation wait")
-	}
-	record := r.dispatch
-	r.dispatch = func(ctx context.Context, updates []orchestrator.Update) {
-		record(ctx, updates)
-		if len(r.got) == 1 && !prompt(4, 7) {
-			t.Error("a prompt overtakes the one that is being taken up")
-		}
-	}
-	if err := r.takeUpUnfinished(t.Context()); err != nil || !slices.Equal(r.got, []int64{2, 4}) {
-		t.Errorf("took up %v, %v", r.got, err)
-	}
-	if r.unfinished.take() || prompt(9, 7) {
-		t.Error("prompts still wait")
-	}
+	})
 }
 
 func TestPollAcknowledgesWhatIsJournaled(t *testing.T) {

@@ -68,7 +68,7 @@ type pace int
 
 const (
 	promptly  pace = iota // the task works, and cannot be interrupted
-	gathering             // the task waits for more messages of the same prompt; a command ends the wait
+	gathering             // the task waits for more messages of the same prompt, or for the disk
 	slowly                // the task waits for the network; commands may run meanwhile
 )
 

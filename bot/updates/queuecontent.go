@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A running content task calls gather or goSlow before it waits for more messages of the same prompt or for the
-// network. During the wait, an abort can drop the task. After the task has called commit, no abort can drop it.
+// A running content task calls gather or goSlow before it waits for more messages of the same prompt, for the disk or for
+// the network. During the wait, an abort can drop the task. After the task has called commit, no abort can drop it.
 
-// gather records that the task waits for more messages of the same prompt. It returns false if an abort dropped the
-// task.
+// gather records that the task waits for more messages of the same prompt, or for the disk. It returns false if an abort
+// dropped the task.
 func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
 
 // goSlow records that the task waits for the network, so that commands may run meanwhile. It returns false if an abort
@@ -116,21 +116,15 @@ func (q *queue) dropContent(ctx context.Context, abort *task,
 
 // Abort is a request to stop everything that runs in a conversation.
 type Abort struct {
-	In         *Message
-	queue      *queue
-	task       *task
-	unfinished *unfinished
+	In    *Message
+	queue *queue
+	task  *task
 }
 
 // Drop removes prompts that were sent before the abort and have not become turns yet, if concerns returns true for
-// them. It also removes prompts that could not be stored because the disk is full. Drop returns the number of removed
-// prompts, and the IDs of their updates.
+// them. It returns the number of removed prompts, and the IDs of their updates.
 func (a Abort) Drop(ctx context.Context, concerns func(*Message) bool) (updates []int64, prompts int) {
-	updates, prompts = a.queue.dropContent(ctx, a.task, concerns)
-	left, more := a.unfinished.drop(func(m *Message) bool {
-		return m.Conversation == a.In.Conversation && m.Update < a.In.Update && concerns(m)
-	})
-	return append(updates, left...), prompts + more
+	return a.queue.dropContent(ctx, a.task, concerns)
 }
 
 // Go runs f in a new goroutine. The context of f is cancelled when ductor stops.

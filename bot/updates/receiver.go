@@ -40,47 +40,76 @@ const (
 
 // receive runs one content task. It does not mark the updates as handled if an abort has dropped the task. It also does
 // not mark them if ductor is stopping, because the next process will handle them.
+//
+// If the disk is full or fails, the task waits until the disk works, and then starts again. Later prompts and commands
+// wait behind it. An abort can drop it.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
-	if r.finisher.unfinished.addBehind(t.updates, t.content) { // an earlier prompt waits for the disk
-		return
+	parts, ok := []*Message{t.content}, true
+	if !t.content.sent.edited {
+		parts, ok = r.collect(ctx, q, t)
 	}
-	if t.content.sent.edited {
-		r.edit(ctx, t)
-		return
+	for ok && ofDisk(r.handle(ctx, q, t, copied(parts))) {
+		ok = q.gather(t) && r.awaitDisk(ctx)
 	}
-	parts, ok := r.collect(ctx, q, t)
-	if !ok {
-		return
+}
+
+func copied(parts []*Message) (copies []*Message) {
+	for _, p := range parts {
+		m := *p
+		copies = append(copies, &m)
 	}
-	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.onlyWithAlbum }) {
+	return copies
+}
+
+// awaitDisk waits until the disk may work again. The pause limits how often the task starts again if the disk is full
+// again at once. awaitDisk returns false if ctx is done.
+func (r *receiver) awaitDisk(ctx context.Context) bool {
+	if state, changed := r.finisher.journal.Disk(); state != orchestrator.DiskWorks {
+		select {
+		case <-changed.Done():
+		case <-ctx.Done():
+		}
+	}
+	return pause(ctx, time.Second) == nil
+}
+
+// handle handles the messages of a task, and may change them. After an error of the disk (see ofDisk), the caller must
+// call handle again.
+func (r *receiver) handle(ctx context.Context, q *queue, t *task, parts []*Message) error {
+	if parts[0].sent.edited {
+		if !q.commit(t) {
+			return nil
+		}
+		return r.edit(ctx, t, parts[0])
+	}
+	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.sent.onlyWithAlbum }) {
 		if q.commit(t) {
 			r.finisher.Finish(ctx, t.updates)
 		}
-		return
+		return nil
 	}
 	files, err := r.fetch(ctx, q, t, parts)
 	if errors.Is(err, errLeft) || ctx.Err() != nil || !q.commit(t) {
-		return
+		return nil
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.finisher.answerPrompt(ctx, parts[0], t.updates, r.sentence(r.lang.Of(q.id.Chat), err))
-		return
+		return r.refuse(ctx, t, parts[0], r.sentence(r.lang.Of(q.id.Chat), err))
 	}
 	first := parts[0]
 	if !first.sent.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
-		return
+		return nil
 	}
 	if first.sent.reply != nil && first.sent.reply.file != nil {
 		if !q.goSlow(t) {
-			return
+			return nil
 		}
 		files = append(files, r.fetchRepliedFile(ctx, first)...)
 		if ctx.Err() != nil || !q.commit(t) {
-			return
+			return nil
 		}
 	}
-	r.submit(ctx, t, parts, files)
+	return r.submit(ctx, t, parts, files)
 }
 
 // answered passes the messages to Handler.Reply, because they may answer a question of the bot. It returns false if the
@@ -89,7 +118,7 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
 	whole := *parts[0]
-	whole.Files, whole.merged = files, t.updates[1:]
+	whole.Files, whole.Updates = files, t.updates
 	if len(parts) > 1 {
 		whole.Context, whole.sender = "", ""
 		own := slices.Concat([]*Message{&whole}, parts[1:])
@@ -120,7 +149,7 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 	file, err := r.uploads.fetch(ctx, &of)
 	switch {
 	case err != nil:
-		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update, "err", err)
+		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update(), "err", err)
 		in.Context += lostFile(of.sent.file.name)
 		return nil
 	case of.sent.file.kind != speech:
@@ -150,7 +179,7 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 		if !q.gather(t) {
 			return nil, false
 		}
-		if len(parts) == 1 && !parts[0].onlyWithAlbum {
+		if len(parts) == 1 && !parts[0].sent.onlyWithAlbum {
 			r.acknowledge(parts[0])
 		}
 		next := q.absorb(ctx, t, window, fits)
@@ -226,8 +255,9 @@ func isSpoken(parts []*Message) bool {
 	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
 }
 
-// submit stores the messages as one turn, and marks their updates as handled in the same transaction.
-func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
+// submit stores the messages as one turn, and marks their updates as handled in the same transaction. Its error
+// is that of handle.
+func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) error {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
 	if _, _, begins := splitName(first.Text); begins { // cutModelName may wait for an agent's list of models
@@ -235,8 +265,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 	wants, named := r.cutModelName(ctx, first)
 	if named && !first.Role.May(orchestrator.ChangeSettings) {
-		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("common.not-for-members"))
-		return
+		return r.refuse(ctx, t, first, p.Text("common.not-for-members"))
 	}
 	r.addSubject(ctx, first)
 	of := r.recent.promptOf(first)
@@ -245,40 +274,44 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 	text := wordingOf(parts)
 	if len(files) == 0 && isBlank(parts) {
-		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("updates.no-text"))
-		return
+		return r.refuse(ctx, t, first, p.Text("updates.no-text"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
 	prompt := orchestrator.Prompt{
-		Conversation: first.Conversation, Person: first.User, Text: text, Attachments: files,
+		Conversation: first.Conversation, Person: first.Person, Text: text, Attachments: files,
 		Message: first.ID, PartOf: of.message(), Updates: t.updates,
 		Rights:  orchestrator.Rights{Of: first.Role.OfTurns()},
-		Arrived: first.arrived,
+		Arrived: first.Arrived,
 	}
-	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt) {
-		return
+	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt, wants) {
+		return nil
 	}
 	receipt, err := r.turns.Submit(ctx, prompt, wants)
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
-		return
+		return nil
 	case ofDisk(err):
-		r.finisher.unfinished.add(t.updates, first)
+		return err
 	case err != nil:
 		r.log.Error("submit prompt", "updates", t.updates, "err", err)
-		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("updates.not-stored"))
+		return r.refuse(ctx, t, first, p.Text("updates.not-stored"))
 	case receipt.Full:
-		r.finisher.answerPrompt(ctx, first, t.updates, p.Text("updates.queue-full"))
-	default:
-		r.acknowledge(first)
-		if receipt.Did == orchestrator.BusySteer && r.reactions() {
-			r.feedback.React(first.Conversation, first.ID, steerEmoji, 0)
-		}
-		of.parts, of.wants = slices.Concat(of.parts, parts), wants
-		r.recent.remember(of)
-		r.merged.remember(of.parts)
+		return r.refuse(ctx, t, first, p.Text("updates.queue-full"))
 	}
+	r.acknowledge(first)
+	if receipt.Did == orchestrator.BusySteer && r.reactions() {
+		r.feedback.React(first.Conversation, first.ID, steerEmoji, 0)
+	}
+	of.parts, of.wants = slices.Concat(of.parts, parts), wants
+	r.recent.remember(of)
+	r.merged.remember(of.parts)
+	return nil
+}
+
+// refuse answers a prompt that will not run. Its error is that of handle.
+func (r *receiver) refuse(ctx context.Context, t *task, in *Message, text string) error {
+	return r.finisher.finish(ctx, t.updates, refusal(in.Conversation, in.Quote(), text))
 }
 
 // cutModelName removes the name of a model from the start of a prompt, such as "@fast" in "@fast explain this". It
@@ -324,9 +357,8 @@ func (r *receiver) acknowledge(in *Message) {
 }
 
 // edit changes the text of a queued prompt after the user edited its message. If the turn has already started, or the
-// message was not a prompt, only Handler.Edited can handle the edit.
-func (r *receiver) edit(ctx context.Context, t *task) {
-	in := t.content
+// message was not a prompt, only Handler.Edited can handle the edit. The error of edit is that of handle.
+func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
 	if _, is := ParseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
@@ -336,19 +368,19 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
 		switch {
 		case errors.Is(err, orchestrator.ErrShutdown):
-			return
+			return nil
 		case ofDisk(err):
-			r.finisher.unfinished.add(t.updates, in)
-			return
+			return err
 		case err != nil:
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
 			r.finisher.Answer(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"), nil)
-			return
+			return nil
 		case changed && r.reactions():
 			r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
 		case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
-			return
+			return nil
 		}
 	}
 	r.finisher.Finish(ctx, t.updates)
+	return nil
 }

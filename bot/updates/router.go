@@ -199,10 +199,10 @@ func (r *Router) noteLanguage(ctx context.Context, from *wireUser, in *wireMessa
 // read converts a message from Telegram, and adds the time of arrival and the role of the sender.
 func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 	in := parseMessage(u.ID, m, r.me)
-	if in.arrived = u.Received; in.arrived.IsZero() {
-		in.arrived = time.Now()
+	if in.Arrived = u.Received; in.Arrived.IsZero() {
+		in.Arrived = time.Now()
 	}
-	if in.Role = r.gate.allow.roleOf(in.User); in.Role == orchestrator.RoleMember {
+	if in.Role = r.gate.allow.roleOf(in.Person); in.Role == orchestrator.RoleMember {
 		in.sender = memberLine(m)
 	}
 	return in
@@ -227,7 +227,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 			return r.command(ctx, m, Request{Command: c, In: in, File: r.uploads.reader(in)}, spec)
 		}
 	}
-	in.follows = r.follower.followed[u.ID]
+	in.sent.follows = r.follower.followed[u.ID]
 	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
 	if !r.isForBot(m, in) {
 		return r.queueAlbumPart(ctx, t)
@@ -261,7 +261,7 @@ func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 		in.sent.file.kind == speech && r.receiver.listener == nil {
 		return ignore
 	}
-	in.onlyWithAlbum = true
+	in.sent.onlyWithAlbum = true
 	return r.enqueue(ctx, t, nil)
 }
 
@@ -283,7 +283,7 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 	}
 	if spec.isAbort() {
 		return r.enqueue(ctx, &task{
-			class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort,
+			class: classUrgent, conv: in.Conversation, updates: in.Updates, content: in, do: r.abort,
 		}, in)
 	}
 	if spec.Takes == TakesPrompt {
@@ -293,9 +293,9 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 	}
 	r.follower.remember(in)
 	return r.enqueue(ctx, &task{
-		class: classControl, conv: in.Conversation, updates: in.Updates(),
+		class: classControl, conv: in.Conversation, updates: in.Updates,
 		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context, q *queue, t *task) {
-			in.Role = r.gate.allow.roleOf(in.User)
+			in.Role = r.gate.allow.roleOf(in.Person)
 			c.Args += r.follower.windows.absorbRest(ctx, q, t, in)
 			spec.Do(ctx, c)
 		}),
@@ -312,7 +312,7 @@ func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 
 func (r *Router) stop(ctx context.Context, q *queue, t *task) {
 	q.recordAbort()
-	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t, unfinished: r.finisher.unfinished})
+	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t})
 }
 
 // awaitEarlierCommands waits for the commands before the task t, unless a turn is already running.
@@ -390,7 +390,7 @@ func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 			return ignore
 		}
 		text := r.lang.Of(in.Conversation.Chat).Text("updates.crowded")
-		r.finisher.Finish(ctx, in.Updates(), refusal(in.Conversation, in.Quote(), text))
+		r.finisher.Finish(ctx, in.Updates, refusal(in.Conversation, in.Quote(), text))
 	case silenced:
 		return ignore
 	}

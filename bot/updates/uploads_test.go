@@ -82,7 +82,9 @@ func uploadsOf(t *testing.T, content string) *Uploads {
 }
 
 func fileIn(name, mime string) *Message {
-	return &Message{Conversation: orchestrator.ConversationID{Chat: -5, Topic: 3}, ID: 11, sent: original{file: &fileRef{id: "x", name: name, mime: mime}}}
+	in := inChat(-5, 1)
+	in.Conversation.Topic, in.ID, in.sent.file = 3, 11, &fileRef{id: "x", name: name, mime: mime}
+	return in
 }
 
 func TestSaveNamesAndTypes(t *testing.T) {

@@ -112,3 +112,27 @@ func TestACallThatEndsWhileAUserDecides(t *testing.T) {
 		}
 	}
 }
+
+// A request for a call with the ID of an ended one is about another call, and a user answers it.
+func TestARequestWithTheIDOfAnEndedCall(t *testing.T) {
+	s, p, turn, prompt := playTurn(t, nil)
+	for i, id := range []cli.ToolID{"c", "c#2"} {
+		p.ask(5+i, "s1", "c", "execute")
+		asked := until[cli.ApprovalAsked](turn)
+		if asked.Started != id {
+			t.Errorf("request %d is about %q, want %q", i, asked.Started, id)
+		}
+		if err := s.Decide(t.Context(), asked.ID, cli.Decision{Allow: true}); err != nil {
+			t.Fatal(err)
+		}
+		if answer := p.hear(""); !strings.Contains(string(answer.Result), `"yes"`) {
+			t.Errorf("request %d is answered with %s", i, answer.Result)
+		}
+		p.update(updateToolNow, `"toolCallId":"c","status":"completed"`)
+		if ended := until[cli.ToolEnded](turn); ended.ID != id {
+			t.Errorf("the call %q has ended, want %q", ended.ID, id)
+		}
+	}
+	p.endTurn(prompt)
+	until[cli.Result](turn)
+}

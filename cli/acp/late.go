@@ -61,7 +61,7 @@ func (s *session) showLate() {
 	}
 	s.mu.Unlock()
 	if text != "" && s.options().Background != nil {
-		s.options().Background(in, cli.BackgroundResult{Result: cli.Result{Text: text}, Of: of})
+		s.options().Background(in, cli.BackgroundResult{Text: text, Of: of})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -107,10 +108,25 @@ func (o *Options) loginAdvice(logins []cli.Login) string {
 
 var _ cli.LoginProvider = (*Provider)(nil)
 
+// login is what ductor knows of an agent's log-in. A provider shares it with its predecessor.
+type login struct {
+	methods atomic.Pointer[[]cli.Login] // log-in methods that the last started process offered
+	chosen  atomic.Pointer[string]      // ID of the method of the last successful log-in
+}
+
+// Succeed implements cli.Successor.
+func (p *Provider) Succeed(former cli.Provider) {
+	old, ok := former.(*Provider)
+	if ok && old.opts.Path == p.opts.Path && old.opts.AuthMethod == p.opts.AuthMethod &&
+		slices.Equal(old.opts.AllowEnv, p.opts.AllowEnv) && slices.Equal(old.opts.Env(), p.opts.Env()) {
+		p.login = old.login
+	}
+}
+
 // Logins implements cli.LoginProvider. It returns the log-in methods that the agent's most recently started process
 // offered.
 func (p *Provider) Logins() []cli.Login {
-	if all := p.logins.Load(); all != nil {
+	if all := p.login.methods.Load(); all != nil {
 		return *all
 	}
 	return nil
@@ -125,14 +141,14 @@ func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode))
 	}
 	defer func() { err = errors.Join(err, proc.Stop(context.WithoutCancel(ctx), p.opts.Grace)) }()
 	if err = proc.logIn(ctx, id); err == nil {
-		p.method.Store(&id)
+		p.login.chosen.Store(&id)
 	}
 	return err
 }
 
 // authMethod returns the ID of a log-in method that needs no user, or "" if none is known.
 func (p *Provider) authMethod(o *Options, req cli.Request) string {
-	if chosen := p.method.Load(); chosen != nil {
+	if chosen := p.login.chosen.Load(); chosen != nil {
 		return *chosen
 	}
 	if o.AuthMethod == "" && o.quirks.AuthMethod != nil {

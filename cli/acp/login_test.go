@@ -112,6 +112,37 @@ func TestAMethodThatNeedsNoUser(t *testing.T) {
 	}
 }
 
+// A provider that replaces another one, because a setting changed, logs in as that one did. With another program,
+// method or variables, it does not.
+func TestASuccessorLogsInByTheSameMethod(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"another model":    {func(o *Options) { o.Models = []cli.Model{{ID: "m"}} }, "browser"},
+		"other arguments":  {func(o *Options) { o.Args = []string{"--more"} }, "browser"},
+		"another program":  {func(o *Options) { o.Path = "/other" }, ""},
+		"a method":         {func(o *Options) { o.AuthMethod = "key" }, "key"},
+		"another variable": {func(o *Options) { o.AllowEnv = []string{"API_KEY"} }, ""},
+		"a key":            {func(o *Options) { o.Env = func() []string { return []string{"API_KEY=x"} } }, ""},
+	} {
+		options := Options{ProviderOptions: cli.ProviderOptions{
+			Path: "/agent", Env: func() []string { return []string{"PATH=/bin"} },
+		}, Agent: "mine"}
+		former := New(options)
+		method := "browser"
+		former.login.chosen.Store(&method)
+		former.login.methods.Store(&[]cli.Login{{ID: method, Kind: cli.LoginByAgent}})
+		c.change(&options)
+		p := New(options)
+		p.Succeed(former)
+		got, all := p.authMethod(&p.opts, cli.Request{}), p.Logins()
+		if got != c.want || (len(all) == 1) != (c.want == "browser") {
+			t.Errorf("with %s it logs in by %q, and offers %v", name, got, all)
+		}
+	}
+}
+
 // A log-in that fails, that does not exist or that never ends has a clear message, and a user can cancel it.
 func TestALogInThatDoesNotWork(t *testing.T) {
 	for _, tc := range []struct {

@@ -172,9 +172,9 @@ type UsageQuirks struct {
 	// Total is set if the agent reports the token usage since its process loaded the session, not the usage of each
 	// turn.
 	Total bool
-	// InMeta reads the usage from the metadata of the reply to a prompt. It returns a result with the fields Usage,
-	// ByModel and Model, which are empty if the metadata does not contain them. InMeta may be nil.
-	InMeta func(meta json.RawMessage) cli.Result
+	// InMeta reads the model and the usage from the metadata of the reply to a prompt. It returns zero values if the
+	// metadata does not contain them. InMeta may be nil.
+	InMeta func(meta json.RawMessage) (cli.ModelID, cli.Consumption)
 }
 
 // Wish is an agent's description of a tool that it wants to use.

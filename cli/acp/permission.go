@@ -193,21 +193,19 @@ const (
 )
 
 // verdictOn decides a permission request, or returns verdictAsk if a user must decide. It also returns the reason of a
-// denial. A tool in req.AllowedTools runs without asking, unless it accesses a protected file.
+// denial. A tool in req.AllowedTools also asks, because ductor checks what it would do before it allows the request.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
-	named := func(list []string) bool {
-		return slices.Contains(list, t.name) || slices.Contains(list, t.call.ToolKind)
-	}
+	permits := t.call.ToolKind == toolcall.KindSwitch || req.Tools.Permits(t.name)
 	switch {
 	// The agent also reports the end of plan mode as a tool. The list of permitted tools does not apply to it.
-	case t.call.ToolKind != toolcall.KindSwitch && !req.Tools.Permits(t.name):
+	case t.call.ToolKind != toolcall.KindSwitch && req.Tools.Forbids(t.name):
 		return verdictDeny, "this tool is not among those that may be used here"
-	case req.Permission == cli.Bypass:
+	case req.Permission == cli.Bypass && permits:
 		return verdictAllow, ""
 	case req.Permission == cli.Plan &&
 		(t.call.ToolKind == toolcall.KindRun || t.call.EditsFiles()):
 		return verdictDeny, "the conversation is in plan mode"
-	case (named(req.AllowedTools) || cli.Trusts(req.Servers, t.name)) && !t.names(protected, req.Dir):
+	case permits && cli.Trusts(req.Servers, t.name) && !t.names(protected, req.Dir):
 		return verdictAllow, ""
 	case !req.Attended:
 		return verdictDeny, "no user is there to allow it"

@@ -136,7 +136,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		{"bypass", cli.Request{Permission: cli.Bypass}, run, verdictAllow},
 		{"bypass, denied by name", cli.Request{Permission: cli.Bypass, Tools: cli.ToolList{Denied: []string{"shell"}}}, run, verdictDeny},
 		{"not among the tools", cli.Request{Permission: cli.Bypass, Tools: cli.ToolList{Only: []string{"cat"}}}, run, verdictDeny},
-		{"allowed by name", cli.Request{AllowedTools: []string{"shell"}}, run, verdictAllow},
+		{"allowed by name, which is decided above", cli.Request{AllowedTools: []string{"shell"}}, run, verdictAsk},
 		{"plan: a command, though allowed", cli.Request{Permission: cli.Plan, AllowedTools: []string{"shell"}}, run, verdictDeny},
 		{"plan: an edit", cli.Request{Permission: cli.Plan}, edit(dir + "/a"), verdictDeny},
 		{"plan: reading", cli.Request{Permission: cli.Plan}, read, verdictAsk},
@@ -145,7 +145,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 			endsPlan, verdictAsk},
 		{"accept-edits: inside, which is accepted above", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/new/a"), verdictAsk},
 		{"an edit, allowed by name", cli.Request{AllowedTools: []string{toolcall.KindEdit}}, edit(dir + "/new/a"),
-			verdictAllow},
+			verdictAsk},
 		{"an edit of ductor's own, though allowed", cli.Request{AllowedTools: []string{toolcall.KindEdit}},
 			edit(dir + "/own/config.toml"), verdictAsk},
 		{"and by its input", cli.Request{AllowedTools: []string{"shell"}},
@@ -164,6 +164,26 @@ func TestWhatIsAskedFor(t *testing.T) {
 			if got, why := verdictOn(c.req, c.tool, []string{cli.RealPath(dir) + "/own"}); got != want || (got == verdictDeny) != (why != "") {
 				t.Errorf("%s, attended %v: %s (%s), want %s", c.name, attended, got, why, want)
 			}
+		}
+	}
+}
+
+// In bypass, a tool that can belong to a server of a list or to another one asks.
+func TestAToolOfAnUnclearServerAsks(t *testing.T) {
+	github := []string{"mcp:github"}
+	for _, c := range []struct {
+		tools cli.ToolList
+		name  string
+		want  verdict
+	}{
+		{cli.ToolList{Denied: github}, "mcp_github_new_issue", verdictAsk},
+		{cli.ToolList{Only: github}, "mcp_github_new_issue", verdictAsk},
+		{cli.ToolList{Only: github}, "mcp_github_issue", verdictAllow},
+		{cli.ToolList{Only: github}, "mcp_github2_issue", verdictDeny},
+	} {
+		req := cli.Request{Permission: cli.Bypass, Attended: true, Tools: c.tools}
+		if got, _ := verdictOn(req, tool{name: c.name}, nil); got != c.want {
+			t.Errorf("%s with %+v: %s, want %s", c.name, c.tools, got, c.want)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 		return cli.Failf(cli.BadOutput, o.Agent, versions, v, protocolVersion, "ductor")
 	}
 	logins := o.logins(proc.hello.AuthMethods)
-	proc.provider.logins.Store(&logins)
+	proc.provider.login.methods.Store(&logins)
 	proc.identify(proc.hello.AgentInfo.Name, logins)
 	return nil
 }

@@ -25,10 +25,9 @@ type Provider struct {
 	// reported is the catalogue entry for the name that the last started process reported. It is nil before the first
 	// process has started.
 	reported atomic.Pointer[Entry]
-	efforts  sync.Map                    // model ID to the choice of efforts that the agent offers for the model
-	lists    atomic.Pointer[bool]        // whether the agent can list its sessions; nil if unknown
-	logins   atomic.Pointer[[]cli.Login] // log-in methods that the last started process offered
-	method   atomic.Pointer[string]      // ID of the method of the last successful log-in
+	efforts  sync.Map             // model ID to the choice of efforts that the agent offers for the model
+	lists    atomic.Pointer[bool] // whether the agent can list its sessions; nil if unknown
+	login    *login
 	spent    spent
 	// late is set if the agent has sent text after the reply that ended a turn.
 	late atomic.Bool
@@ -39,6 +38,7 @@ var (
 	_ cli.Limited    = (*Provider)(nil)
 	_ cli.ModeHolder = (*Provider)(nil)
 	_ cli.Sharer     = (*Provider)(nil)
+	_ cli.Successor  = (*Provider)(nil)
 
 	_ cli.ProjectReader = (*Provider)(nil)
 )
@@ -59,7 +59,7 @@ func New(o Options) *Provider {
 	o.Start = cmp.Or(o.Start, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
 	o.ProbeDir = cmp.Or(o.ProbeDir, os.TempDir())
-	p := &Provider{opts: o}
+	p := &Provider{opts: o, login: &login{}}
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Codec: rpc.JSON{Version: "2.0"},
 		Goodbye: leaveWait, Cancels: methodCancelRequest,

@@ -52,7 +52,12 @@ func (r *reporter) update(u *update) {
 	case updateThought:
 		r.sayHeld()
 		r.out.Thinking(text)
-	case updateTool, updateToolNow:
+	case updateTool:
+		if t := r.tools.all[u.Call.ID]; t != nil && t.isReused(u.Call) {
+			r.forget(u.Call.ID)
+		}
+		r.tool(u.Call)
+	case updateToolNow:
 		r.tool(u.Call)
 	case updatePlan:
 		r.planned(u)
@@ -136,12 +141,20 @@ func (r *reporter) tool(c toolcall.Call) {
 	}
 	r.sayHeld()
 	t := r.call(c)
-	if t.phase == toolRefused || t.phase == toolEnded || t.call.LacksInput(c) {
+	if t.isOver() || t.call.LacksInput(c) {
 		return
 	}
 	r.startTool(t)
 	if c.Status == toolcall.StatusDone || c.Status == toolcall.StatusFailed {
 		r.endTool(t, c.Status)
+	}
+}
+
+// forget forgets a tool call that is over, because the agent uses its ID for another one.
+func (r *reporter) forget(id string) {
+	if t := r.tools.all[id]; t != nil && t.isOver() {
+		delete(r.tools.all, id)
+		r.out.Reuse(cli.ToolID(id))
 	}
 }
 
@@ -185,7 +198,7 @@ func (r *reporter) showTool(t *tool) {
 }
 
 func (r *reporter) endTool(t *tool, status string) {
-	t.phase = toolEnded
+	t.phase, t.succeeded = toolEnded, status == toolcall.StatusDone
 	delete(r.tools.running, t.call.ID)
 	if status == toolcall.StatusDone {
 		for _, change := range t.call.Changes(r.dir) {

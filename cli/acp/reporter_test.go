@@ -151,6 +151,64 @@ func TestAToolIsShownWithItsInput(t *testing.T) {
 	}
 }
 
+// Some models number the calls of each answer from zero. A call with the ID of an ended one is another tool, even if it
+// does the same; a repeated announcement is none.
+func TestAToolWithTheIDOfAnEndedOne(t *testing.T) {
+	const first = `"toolCallId":"0","kind":"execute","title":"ls","rawInput":{"command":"ls"}`
+	for name, c := range map[string]struct {
+		ended, then string // updates
+		want        []string
+	}{
+		"another command": {`"status":"completed"`, `"toolCallId":"0","title":"pwd","rawInput":{"command":"pwd"}`,
+			[]string{"0 ls", "0#2 pwd"}},
+		"the same command": {`"status":"completed"`, first + `,"status":"in_progress"`, []string{"0 ls", "0#2 ls"}},
+		"without a status": {`"status":"completed"`, first, []string{"0 ls", "0#2 ls"}},
+		"another that failed": {`"status":"failed"`, `"toolCallId":"0","kind":"read","title":"a.txt","status":"failed"`,
+			[]string{"0 ls", "0#2 a.txt"}},
+		"announced again":      {`"status":"completed"`, first + `,"status":"completed"`, []string{"0 ls"}},
+		"announced late":       {`"status":"failed"`, first + `,"status":"pending"`, []string{"0 ls"}},
+		"while the first runs": {`"status":"in_progress"`, first + `,"status":"in_progress"`, []string{"0 ls"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var shown []string
+			for _, ev := range readUpdates([]byte(`{"sessionUpdate":"tool_call",` + first + "}\n" +
+				`{"sessionUpdate":"tool_call_update","toolCallId":"0",` + c.ended + "}\n" +
+				`{"sessionUpdate":"tool_call",` + c.then + "}\n" +
+				`{"sessionUpdate":"tool_call_update","toolCallId":"0","status":"completed"}`)) {
+				if ev, ok := ev.(cli.ToolStarted); ok {
+					shown = append(shown, string(ev.ID)+" "+ev.Title)
+				}
+			}
+			if !slices.Equal(shown, c.want) {
+				t.Errorf("the tools are %q, want %q", shown, c.want)
+			}
+		})
+	}
+}
+
+// A denied call is one tool, also if its announcement comes after its request.
+func TestADeniedToolIsAnnouncedLate(t *testing.T) {
+	var shown []cli.ToolID
+	out := turn.NewEmitter(testAgent, time.Now, func(ev cli.Event) {
+		if ev, ok := ev.(cli.ToolStarted); ok {
+			shown = append(shown, ev.ID)
+		}
+	})
+	r := newReporter(out, "/d", Quirks{})
+	call := toolcall.Call{ID: "0", ToolKind: toolcall.KindRun, Title: "ls", Input: json.RawMessage(`{"command":"ls"}`)}
+	r.deny(r.call(call), "it is denied")
+	call.Status = toolcall.StatusPending
+	r.update(&update{Kind: updateTool, Call: call})
+	if !slices.Equal(shown, []cli.ToolID{"0"}) {
+		t.Errorf("the tools are %q", shown)
+	}
+	call.Title, call.Input = "pwd", json.RawMessage(`{"command":"pwd"}`)
+	r.update(&update{Kind: updateTool, Call: call})
+	if !slices.Equal(shown, []cli.ToolID{"0", "0#2"}) {
+		t.Errorf("after another call, the tools are %q", shown)
+	}
+}
+
 // The adapters of Codex and Claude send the output of a command in pieces, beside the protocol, and how it ended.
 func TestACommandInATerminalOfTheAgent(t *testing.T) {
 	tool := tool{}

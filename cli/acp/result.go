@@ -17,7 +17,7 @@ func (t *liveTurn) outcome(end turn.End) cli.Result {
 		}
 	}
 	cut := t.Outcome(end)
-	cut.Usage, cut.ByModel = r.Usage, r.ByModel
+	cut.Consumed = r.Consumed
 	return cut
 }
 
@@ -36,7 +36,7 @@ func (t *liveTurn) replied() cli.Result {
 	r := t.s.counted(p)
 	switch p.StopReason {
 	case "end_turn":
-		if text, ok := t.reporter.failed(r.Usage); ok {
+		if text, ok := t.reporter.failed(r.Consumed.Usage); ok {
 			r.Err = o.meaning(0, text, "")
 		} else if t.Req.Task == cli.TaskCompact {
 			t.Out.Pass(cli.CompactBoundary{})
@@ -68,17 +68,17 @@ func (s *session) counted(p prompted) cli.Result {
 	quirks := s.options().quirks.Usage
 	switch u := p.Usage; {
 	case u != nil:
-		r.Usage = cli.Usage{
+		r.Consumed.Usage = cli.Usage{
 			Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
 			Reasoning: u.Thought,
 		}
 		if quirks.Total {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			r.Usage, s.past.totals = r.Usage.Sub(s.past.totals), r.Usage
+			r.Consumed.Usage, s.past.totals = r.Consumed.Usage.Sub(s.past.totals), r.Consumed.Usage
 		}
 	case quirks.InMeta != nil:
-		r = quirks.InMeta(p.Meta)
+		r.Model, r.Consumed = quirks.InMeta(p.Meta)
 	}
 	return r
 }

@@ -26,15 +26,28 @@ const (
 
 // tool is the stored state of a tool call.
 type tool struct {
-	call     toolcall.Call // the agent's description, merged from all its updates
-	name     string
-	phase    toolPhase
-	shown    cli.ToolStarted // the event that users saw
-	planFile string          // path of the plan that needs approval, if the agent does not send the plan itself
-	printed  string          // output of a command that the agent runs in its own terminal
-	exit     *int            // exit code of the command in the agent's own terminal
+	call  toolcall.Call // the agent's description, merged from all its updates
+	name  string
+	phase toolPhase
+	// succeeded is set if the tool call has ended without an error.
+	succeeded bool
+	shown     cli.ToolStarted // the event that users saw
+	planFile  string          // path of the plan that needs approval, if the agent does not send the plan itself
+	printed   string          // output of a command that the agent runs in its own terminal
+	exit      *int            // exit code of the command in the agent's own terminal
 
 	wrote, terminals []string
+}
+
+// isOver reports whether the tool call has ended or was denied.
+func (t *tool) isOver() bool { return t.phase == toolEnded || t.phase == toolRefused }
+
+// isReused reports whether an announcement is that of another tool call with the same ID, after this one is over. Some
+// agents announce a call after its request was denied or cancelled, so the same call is only another one if this one
+// has succeeded.
+func (t *tool) isReused(announced toolcall.Call) bool {
+	ended := announced.Status == toolcall.StatusDone || announced.Status == toolcall.StatusFailed
+	return t.isOver() && (t.succeeded && !ended || t.call.Differs(announced))
 }
 
 // tools contains the tool calls of a turn by ID, and the commands that ductor runs for the agent by terminal ID.

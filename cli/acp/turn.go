@@ -175,6 +175,7 @@ func (t *liveTurn) askAgain(call string) {
 func (t *liveTurn) asked(a *ask) {
 	a.tool = &tool{}
 	if a.form == nil {
+		t.reporter.forget(a.params.ToolCall.ID)
 		a.tool = t.reporter.call(a.params.ToolCall)
 		a.shown = a.tool.call
 	}
@@ -319,9 +320,9 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	switch {
 	case before == nil || now == nil:
 	case *now < *before: // the agent started to count from zero again
-		r.CostUSD = *now
+		r.Consumed.CostUSD = *now
 	default:
-		r.CostUSD = *now - *before
+		r.Consumed.CostUSD = *now - *before
 	}
 	t.s.mu.Unlock()
 	t.remember(r)

@@ -210,9 +210,9 @@ func TestTheCostOfATurn(t *testing.T) {
 			p.update(updateUsage, `"used":10,"size":100,"cost":{`+cost+`}`)
 		}
 		p.endTurn(prompt)
-		if r := until[cli.Result](turn); r.CostUSD != c.want || c.updates != nil && (r.Fill.Used != 10 ||
+		if r := until[cli.Result](turn); r.Consumed.CostUSD != c.want || c.updates != nil && (r.Fill.Used != 10 ||
 			r.Fill.Limit != 100) {
-			t.Errorf("turn %d costs %v, fill %+v", i, r.CostUSD, r.Fill)
+			t.Errorf("turn %d costs %v, fill %+v", i, r.Consumed.CostUSD, r.Fill)
 		}
 	}
 }

@@ -29,8 +29,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 		return nil, err
 	}
 	n := readNote(mark.Note)
-	s.turnSettings, s.phase = n.Before, cutShort
-	s.run = s.listen(proc, n.memory(), req.Dir, turn.StreamOptions{
+	s.turnSettings, s.phase = n.start.Before, cutShort
+	s.run = s.listen(proc, n.start.memory(), req.Dir, turn.StreamOptions{
 		Past: &turn.Past{From: mark.Output, Until: left.OutputEnd}, Held: true,
 	})
 	s.left = &leftTurn{run: s.run, mark: mark, note: n, inputEnd: left.Input.End}
@@ -46,7 +46,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) 
 	}
 	kept := readSetting(left.Setting)
 	proc := &process{Process: attached, mark: mark}
-	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).Session}, proc, nil
+	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).start.Session}, proc, nil
 }
 
 // adoptIdle attaches to a process that works in the background while no turn is running. The session handles output
@@ -61,8 +61,8 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 		return nil, err
 	}
 	n := readNote(mark.Note)
-	s.turnSettings, s.phase = n.During, ready
-	s.run = s.listen(proc, n.memory(), req.Dir, turn.StreamOptions{Past: &turn.Past{From: mark.Output, Until: left.OutputEnd}})
+	s.turnSettings, s.phase = n.start.During, ready
+	s.run = s.listen(proc, n.start.memory(), req.Dir, turn.StreamOptions{Past: &turn.Past{From: mark.Output, Until: left.OutputEnd}})
 	return p.caughtUp(ctx, s, left)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -148,14 +149,14 @@ func TestAdoptedTotals(t *testing.T) {
 	l.leave(k)
 	s = l.adopt(req)
 	two := begin(t, s, req).end()
-	if two.Text != "two" || two.CostUSD != 0.25 || two.Usage.Input != 7 || two.Usage.Output != 3 {
+	if two.Text != "two" || two.Consumed.CostUSD != 0.25 || two.Consumed.Usage != (cli.Usage{Input: 7, Output: 3}) {
 		t.Errorf("got %+v", two)
 	}
 	req.Turn, req.Prompt = "T3", `[[usage in=9 out=1 cost=0.125]][[text "three"]]`
 	if !s.Fits(req) {
 		t.Fatal("it does not fit the next turn")
 	}
-	if r := begin(t, s, req).end(); r.CostUSD != 0.125 || r.Usage.Input != 9 || r.Text != "three" {
+	if r := begin(t, s, req).end(); r.Consumed.CostUSD != 0.125 || r.Consumed.Usage.Input != 9 || r.Text != "three" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -200,7 +201,7 @@ func TestAdoptedApprovals(t *testing.T) {
 	}
 }
 
-// A message sent during a turn belongs to it in every process of ductor.
+// A message sent during a turn belongs to it in every process of ductor, and every process knows that it was read.
 func TestAdoptedSteer(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 30) + `" delay=5ms chunk=5]]`}
@@ -214,7 +215,8 @@ func TestAdoptedSteer(t *testing.T) {
 	k = begin(t, s, req)
 	until[cli.SessionStarted](k)
 	steer(t, s, cli.Request{Turn: "S1", Prompt: `[[text "And this."]]`})
-	if r := k.end(); r.Err != nil || !strings.HasPrefix(r.Text, "word ") || strings.Count(r.Text, "And this.") != 1 || !strings.HasSuffix(r.Text, "And this.") {
+	if r := k.end(); r.Err != nil || !strings.HasPrefix(r.Text, "word ") || strings.Count(r.Text, "And this.") != 1 || !strings.HasSuffix(r.Text, "And this.") ||
+		!slices.Equal(r.Steered.Read, []cli.TurnID{"S1"}) {
 		t.Errorf("answered %+v", r)
 	}
 }
@@ -242,11 +244,11 @@ func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {
 				left := cli.LeftRun{Run: "fake", Alive: true, OutputEnd: int64(len(begun)), Input: cli.LeftInput{End: 10}, Marks: f.marks()}
 				left.Purpose = cli.Purpose{Agent: agent, Mode: cli.Live, Conversation: "7/0"}
 
-				var got []cli.Result
+				var got []cli.BackgroundResult
 				f = newFakeProcess()
 				p := New(Options{
 					ProviderOptions: cli.ProviderOptions{Launcher: fakeLauncher{process: f}, Env: func() []string { return nil }},
-					Background:      func(_ cli.Conversation, r cli.BackgroundResult) { got = append(got, r.Result) },
+					Background:      func(_ cli.Conversation, r cli.BackgroundResult) { got = append(got, r) },
 				})
 				next, err := p.Adopt(t.Context(), left, cli.Request{Conversation: "7/0"})
 				if err != nil {

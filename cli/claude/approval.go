@@ -114,7 +114,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	switch r.Tool {
 	case "Bash":
 		ev.Effect.Shell = cli.ShellUseFor(ev.Reason)
-	case "PowerShell":
+	case "PowerShell", "Monitor":
 		ev.Effect.Shell = cli.ShellExplained
 	}
 	return ev

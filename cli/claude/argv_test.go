@@ -40,7 +40,7 @@ func TestArguments(t *testing.T) {
 		{"the default model is no flag", formatStream, cli.Request{Model: "default"}, stream + asking},
 
 		{"ask", formatStream, cli.Request{Permission: cli.Ask}, stream + asking},
-		{"accept edits", formatStream, cli.Request{Permission: cli.AcceptEdits}, stream + noAsk + "|--permission-mode|acceptEdits" + ours},
+		{"accept edits", formatStream, cli.Request{Permission: cli.AcceptEdits}, stream + asking},
 		{"accept edits, asked for", formatLive, cli.Request{Permission: cli.AcceptEdits, Attended: true}, live + asking},
 		{"plan", formatStream, cli.Request{Permission: cli.Plan}, stream + noAsk + "|--permission-mode|plan" + ours},
 		{"auto", formatStream, cli.Request{Permission: cli.Auto}, stream + noAsk + "|--permission-mode|auto" + ours},

@@ -44,8 +44,8 @@ func TestTurnThatBeginsByItselfBetweenTurns(t *testing.T) {
 				`{"type":"result","is_error":false,"session_id":"S","total_cost_usd":2.5}`)...)
 		}()
 		r, _ := clitest.Play(t.Context(), s, cli.Request{Prompt: "hi"})
-		if r.Text != "mine" || r.CostUSD != 0.5 {
-			t.Errorf("answer %q for %g", r.Text, r.CostUSD)
+		if r.Text != "mine" || r.Consumed.CostUSD != 0.5 {
+			t.Errorf("answer %q for %g", r.Text, r.Consumed.CostUSD)
 		}
 	})
 }
@@ -106,7 +106,7 @@ func TestInterrupt(t *testing.T) {
 				`{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","total_cost_usd":1}`)
 		}()
 		r, _ := clitest.Play(ctx, s, cli.Request{Prompt: "hi"})
-		if !r.Aborted || r.Err != nil || r.Text != "half" || r.CostUSD != 1 {
+		if !r.Aborted || r.Err != nil || r.Text != "half" || r.Consumed.CostUSD != 1 {
 			t.Errorf("got %+v", r)
 		}
 		if !slices.Equal(kinds, []string{"interrupt"}) {

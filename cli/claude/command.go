@@ -21,7 +21,7 @@ const (
 // arguments returns the command line for req, without the program. The prompts are not on the command line. ductor
 // writes the user's prompt to standard input, and system prompts to files.
 func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
-	mode, err := permissionFlag(f, req)
+	mode, err := permissionFlag(req.Permission)
 	if err != nil {
 		return nil, err
 	}
@@ -156,21 +156,16 @@ func addFlag(args []string, flag, value string) []string {
 	}
 }
 
-// permissionFlag returns the value of --permission-mode for a request. It returns an error for an unknown mode, because
-// Claude would accept any name.
+// permissionFlag returns the value of --permission-mode for a permission mode. It returns an error for an unknown mode,
+// because Claude would accept any name.
 //
-// Claude's own acceptEdits mode allows too much: some commands, and edits of hidden files and of ductor's files. If a
-// user can answer, permissionFlag therefore returns Claude's default mode for accept-edits, and ductor itself accepts
+// Claude's own acceptEdits mode allows too much: some commands, and edits of hidden files and of ductor's files.
+// permissionFlag therefore returns Claude's default mode for accept-edits. If a user can answer, ductor itself accepts
 // the edits.
-func permissionFlag(f format, req cli.Request) (string, error) {
-	switch mode := req.Permission; mode {
-	case "", cli.Ask:
+func permissionFlag(mode cli.PermissionMode) (string, error) {
+	switch mode {
+	case "", cli.Ask, cli.AcceptEdits:
 		return "default", nil
-	case cli.AcceptEdits:
-		if f == formatLive && req.Attended {
-			return "default", nil
-		}
-		return "acceptEdits", nil
 	case cli.Plan:
 		return "plan", nil
 	case cli.Auto:
@@ -178,7 +173,7 @@ func permissionFlag(f format, req cli.Request) (string, error) {
 	case cli.Bypass:
 		return "bypassPermissions", nil
 	}
-	return "", fmt.Errorf("permission mode %q is not known", req.Permission)
+	return "", fmt.Errorf("permission mode %q is not known", mode)
 }
 
 // Tools that only ask the user a question.

@@ -114,7 +114,7 @@ func (l fakeLauncher) LookPath(name string) (string, error) { return name, nil }
 
 type backgroundTurn struct {
 	conversation cli.Conversation
-	cli.Result
+	cli.BackgroundResult
 }
 
 // fakeLive opens a live session over a fake process.
@@ -130,7 +130,7 @@ func fakeLive(t *testing.T) (cli.Session, *fakeProcess, *[]backgroundTurn) {
 		Background: func(c cli.Conversation, r cli.BackgroundResult) {
 			mu.Lock()
 			defer mu.Unlock()
-			*all = append(*all, backgroundTurn{c, r.Result})
+			*all = append(*all, backgroundTurn{c, r})
 		},
 	})
 	return clitest.Open(t, p, cli.Live, cli.Request{Conversation: "7/0"}), f, all

@@ -76,7 +76,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	s.mu.Lock()
 	closed := s.phase == shut
 	if !closed {
-		s.run, s.turnSettings = run, turnSettingsOf(formatLive, req)
+		s.run, s.turnSettings = run, turnSettingsOf(req)
 	}
 	s.mu.Unlock()
 	if closed {
@@ -311,10 +311,10 @@ func (i *idler) betweenTurns(l *line) {
 func (i *idler) finish() {
 	p := i.parser
 	i.parser = nil
-	r := p.outcome
-	r.Text = p.flow.em.Answer()
+	result := cli.BackgroundResult{
+		Text: p.flow.em.Answer(), Model: p.outcome.Model, Consumed: p.outcome.Consumed, Task: p.task,
+	}
 	p.flow.em.Finish(p.outcome)
-	result := cli.BackgroundResult{Result: r, Task: p.task}
 	if i.run.hasRest.Load() { // the rest of a turn that ductor has ended; only its cost counts
 		result.Text, result.Task = "", ""
 	}
@@ -331,7 +331,7 @@ func (i *idler) record() {
 	n := noteOf(s.id, i.run.mem, s.turnSettings, s.turnSettings)
 	s.mu.Unlock()
 	m := cli.Mark{Turn: cli.BackgroundMark}
-	if len(n.Tasks) > 0 {
+	if len(n.start.Tasks) > 0 {
 		m.Note = n.String()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), markWait)

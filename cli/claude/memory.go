@@ -101,6 +101,12 @@ func (t *tasks) list() []string {
 
 // note is the state that ductor needs to continue a turn after a restart. It is stored in cli.Mark.Note.
 type note struct {
+	start snapshot
+	sent  messages
+}
+
+// snapshot is the state of a process and its session before a turn. It does not change during the turn.
+type snapshot struct {
 	Session cli.AgentSessionID        `json:"s,omitempty"`
 	Model   cli.ModelID               `json:"m,omitempty"` // see memory.model
 	CostUSD float64                   `json:"usd,omitempty"`
@@ -110,23 +116,23 @@ type note struct {
 	Tasks   []string                  `json:"t,omitempty"` // IDs of the open tasks
 	Before  turnSettings              `json:"b"`           // settings before the turn
 	During  turnSettings              `json:"n"`           // settings that the turn requests
+}
 
-	messages
+// messages are the messages that ductor sends to Claude during a turn.
+type messages struct {
+	Prompt string `json:"p,omitempty"` // ID of the prompt; empty in notes of older versions
+	// Steers contains the messages that were added during the turn, in order: the ID of each message, a space, and its
+	// turn ID. Notes of older versions have no turn IDs.
+	Steers   []string         `json:"steer,omitempty"`
+	Sending  string           `json:"sending,omitempty"` // the ID in Steers that was being sent
 	Answered []cli.ApprovalID `json:"ans,omitempty"`
 }
 
-// messages contains the message IDs of the prompt and of the messages that were added during the turn.
-type messages struct {
-	Prompt  string   `json:"p,omitempty"`       // empty in notes of older versions
-	Steers  []string `json:"steer,omitempty"`   // IDs of messages added during the turn, in order
-	Sending string   `json:"sending,omitempty"` // the ID in Steers that was being sent when the note was stored
-}
-
 // promptOf returns the ID of the turn's prompt.
-func (m messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
+func (m *messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
 
 // steerOf returns the message ID of a message that is added to a turn. The added message has the turn ID steer.
-func (m messages) steerOf(turn, steer cli.TurnID) string {
+func (m *messages) steerOf(turn, steer cli.TurnID) string {
 	return idOf(cmp.Or(cli.TurnID(m.Prompt), turn) + "/" + steer)
 }
 
@@ -137,18 +143,18 @@ const (
 
 // noteOf returns a note that contains the state in m and the given settings.
 func noteOf(id cli.AgentSessionID, m *memory, before, during turnSettings) note {
-	return note{
+	return note{start: snapshot{
 		Session: id, Model: m.model, CostUSD: m.costUSD, Models: maps.Clone(m.byModel),
 		Denied: lastOf(m.denials, keptDenied), Warned: lastOf(slices.Sorted(maps.Keys(m.warned)), keptWarned),
 		Tasks:  m.tasks.list(),
 		Before: before, During: during,
-	}
+	}}
 }
 
 func lastOf(all []string, n int) []string { return slices.Clone(all[max(len(all)-n, 0):]) }
 
 func (n note) String() string {
-	b, err := json.Marshal(n)
+	b, err := json.Marshal(storedNote{n.start, n.sent})
 	if err != nil {
 		return "" // the cost is NaN or infinite, which JSON from Claude cannot contain
 	}
@@ -157,25 +163,25 @@ func (n note) String() string {
 
 // readNote parses the result of note.String. It returns an empty note for an unreadable text.
 func readNote(text string) note {
-	var n note
-	if json.Unmarshal([]byte(text), &n) != nil {
+	var stored storedNote
+	if json.Unmarshal([]byte(text), &stored) != nil {
 		return note{}
 	}
-	return n
+	return note{stored.snapshot, stored.messages}
 }
 
-// memory returns the memory of a process, as far as the note contains it.
-func (n note) memory() *memory {
+// memory returns the memory of a process, as far as the snapshot contains it.
+func (s snapshot) memory() *memory {
 	m := newMemory()
-	m.costUSD, m.model = n.CostUSD, n.Model
-	maps.Copy(m.byModel, n.Models)
-	for _, d := range n.Denied {
+	m.costUSD, m.model = s.CostUSD, s.Model
+	maps.Copy(m.byModel, s.Models)
+	for _, d := range s.Denied {
 		m.deny(d)
 	}
-	for _, w := range n.Warned {
+	for _, w := range s.Warned {
 		m.warned[w] = true
 	}
-	for _, id := range n.Tasks {
+	for _, id := range s.Tasks {
 		m.tasks.begin(id)
 	}
 	return m

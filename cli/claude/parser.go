@@ -341,9 +341,11 @@ func (p *parser) handOver(r cli.Result) {
 	if p.observer.background == nil {
 		return
 	}
-	r.Text = p.flow.em.Answer()
+	text := p.flow.em.Answer()
 	p.flow.em.TakeBack()
-	p.observer.background(cli.BackgroundResult{Result: r, Task: p.mem.tasks.takeSummaries()})
+	p.observer.background(cli.BackgroundResult{
+		Text: text, Model: r.Model, Consumed: r.Consumed, Task: p.mem.tasks.takeSummaries(),
+	})
 	p.denials = nil
 }
 
@@ -361,12 +363,11 @@ func (p *parser) outcomeOf(l *line) cli.Result {
 			p.deny(id, d.Tool, d.Input, why)
 		}
 	}
-	r := cli.Result{Told: cli.Told{Turns: l.NumTurns}, Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
+	r := cli.Result{Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
 	if r.Err == nil && !p.flow.em.Named() {
 		r.Err = turn.Unnamed(agent)
 	}
-	r.CostUSD, r.ByModel = p.mem.spent(l.resultFields)
-	r.Usage = totalUsage(r.ByModel, l.Usage)
+	r.Consumed = p.mem.spent(l.resultFields)
 	r.Denials, r.Fill = p.turnDenials(), p.mem.fill
 	return r
 }

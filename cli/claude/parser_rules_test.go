@@ -321,8 +321,8 @@ func TestCostIsOfThisTurnAlone(t *testing.T) {
 		events, _, _ := run(t, mem, nil, initLine, fmt.Sprintf(
 			`{"type":"result","is_error":false,"total_cost_usd":%g,"modelUsage":{"m":{"inputTokens":%d}}}`, tt.total, tt.in))
 		got := result(events)
-		if got.CostUSD != tt.want || got.Usage.Input != int64(tt.want*10) {
-			t.Errorf("turn %d: cost %g, %d tokens, want %g", i, got.CostUSD, got.Usage.Input, tt.want)
+		if got.Consumed.CostUSD != tt.want || got.Consumed.Usage.Input != int64(tt.want*10) {
+			t.Errorf("turn %d: cost %g, %d tokens, want %g", i, got.Consumed.CostUSD, got.Consumed.Usage.Input, tt.want)
 		}
 	}
 }

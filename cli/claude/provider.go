@@ -108,10 +108,8 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 		return ""
 	case permission == cli.Plan:
 		return "Claude run once cannot have its plan approved: answer it with the next message"
-	case permission == cli.AcceptEdits:
-		return "Claude run once cannot ask: it decides on edits without asking, also of hidden files, and what else needs permission is denied"
 	}
-	return "Claude run once cannot ask: what needs permission is denied"
+	return "Claude run once cannot ask: what needs permission is denied, " + cli.OnceDenies
 }
 
 // ProjectFiles implements cli.ProjectReader. With -p, Claude would run the hooks and MCP servers in these files without
@@ -165,7 +163,7 @@ func (p *Provider) environment(req cli.Request) []string {
 
 // settingOf returns the settings with which a process for req starts.
 func (p *Provider) settingOf(f format, req cli.Request) setting {
-	s := setting{Turn: turnSettingsOf(f, req), Format: f}
+	s := setting{Turn: turnSettingsOf(req), Format: f}
 	s.Begin = cli.Digest(req.Resume)
 	bare := req
 	bare.Resume = ""

@@ -85,7 +85,7 @@ func TestRealTools(t *testing.T) {
 	for _, mode := range realagent.Some(cli.Live, cli.OneShot) {
 		t.Run(string(mode), func(t *testing.T) {
 			p, c, _ := real(t, nil)
-			req := cli.Request{Dir: c.Work, Permission: cli.AcceptEdits, Prompt: `[[text "Let me look."]]` +
+			req := cli.Request{Dir: c.Work, AllowedTools: []string{"Write"}, Prompt: `[[text "Let me look."]]` +
 				`[[tool cmd="ls ./no-such-place"]][[write path="` + filepath.Join(c.Work, "a.txt") + `" text="new"]]` +
 				`[[ask cmd="touch /etc/forbidden-` + filepath.Base(filepath.Dir(c.Work)) + `"]][[text "Done."]]`}
 			r, events := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)

@@ -14,9 +14,9 @@ import (
 // or done, and the answer to its question.
 func TestRealRepeatedLines(t *testing.T) {
 	realagent.LongOnly(t)
-	var background []cli.Result
+	var background []cli.BackgroundResult
 	p, c, api := real(t, func(o *Options) {
-		o.Background = func(_ cli.Conversation, r cli.BackgroundResult) { background = append(background, r.Result) }
+		o.Background = func(_ cli.Conversation, r cli.BackgroundResult) { background = append(background, r) }
 	})
 	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: `windmill [[ask cmd="echo x >>made.txt; sleep 0.3"]][[text "Done."]]`}
 	s := clitest.Open(t, p, cli.Live, req)

@@ -15,40 +15,28 @@ func (r resultFields) wasInterrupted() bool { return strings.HasPrefix(r.Termina
 // sum combines two results of the same turn. Claude prints a second result if it reads another message after the first
 // result.
 func sum(former, last cli.Result) cli.Result {
-	last.CostUSD += former.CostUSD
-	last.Turns += former.Turns
-	last.Usage = last.Usage.Add(former.Usage)
-	for id, u := range former.ByModel {
-		if last.ByModel == nil {
-			last.ByModel = map[cli.ModelID]cli.Usage{}
-		}
-		last.ByModel[id] = last.ByModel[id].Add(u)
-	}
+	last.Consumed.Add(former.Consumed)
 	return last
 }
 
-// spent returns the cost and usage of this turn. Claude reports only totals since the start of the process, so spent
-// subtracts the previous totals.
-func (m *memory) spent(r resultFields) (costUSD float64, byModel map[cli.ModelID]cli.Usage) {
-	costUSD = r.TotalCostUSD
-	if costUSD >= m.costUSD {
-		costUSD -= m.costUSD
+// spent returns what this turn consumed. Claude reports the cost and the usage of models only as totals since the start
+// of the process, so spent subtracts the previous totals.
+func (m *memory) spent(r resultFields) cli.Consumption {
+	turn := cli.Consumption{Turns: r.NumTurns, CostUSD: r.TotalCostUSD}
+	if turn.CostUSD >= m.costUSD {
+		turn.CostUSD -= m.costUSD
 	}
 	m.costUSD = r.TotalCostUSD
 	for name, total := range r.ModelUsage {
 		id := cli.ModelID(name)
 		sum := cli.Usage{Input: total.Input, Output: total.Output, CacheRead: total.CacheRead, CacheWrite: total.CacheWrite}
-		turn := sum.Sub(m.byModel[id])
+		if used := sum.Sub(m.byModel[id]); used != (cli.Usage{}) {
+			turn.AddModel(id, used)
+		}
 		m.byModel[id] = sum
-		if turn == (cli.Usage{}) {
-			continue
-		}
-		if byModel == nil {
-			byModel = map[cli.ModelID]cli.Usage{}
-		}
-		byModel[id] = turn
 	}
-	return costUSD, byModel
+	turn.Usage = totalUsage(turn.ByModel, r.Usage)
+	return turn
 }
 
 // totalUsage returns the usage of all models together, including sub-agents. If byModel is empty, it returns base, the

@@ -109,7 +109,7 @@ func TestToolsAreShown(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			p, dir := scripted(t, nil)
-			req := cli.Request{Dir: dir, Permission: cli.AcceptEdits,
+			req := cli.Request{Dir: dir, Permission: cli.Bypass,
 				Prompt: `[[text "Let me look."]] [[tool cmd="echo hi; exit 3"]] [[write path="a.txt" text="new"]] [[text "Done."]]`}
 			r, events := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			starts, ends := clitest.Of[cli.ToolStarted](events), clitest.Of[cli.ToolEnded](events)
@@ -306,8 +306,9 @@ func TestCostOfEachTurn(t *testing.T) {
 	s := clitest.Open(t, p, cli.Live, req)
 	for turn := range 3 {
 		r, _ := clitest.Play(t.Context(), s, req)
-		if r.CostUSD < 0.499 || r.CostUSD > 0.501 || r.Usage.Input != 100 || r.Usage.Output != 10 {
-			t.Errorf("turn %d: cost %g, usage %+v", turn, r.CostUSD, r.Usage)
+		used := r.Consumed
+		if used.CostUSD < 0.499 || used.CostUSD > 0.501 || used.Usage.Input != 100 || used.Usage.Output != 10 {
+			t.Errorf("turn %d consumed %+v", turn, used)
 		}
 	}
 }

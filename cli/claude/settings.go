@@ -45,8 +45,8 @@ type turnSettings struct {
 	Effort     cli.Effort  `json:"e,omitempty"`
 }
 
-func turnSettingsOf(f format, req cli.Request) turnSettings {
-	mode, err := permissionFlag(f, req)
+func turnSettingsOf(req cli.Request) turnSettings {
+	mode, err := permissionFlag(req.Permission)
 	if err != nil {
 		mode = string(req.Permission)
 	}

@@ -37,7 +37,7 @@ func (s *live) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) er
 	if err := t.deliver(ctx, a.answer(d)); err != nil {
 		return fmt.Errorf("answer claude: %w", err)
 	}
-	t.note.Answered, t.note.Sending = t.p.approvals.Answered(), ""
+	t.note.sent.Answered, t.note.sent.Sending = t.p.approvals.Answered(), ""
 	t.updateNote(ctx)
 	return nil
 }
@@ -57,7 +57,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	// A turn can return a message that Claude has not read. The next turn then needs another ID for the same message,
 	// because Claude ignores an ID that it knows. So the ID depends on both turns.
 	if req.Turn != "" {
-		id = t.note.steerOf(t.req.Turn, req.Turn)
+		id = t.note.sent.steerOf(t.req.Turn, req.Turn)
 	}
 	line, err := userLine(req, id)
 	if err != nil {
@@ -85,7 +85,9 @@ func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line [
 	case !isNew:
 		return nil
 	}
-	t.note.Steers, t.note.Sending = t.p.steers.Sent(), id
+	sent := &t.note.sent
+	sent.Steers, sent.Sending = nil, id
+	t.p.steers.Sent(func(id string, turn cli.TurnID) { sent.Steers = append(sent.Steers, id+" "+string(turn)) })
 	t.updateNote(ctx)
 	if err := t.deliver(ctx, line); err != nil {
 		return m.Lost(ctx, err)
@@ -170,7 +172,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	if t == nil {
 		return cli.ErrNoTurn
 	}
-	flag, err := permissionFlag(formatLive, cli.Request{Permission: mode, Attended: t.req.Attended})
+	flag, err := permissionFlag(mode)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,8 @@ func TestRealSteer(t *testing.T) {
 	steer(t, s, cli.Request{Turn: "S2", Prompt: `[[start]][[text "And this."]]`})
 	close(hold)
 	r = k.end()
-	if r.Err != nil || !strings.HasPrefix(r.Text, "held back.") || !strings.HasSuffix(r.Text, "And this.") || r.Turns != 2 {
+	if r.Err != nil || r.Consumed.Turns != 2 || !strings.HasPrefix(r.Text, "held back.") ||
+		!strings.HasSuffix(r.Text, "And this.") {
 		t.Errorf("answered %+v", r)
 	}
 	if err := s.(cli.Steerer).Steer(t.Context(), cli.Request{Prompt: "late"}); !errors.Is(err, cli.ErrNoTurn) {
@@ -78,7 +79,7 @@ func TestRealAbortOfASteeredTurn(t *testing.T) {
 			if !r.Aborted {
 				t.Errorf("ended as %+v", r)
 			}
-			unread := r.Unread
+			unread := r.Steered.Unread
 			req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "still here"]]`
 			if r = begin(t, s, req).end(); r.Text != "still here" || r.Err != nil {
 				t.Errorf("after it: %+v", r)
@@ -109,12 +110,12 @@ func TestRealChangesOfSettings(t *testing.T) {
 		{"its own choice", func(r *cli.Request) { r.Model = "" }, func(cli.Result) bool { return !strings.Contains(lastModel(api), "haiku") && lastModel(api) != first }},
 		{"an effort", func(r *cli.Request) { r.Effort = "low" }, func(cli.Result) bool { return lastEffort(api) == "low" }},
 		{"another effort", func(r *cli.Request) { r.Effort = "high" }, func(cli.Result) bool { return lastEffort(api) == "high" }},
-		{"edits", func(r *cli.Request) {
-			r.Permission, r.Prompt = cli.AcceptEdits, `[[start]][[write path="`+file+`" text="x"]][[text "ok"]]`
-		}, func(r cli.Result) bool { _, err := os.Stat(file); return err == nil && len(r.Denials) == 0 }},
+		{"a plan", func(r *cli.Request) { r.Permission = cli.Plan }, func(cli.Result) bool {
+			return strings.Contains(api.Asked(), "Plan mode is active")
+		}},
 		{"asking again", func(r *cli.Request) {
-			r.Permission, r.Prompt = cli.Ask, `[[start]][[write path="`+file+`2" text="x"]][[text "ok"]]`
-		}, func(r cli.Result) bool { _, err := os.Stat(file + "2"); return err != nil && len(r.Denials) == 1 }},
+			r.Permission, r.Prompt = cli.Ask, `[[start]][[write path="`+file+`" text="x"]][[text "ok"]]`
+		}, func(r cli.Result) bool { _, err := os.Stat(file); return err != nil && len(r.Denials) == 1 }},
 	} {
 		req.Turn, req.Prompt = cli.TurnID("T"+string(rune('2'+i))), `[[start]][[text "ok"]]`
 		step.change(&req)

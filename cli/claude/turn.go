@@ -3,6 +3,7 @@ package claude
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -22,7 +23,7 @@ type liveTurn struct {
 	left    *leftTurn // state of a turn that is resumed after a restart of ductor; nil for a new turn
 
 	gone  chan struct{} // closed when the turn has ended
-	notes sync.Mutex    // locked while a message is sent and its ID is stored
+	notes sync.Mutex    // locked while a message is sent and its ID is stored; guards note.sent except for Prompt
 	note  note
 }
 
@@ -64,7 +65,7 @@ func (s *live) takeLeft(req cli.Request) *leftTurn {
 // newTurn prepares a turn. Errors are *cli.Failure or the error of ctx.
 func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, left *leftTurn) (t *liveTurn, err error) {
 	t = &liveTurn{session: s, ctx: ctx, req: req, left: left, gone: make(chan struct{})}
-	want := turnSettingsOf(formatLive, req)
+	want := turnSettingsOf(req)
 	t.open = opening{turn: t, id: uuid.NewString(), want: want, asked: make(chan struct{})}
 	if left == nil {
 		t.open.step = waiting
@@ -75,7 +76,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 			return nil, err
 		}
 	} else {
-		t.run, t.open.id = left.run, left.note.promptOf(req.Turn)
+		t.run, t.open.id = left.run, left.note.sent.promptOf(req.Turn)
 	}
 	t.run.idle.mu.Lock() // the note contains fields that this mutex guards
 	defer t.run.idle.mu.Unlock()
@@ -88,7 +89,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	t.open.changes = s.turnSettings.changes(want)
 	if left == nil {
 		t.note = noteOf(s.id, t.run.mem, s.turnSettings, want)
-		t.note.Prompt = t.open.id
+		t.note.sent.Prompt = t.open.id
 	} else {
 		t.note = left.note
 	}
@@ -104,13 +105,13 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 		taken: t.takenUp, freed: t.open.startIfReady, replied: t.replied, garbage: t.run.stream.Garbage,
 		background: t.session.background(),
 	}
-	for _, id := range t.note.Steers { // these were sent before a restart of ductor
-		if id != t.note.Sending || !t.left.unsent() {
-			p.steers.Adopt(id, "")
+	for _, sent := range t.note.sent.Steers { // before a restart of ductor
+		if id, steered, _ := strings.Cut(sent, " "); id != t.note.sent.Sending || !t.left.unsent() {
+			p.steers.Adopt(id, cli.TurnID(steered))
 		}
 	}
 	if t.req.Attended {
-		p.approvals = turn.NewApprovals[asked](em, t.note.Answered)
+		p.approvals = turn.NewApprovals[asked](em, t.note.sent.Answered)
 	}
 	if t.left != nil {
 		p.approvals.Hold()
@@ -201,7 +202,7 @@ func (t *liveTurn) finish(end turn.End) {
 	if exited {
 		t.p.steers.DropAll()
 	}
-	result.Unread = t.p.steers.Settle()
+	result.Steered = t.p.steers.Settle()
 	t.p.approvals.Close(detached)
 	t.p.flow.em.Finish(result)
 	if end == turn.EndTurn && !mustStop && t.req.Turn != "" {
@@ -231,8 +232,7 @@ func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 		return p.outcome
 	}
 	r := stream.Outcome(end)
-	r.Usage, r.ByModel, r.CostUSD, r.Turns = p.outcome.Usage, p.outcome.ByModel, p.outcome.CostUSD, p.outcome.Turns
-	r.Fill = p.mem.fill
+	r.Consumed, r.Fill = p.outcome.Consumed, p.mem.fill
 	r.Denials = p.turnDenials()
 	if r.Err != nil && end == turn.EndExit {
 		exitFailure(r.Err)
@@ -348,8 +348,8 @@ type leftTurn struct {
 	inputEnd int64 // bytes of input that were written to the process
 }
 
-// unsent reports whether the previous process of ductor was stopped before it wrote the message l.note.Sending.
-func (l *leftTurn) unsent() bool { return l.note.Sending != "" && l.inputEnd <= l.mark.Input }
+// unsent reports whether the previous process of ductor was stopped before it wrote the message l.note.sent.Sending.
+func (l *leftTurn) unsent() bool { return l.note.sent.Sending != "" && l.inputEnd <= l.mark.Input }
 
 // sent reports whether the previous process of ductor wrote more than the changes of settings, so at least a part of
 // the prompt.

@@ -127,7 +127,8 @@ func TestViolations(t *testing.T) {
 			"aborted and failed"},
 		{"failure of nobody", []cli.Event{session,
 			cli.Result{AgentSessionID: "s", Err: &cli.Failure{Kind: cli.Crashed}}}, "lacks kind or agent"},
-		{"less than nothing", []cli.Event{session, cli.Result{AgentSessionID: "s", CostUSD: -1}}, "below zero"},
+		{"less than nothing", []cli.Event{session, cli.Result{AgentSessionID: "s",
+			Consumed: cli.Consumption{CostUSD: -1}}}, "below zero"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := Violations(tc.events)

@@ -113,7 +113,7 @@ func (c *contract) result(r cli.Result) {
 	if r.Err != nil && (r.Err.Kind == "" || r.Err.Agent == "") {
 		c.wrong("the failure lacks kind or agent: %+v", *r.Err)
 	}
-	if r.Duration < 0 || r.CostUSD < 0 || r.Usage.Total() < 0 {
+	if r.Duration < 0 || r.Consumed.CostUSD < 0 || r.Consumed.Usage.Total() < 0 {
 		c.wrong("the Result counts below zero: %+v", r)
 	}
 }

@@ -112,10 +112,11 @@ func (r *Recorder) String() string {
 
 func (r *Recorder) result(res cli.Result) {
 	r.Add("result: %s", shown(res.Text))
-	r.Add("  session %q model %q cost %.6f turns %d usage %+v", res.AgentSessionID, res.Model, res.CostUSD, res.Turns,
-		res.Usage)
-	models := make([]string, 0, len(res.ByModel))
-	for id, u := range res.ByModel {
+	used := res.Consumed
+	r.Add("  session %q model %q cost %.6f turns %d usage %+v", res.AgentSessionID, res.Model, used.CostUSD, used.Turns,
+		used.Usage)
+	models := make([]string, 0, len(used.ByModel))
+	for id, u := range used.ByModel {
 		models = append(models, fmt.Sprintf("  by model %s %+v", id, u))
 	}
 	sort.Strings(models)

@@ -133,6 +133,7 @@ func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	if p.Meta.Kind != "mcp_tool_call" {
 		return
 	}
+	ev.Effect.Server = p.Server
 	if p.Meta.Tool != "" {
 		ev.Tool += "." + p.Meta.Tool
 		read.Said["_meta.tool_name"] = p.Meta.Tool

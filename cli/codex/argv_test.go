@@ -23,7 +23,7 @@ func TestCommandLine(t *testing.T) {
 		{"resume", cli.Request{Dir: "/a", Project: cli.EmptyProject, Model: "m", Resume: "T"}, head + "-s read-only -C /a resume -m m -- T -"},
 		{"plan", cli.Request{Permission: cli.Plan}, head + "-s read-only -- -"},
 		{"ask cannot ask", cli.Request{Permission: cli.Ask}, head + "-s read-only -- -"},
-		{"edits", cli.Request{Permission: cli.AcceptEdits}, head + "-s workspace-write -- -"},
+		{"edits", cli.Request{Permission: cli.AcceptEdits}, head + "-s read-only -- -"},
 		{"auto", cli.Request{Permission: cli.Auto}, head + "-s workspace-write -- -"},
 		{"bypass", cli.Request{Permission: cli.Bypass}, head + "--dangerously-bypass-approvals-and-sandbox -- -"},
 		{"tool servers, without values of variables", cli.Request{Servers: []cli.ToolServer{{Name: "own", Path: "/own", Args: []string{"mcp"}, Env: map[string]string{"TOKEN": "secret"}, Trusted: true, Timeout: time.Minute}}},
@@ -52,7 +52,7 @@ func TestCommandLine(t *testing.T) {
 
 func TestAConfiguredSandboxCountsWhereTheModeLeavesAChoice(t *testing.T) {
 	for mode, want := range map[cli.PermissionMode]string{
-		cli.Plan: readOnly, cli.Ask: readOnly, cli.AcceptEdits: fullAccess, cli.Auto: fullAccess, cli.Bypass: fullAccess,
+		cli.Plan: readOnly, cli.Ask: readOnly, cli.AcceptEdits: readOnly, cli.Auto: fullAccess, cli.Bypass: fullAccess,
 	} {
 		if got := permissionsOf(mode, false, fullAccess).sandbox; got != want {
 			t.Errorf("%s: %s, want %s", mode, got, want)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -339,7 +340,8 @@ func TestSteering(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r := turn.end(); r.Err != nil || !strings.Contains(r.Text, "two") {
+		r := turn.end()
+		if r.Err != nil || !strings.Contains(r.Text, "two") || !slices.Equal(r.Steered.Read, []cli.TurnID{"more"}) {
 			t.Errorf("%+v, %v", r, r.Err)
 		}
 		if err := steerer.Steer(t.Context(), more); !errors.Is(err, cli.ErrNoTurn) {
@@ -383,7 +385,7 @@ func TestErrorsOfTheModelLeaveTheThreadUsable(t *testing.T) {
 			}
 		}
 		req.Turn, req.Prompt, req.Resume = "after", "[[text fine]]", s.Info().AgentSessionID
-		if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil || r.Text != "fine" || r.Usage.Output == 0 {
+		if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil || r.Text != "fine" || r.Consumed.Usage.Output == 0 {
 			t.Errorf("afterwards %+v, %v", r, r.Err)
 		}
 	})

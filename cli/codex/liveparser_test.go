@@ -123,7 +123,7 @@ func (s *stagedTurn) finish() {
 		return
 	}
 	r := s.parser.result()
-	r.Usage = s.parser.used()
+	r.Consumed.Usage = s.parser.used()
 	s.Out.Finish(r)
 }
 
@@ -178,7 +178,7 @@ func readNotices(raw []byte) (events []cli.Event) {
 		}
 	}
 	r := p.result()
-	r.Usage = p.used()
+	r.Consumed.Usage = p.used()
 	p.out.Finish(r)
 	return events
 }

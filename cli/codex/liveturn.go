@@ -90,6 +90,9 @@ func (t *liveTurn) Handle(n news) {
 		t.parser.subAgentItem(n.method, n.notice.Item)
 	default:
 		if it := n.notice.Item; it != nil && it.Type == "userMessage" {
+			if it.ClientID != "" { // the previous process of ductor may have added the message
+				t.added.Adopt(it.ClientID, cli.TurnID(it.ClientID))
+			}
 			t.added.Read(it.ClientID)
 			t.nameServers()
 		}
@@ -181,8 +184,8 @@ func (t *liveTurn) Result(end turn.End) (r cli.Result) {
 	default:
 		r = t.Loop.Outcome(end, Agent, t.s.server.exit)
 	}
-	r.Usage, r.Fill, r.Denials = t.parser.used(), t.parser.fill(), append(r.Denials, t.parser.denials...)
-	r.Unread = t.added.Settle()
+	r.Consumed.Usage, r.Fill, r.Denials = t.parser.used(), t.parser.fill(), append(r.Denials, t.parser.denials...)
+	r.Steered = t.added.Settle()
 	return r
 }
 

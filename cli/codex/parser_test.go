@@ -49,7 +49,7 @@ func transcript(raw []byte, resume, stderr string) string {
 	}
 	result := parser.result(end, fakeExit{stderr})
 	if parser.done {
-		result.Usage = parser.usage
+		result.Consumed.Usage = parser.usage
 	}
 	parser.out.Finish(result)
 	return rec.String()

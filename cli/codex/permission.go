@@ -46,13 +46,8 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configuredSandbox str
 		if attended {
 			m.approval = askOnRequest
 		}
-	case cli.AcceptEdits:
-		m.sandbox = cmp.Or(configuredSandbox, workspaceWrite)
-		if attended {
-			m.approval = askUntrusted
-		}
 	case cli.Plan:
-	default:
+	default: // in accept-edits too, because a sandbox that allows edits also allows commands and hidden files
 		if attended {
 			m.approval, m.sandbox = askUntrusted, cmp.Or(configuredSandbox, workspaceWrite)
 		}
@@ -83,12 +78,11 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 		return ""
 	case permission == cli.Plan:
 		return "Codex has no plan mode: it may read, and change nothing"
-	case once && permission == cli.AcceptEdits:
-		return "Codex run once cannot ask: commands run inside its sandbox without a question"
 	case once && permission == cli.Auto:
 		return "Codex run once cannot ask: what its sandbox does not let through fails"
 	case once:
-		return "Codex run once cannot ask: it may read, and change nothing"
+		return "Codex run once cannot ask: it may read, and change nothing, " +
+			"not even in accept-edits or with allowed tools"
 	}
 	return ""
 }

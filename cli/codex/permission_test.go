@@ -22,7 +22,7 @@ func TestPermissionModes(t *testing.T) {
 		{cli.Ask, true, readOnly, permissions{askUntrusted, readOnly}},
 		{"", true, "", permissions{askUntrusted, workspaceWrite}},
 		{"", false, "", permissions{askNever, readOnly}},
-		{cli.AcceptEdits, false, "", permissions{askNever, workspaceWrite}},
+		{cli.AcceptEdits, false, fullAccess, permissions{askNever, readOnly}},
 		{cli.AcceptEdits, true, "", permissions{askUntrusted, workspaceWrite}},
 		{cli.Auto, false, "", permissions{askNever, workspaceWrite}},
 		{cli.Auto, true, "", permissions{askOnRequest, workspaceWrite}},

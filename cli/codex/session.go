@@ -33,7 +33,7 @@ func (p *Provider) read(t turn.Once) turn.Reading {
 	return turn.Reading{Handle: parser.line, Mark: before.mark(t.Req.Turn, t.Left), Result: func(end turn.End) cli.Result {
 		r := parser.result(end, streamExit{t.Stream, t.Left != nil})
 		if parser.done && !r.Detached {
-			r.Usage = p.used(parser.thread, before, parser.usage)
+			r.Consumed.Usage = p.used(parser.thread, before, parser.usage)
 		}
 		return r
 	}}

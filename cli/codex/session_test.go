@@ -54,7 +54,7 @@ func TestAnAnswerAndAToolCall(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := cli.Request{Dir: dir, Permission: cli.AcceptEdits, Prompt: `[[text "I will look."]] [[tool cmd="echo hi; exit 3"]] [[text "It **failed**."]]`}
 		r, events := clitest.Play(t.Context(), open(t, p, req), req)
-		if r.Err != nil || r.Text != "It **failed**." || r.AgentSessionID == "" || r.Usage.Output == 0 {
+		if r.Err != nil || r.Text != "It **failed**." || r.AgentSessionID == "" || r.Consumed.Usage.Output == 0 {
 			t.Fatalf("result %+v", r)
 		}
 		starts, ends := clitest.Of[cli.ToolStarted](events), clitest.Of[cli.ToolEnded](events)
@@ -79,8 +79,9 @@ func TestTheNextProcessResumesTheThread(t *testing.T) {
 		if second.Err != nil || second.AgentSessionID != first.AgentSessionID || !strings.Contains(second.Text, "remember the lighthouse") {
 			t.Fatalf("%+v", second)
 		}
-		if second.Usage.Output >= first.Usage.Output+second.Usage.Output || second.Usage.Input < 0 {
-			t.Errorf("usage is a running total: %+v then %+v", first.Usage, second.Usage)
+		one, two := first.Consumed.Usage, second.Consumed.Usage
+		if two.Output >= one.Output+two.Output || two.Input < 0 {
+			t.Errorf("usage is a running total: %+v then %+v", one, two)
 		}
 	})
 }

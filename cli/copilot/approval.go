@@ -81,6 +81,9 @@ func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effec
 			e.Command = asked.Command
 		}
 	}
+	if asked.Kind == "mcp" {
+		e.Server = asked.Server
+	}
 	switch ev.Tool {
 	case "bash", "shell":
 		e.Shell = cli.ShellUseFor(reason)

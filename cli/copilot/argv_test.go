@@ -34,7 +34,7 @@ func TestCommandLine(t *testing.T) {
 				`"url":"https://mcp.invalid"}}}`},
 		{"extra arguments", cli.Request{ExtraArgs: []string{"--agent", "a"}}, " --session-id=ID --agent a"},
 		{"plan", cli.Request{Permission: cli.Plan}, " --mode plan --session-id=ID"},
-		{"edits", cli.Request{Permission: cli.AcceptEdits}, " --allow-tool=write --session-id=ID"},
+		{"edits", cli.Request{Permission: cli.AcceptEdits}, " --session-id=ID"},
 		{"auto", cli.Request{Permission: cli.Auto}, " --assisted-approval --session-id=ID"},
 		{"bypass", cli.Request{Permission: cli.Bypass}, " --allow-all --session-id=ID"},
 	}

@@ -307,13 +307,9 @@ func (p *parser) count(f fields) {
 		Input: max(f.InputTokens-f.CacheReadTokens, 0), Output: f.OutputTokens,
 		CacheRead: f.CacheReadTokens, CacheWrite: f.CacheWriteTokens, Reasoning: f.ReasoningTokens,
 	}
-	p.known.Turns++
-	p.known.Usage = p.known.Usage.Add(u)
-	if p.known.ByModel == nil {
-		p.known.ByModel = map[cli.ModelID]cli.Usage{}
-	}
-	id := cli.ModelID(f.Model)
-	p.known.ByModel[id] = p.known.ByModel[id].Add(u)
+	p.known.Consumed.Turns++
+	p.known.Consumed.Usage = p.known.Consumed.Usage.Add(u)
+	p.known.Consumed.AddModel(cli.ModelID(f.Model), u)
 }
 
 // result handles the last line of a process for one turn.

@@ -21,15 +21,13 @@ type permission struct {
 func permissionOf(mode cli.PermissionMode) (permission, error) {
 	const manual, interactive = "manual", "interactive"
 	switch mode {
-	case "", cli.Ask:
+	// Copilot's own rule for edits would also allow edits of hidden files.
+	case "", cli.Ask, cli.AcceptEdits:
 		return permission{mode: interactive, approval: manual,
-			cannot: "a Copilot that is run once cannot ask: what needs permission is denied"}, nil
+			cannot: "a Copilot that is run once cannot ask: what needs permission is denied, " + cli.OnceDenies}, nil
 	case cli.Plan:
 		return permission{flags: []string{"--mode", "plan"}, mode: "plan", approval: manual,
 			cannot: "a Copilot that is run once cannot have its plan approved: answer it with the next message"}, nil
-	case cli.AcceptEdits:
-		return permission{flags: []string{"--allow-tool=write"}, mode: interactive, approval: manual,
-			cannot: "a Copilot that is run once cannot ask: commands are denied"}, nil
 	case cli.Auto:
 		return permission{flags: []string{"--assisted-approval"}, mode: interactive, approval: "assisted", judged: true,
 			cannot: "a Copilot that is run once cannot ask: what its own judgement does not let through is denied"}, nil

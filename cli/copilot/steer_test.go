@@ -91,8 +91,8 @@ func TestAMessageThatATurnInSilenceDidNotRead(t *testing.T) {
 		}
 		time.Sleep(cli.DefaultStall)
 		r := turn.result(t)
-		if r.Err == nil || r.Err.Kind != cli.TimedOut || !slices.Equal(r.Unread, []cli.TurnID{"more"}) {
-			t.Errorf("%+v: unread are %q", r.Err, r.Unread)
+		if r.Err == nil || r.Err.Kind != cli.TimedOut || !slices.Equal(r.Steered.Unread, []cli.TurnID{"more"}) {
+			t.Errorf("%+v: unread are %q", r.Err, r.Steered.Unread)
 		}
 		if s.Info().Alive {
 			t.Error("the session is said to be of use")
@@ -115,8 +115,8 @@ func TestAMessageInFlightWhenTheProcessEnds(t *testing.T) {
 		turn := begin(t.Context(), s, req)
 		await[cli.TextDelta](t, turn)
 		err := s.(cli.Steerer).Steer(t.Context(), cli.Request{Prompt: "more", Turn: "more"})
-		if r := turn.result(t); !errors.Is(err, cli.ErrNoTurn) || len(r.Unread) > 0 {
-			t.Errorf("%v, and unread are %q", err, r.Unread)
+		if r := turn.result(t); !errors.Is(err, cli.ErrNoTurn) || len(r.Steered.Unread) > 0 {
+			t.Errorf("%v, and unread are %q", err, r.Steered.Unread)
 		}
 	})
 }

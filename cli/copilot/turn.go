@@ -141,7 +141,7 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	if end == turn.EndExit && r.Err == nil { // an added message was not answered
 		r.Err = exitFailure(t.s.server.Failure())
 	}
-	r.Unread = t.p.added.Settle()
+	r.Steered = t.p.added.Settle()
 	return r
 }
 

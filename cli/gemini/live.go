@@ -120,13 +120,18 @@ func shellFailure(output string) (code *int, why string) {
 	return cli.NumberIn(exitLine(), output), failedLine().FindString(output)
 }
 
-var planLine = regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)
+var planLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)
+})
 
 // planFile returns the path of the file with the plan that needs the user's approval, or "" for other tool calls.
 // Gemini puts the path into the title of its tool exit_plan_mode.
 func planFile(id, title string) string {
-	plan := planLine.FindStringSubmatch(title)
-	if plan == nil || filepath.Clean(plan[1]) != plan[1] || !strings.HasPrefix(id, "exit_plan_mode") {
+	if !strings.HasPrefix(id, "exit_plan_mode") {
+		return ""
+	}
+	plan := planLine().FindStringSubmatch(title)
+	if plan == nil || filepath.Clean(plan[1]) != plan[1] {
 		return ""
 	}
 	return plan[1]

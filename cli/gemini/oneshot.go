@@ -88,18 +88,18 @@ func (p *parser) finish(t turn.Once, end turn.End) cli.Result {
 // approvalMode returns the value of --approval-mode for a process for one turn, in which Gemini cannot ask users.
 // caveat explains in one sentence which part of the permission mode Gemini does not support. In live mode, package acp
 // chooses the mode.
+//
+// Gemini's own mode auto_edit allows too much: edits of hidden files, which git or a shell would run.
 func approvalMode(mode cli.PermissionMode) (value, caveat string) {
 	switch mode {
 	case cli.Bypass:
 		return "yolo", ""
-	case cli.AcceptEdits:
-		return "auto_edit", "one-shot it cannot ask, so commands are not run"
 	case cli.Auto:
-		return "auto_edit", "it has no mode of its own judgement: files may be changed, and commands are not run"
+		return "default", "it has no mode of its own judgement, and one-shot it cannot ask: it works as in ask"
 	case cli.Plan:
 		return "plan", ""
 	}
-	return "default", "one-shot it cannot ask, so nothing is changed and no command is run"
+	return "default", "one-shot it cannot ask: what needs permission is denied, " + cli.OnceDenies
 }
 
 // argv returns the command line of a process for one turn. It contains no prompt, because the prompt is on standard

@@ -118,13 +118,11 @@ const (
 func (p *parser) ended(ev event) {
 	p.done = true
 	if s := ev.Stats; s != nil {
-		p.result.Usage = s.usage()
+		used := cli.Consumption{Usage: s.usage()}
 		for name, m := range s.Models {
-			if p.result.ByModel == nil {
-				p.result.ByModel = map[cli.ModelID]cli.Usage{}
-			}
-			p.result.ByModel[cli.ModelID(name)] = m.usage()
+			used.AddModel(cli.ModelID(name), m.usage())
 		}
+		p.result.Consumed = used
 	}
 	if ev.Status == statusSuccess {
 		return

@@ -27,29 +27,28 @@ func (q quotaTokens) usage() cli.Usage {
 	return cli.Usage{Input: q.Tokens.Input, Output: q.Tokens.Output}
 }
 
-// usageInMeta returns the token usage in the metadata of a reply to a prompt.
-func usageInMeta(meta json.RawMessage) (r cli.Result) {
+// usageInMeta returns the model and the token usage in the metadata of a reply to a prompt.
+func usageInMeta(meta json.RawMessage) (model cli.ModelID, total cli.Consumption) {
 	var sent struct {
 		Quota *quota `json:"quota"`
 	}
 	if json.Unmarshal(meta, &sent) != nil || sent.Quota == nil {
-		return r
+		return "", cli.Consumption{}
 	}
-	r.Usage, r.ByModel = sent.Quota.usage(), map[cli.ModelID]cli.Usage{}
+	byModel := map[cli.ModelID]cli.Usage{}
 	for _, m := range sent.Quota.Models {
-		r.ByModel[m.Model] = m.usage()
-		if r.Model == "" || picksModel(r.Model) ||
-			!picksModel(m.Model) && m.usage().Output > r.ByModel[r.Model].Output {
-			r.Model = m.Model
+		byModel[m.Model] = m.usage()
+		if model == "" || picksModel(model) || !picksModel(m.Model) && m.usage().Output > byModel[model].Output {
+			model = m.Model
 		}
 	}
-	for id, used := range r.ByModel {
-		if id != r.Model && picksModel(id) {
-			r.ByModel[r.Model] = r.ByModel[r.Model].Add(used)
-			delete(r.ByModel, id)
+	for id, used := range byModel {
+		if id != model && picksModel(id) {
+			byModel[model] = byModel[model].Add(used)
+			delete(byModel, id)
 		}
 	}
-	return r
+	return model, cli.Consumption{Usage: sent.Quota.usage(), ByModel: byModel}
 }
 
 // picksModel reports whether Gemini itself chooses the model. In this case, the ID is "auto" or starts with "auto".
@@ -63,7 +62,7 @@ func hiddenFailure(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
 	case answer == "":
 		return cli.Failf(cli.UnknownFailure, agent, "its model gave no answer, and it does not say whether a limit or "+
 			"a filter stopped it")
-	case r.ByModel != nil && r.Usage == cli.Usage{}:
+	case r.Consumed.ByModel != nil && r.Consumed.Usage == cli.Usage{}:
 		return cli.Failf(cli.NetworkDown, agent, "the answer broke off, also when it was asked for again")
 	}
 	return nil

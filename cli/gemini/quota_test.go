@@ -16,9 +16,9 @@ func TestAChoiceIsNoModel(t *testing.T) {
 		auto + "," + named: {"gemini-3.8-flash": {Input: 3600, Output: 126}},
 		auto:               {"auto": {Input: 2400, Output: 84}},
 	} {
-		r := usageInMeta([]byte(`{"quota":{"model_usage":[` + models + `]}}`))
-		if _, counts := want[r.Model]; !counts || !maps.Equal(r.ByModel, want) {
-			t.Errorf("%s: model %q, %+v, want %+v", models, r.Model, r.ByModel, want)
+		model, total := usageInMeta([]byte(`{"quota":{"model_usage":[` + models + `]}}`))
+		if _, counts := want[model]; !counts || !maps.Equal(total.ByModel, want) {
+			t.Errorf("%s: model %q, %+v, want %+v", models, model, total.ByModel, want)
 		}
 	}
 }
@@ -26,8 +26,9 @@ func TestAChoiceIsNoModel(t *testing.T) {
 // Other metadata contains no usage.
 func TestMetadataWithoutAQuota(t *testing.T) {
 	for _, meta := range []string{"", "null", `{}`, `{"quota":7}`} {
-		if r := usageInMeta([]byte(meta)); r.ByModel != nil || r.Usage != (cli.Usage{}) {
-			t.Errorf("%s: %+v", meta, r)
+		model, total := usageInMeta([]byte(meta))
+		if model != "" || total.ByModel != nil || total.Usage != (cli.Usage{}) {
+			t.Errorf("%s: %q, %+v", meta, model, total)
 		}
 	}
 }

@@ -176,15 +176,43 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 // background, until the outcome is on the disk: if the disk loses the outcome, the next start needs the agent's output.
 // Without this output, the next start would replace the answer in the chat by an older text.
 func (s *Service) Settled(turn cli.TurnID) {
-	s.work.spawn(func() {
-		if err := s.opts.Flush(s.base); err != nil {
-			s.opts.Logger.Error("flush an outcome; its agent's output stays", "turn", turn, "err", err)
+	if s.runEnvs.addSettled(turn) {
+		s.work.spawn(s.flushSettled)
+	}
+}
+
+// flushSettled tells the launchers about settled turns, until none remains or the Service closes. Only one goroutine may
+// run it at a time.
+func (s *Service) flushSettled() {
+	for turns := s.runEnvs.settledAfter(0); len(turns) > 0; turns = s.runEnvs.settledAfter(len(turns)) {
+		if !s.flushOutcomes() {
 			return
 		}
 		for _, at := range s.runEnvs.list() {
 			for _, l := range at.launchers {
-				l.Settled(turn)
+				for _, turn := range turns {
+					l.Settled(turn)
+				}
 			}
 		}
-	})
+	}
+}
+
+// flushRetry is the pause after a failed flush.
+const flushRetry = time.Minute
+
+// flushOutcomes flushes until a flush succeeds. It returns false if the Service closes before that.
+func (s *Service) flushOutcomes() bool {
+	for {
+		err := s.opts.Flush(s.base)
+		if err == nil {
+			return true
+		}
+		s.opts.Logger.Error("flush outcomes; the output of their agents stays", "err", err, "again_in", flushRetry)
+		select {
+		case <-time.After(flushRetry):
+		case <-s.base.Done():
+			return false
+		}
+	}
 }

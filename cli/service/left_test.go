@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -439,20 +440,40 @@ func TestServiceDetachAfterAbort(t *testing.T) {
 	})
 }
 
-// If the disk loses the outcome of a turn, the next start reads the agent's output again.
-func TestTheOutputOfATurnStaysIfItsOutcomeCouldNotBeFlushed(t *testing.T) {
+// If the disk loses the outcome of a turn, the next start reads the agent's output again. So the output stays until a
+// flush succeeds. After a failed flush, one goroutine tries again, also for turns that are settled meanwhile.
+func TestTheOutputOfATurnStaysUntilItsOutcomeIsFlushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		flushed := errors.New("the disk failed")
-		opts := Options{Flush: func(context.Context) error { return flushed }}
-		s, l := surveyed(t, opts, leftRun("r", "1"), &fakeProvider{})
-		s.Settled("1")
-		synctest.Wait()
-		flushed = nil
-		s.Settled("2")
-		synctest.Wait()
-		if diff := cmp.Diff([]cli.TurnID{"2"}, l.settled); diff != "" {
-			t.Error(diff)
+		l := &fakeLauncher{}
+		var flushes, failures atomic.Int64
+		failures.Store(2)
+		flush := func(context.Context) error {
+			if flushes.Add(1) <= failures.Load() {
+				return fs.ErrInvalid
+			}
+			return nil
 		}
-		closeService(t, s)
+		s := newTestService(t, Options{Launchers: []cli.Launcher{l}, Flush: flush}, &fakeProvider{})
+		await := func(d time.Duration, wantFlushes int64, settled ...cli.TurnID) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if n := flushes.Load(); n != wantFlushes || !slices.Equal(l.settled, settled) {
+				t.Errorf("after %s: %d flushes, settled %v", d, n, l.settled)
+			}
+		}
+		s.Settled("1")
+		await(0, 1)
+		s.Settled("2")
+		await(flushRetry, 2)
+		await(flushRetry, 4, "1", "2")
+		s.Settled("3")
+		await(0, 5, "1", "2", "3")
+		failures.Store(1000)
+		s.Settled("4")
+		closeService(t, s) // it does not wait for the disk
+		await(flushRetry, 6, "1", "2", "3")
 	})
 }

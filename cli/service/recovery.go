@@ -25,16 +25,17 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 		return emitted(emit, cli.Result{Err: entry.runEnv.lost(agent, err)})
 	}
 	a := s.attempt(ctx, entry, mode, req, emit)
-	if mode == cli.Live && s.mayRepeat(ctx, entry, a) {
+	if mode == cli.Live && s.mayRepeat(ctx, entry, req, a) {
 		s.opts.Logger.Warn("a live agent broke before it showed anything; asking once more, one-shot",
 			"agent", string(agent), "turn", string(req.Turn), "kind", string(a.result.Err.Kind), "code",
 			a.result.Err.Code)
 		if a.lent != nil {
 			s.pool.discardInBackground(a.lent)
 		}
-		unread := a.result.Unread
+		steered := a.result.Steered
 		a = s.attempt(ctx, entry, cli.OneShot, req, emit)
-		a.result.Fallback, a.result.Unread = true, append(unread, a.result.Unread...)
+		a.result.Fallback = true
+		a.result.Steered.Add(steered)
 	}
 	a.result.Err = cli.Sharpened(a.result.Err)
 	if f := a.result.Err; f != nil && f.Kind == cli.LimitReached && f.ResetAt.IsZero() {
@@ -46,8 +47,12 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 }
 
 // mayRepeat reports whether the live process failed before the turn could have an effect, and the agent supports
-// one-shot mode.
-func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) bool {
+// one-shot mode. In accept-edits and auto it returns false: one-shot the agent cannot ask, so ductor could not decide
+// what it may do.
+func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, req cli.Request, a attempt) bool {
+	if req.Permission == cli.AcceptEdits || req.Permission == cli.Auto {
+		return false
+	}
 	if a.result.Err == nil || !broke(a.result.Err) || a.shown || ctx.Err() != nil {
 		return false
 	}

@@ -225,3 +225,26 @@ func TestJudgeOfACutTurn(t *testing.T) {
 		})
 	}
 }
+
+// A turn in accept-edits or auto is not repeated one-shot, because its agent could not ask ductor.
+func TestATurnThatNeedsToAskIsNotRepeated(t *testing.T) {
+	for _, mode := range cli.PermissionModes() {
+		synctest.Test(t, func(t *testing.T) {
+			runs := 0
+			p := &fakeProvider{turn: func(_ context.Context, _ *fakeSession, _ cli.Request, em *turn.Emitter) {
+				runs++
+				em.Finish(cli.Result{Err: cli.Failf(cli.Crashed, "", "it broke")})
+			}}
+			s := serve(t, p)
+			run(t, s, "fake", cli.Request{Conversation: "a", Permission: mode})
+			want := 2
+			if mode == cli.AcceptEdits || mode == cli.Auto {
+				want = 1
+			}
+			if runs != want {
+				t.Errorf("in %s it runs %d times", mode, runs)
+			}
+			closeService(t, s)
+		})
+	}
+}

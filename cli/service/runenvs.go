@@ -28,8 +28,25 @@ func (e *agentEntry) agent() cli.Agent { return e.provider.Agent() }
 type runEnvs struct {
 	open func(cli.Sandbox) *runEnv // returns nil if there should be no such environment
 
-	mu  sync.Mutex
-	all []*runEnv
+	mu      sync.Mutex
+	all     []*runEnv
+	settled []cli.TurnID // turns that are settled, but whose outcomes may not be on the disk yet; oldest first
+}
+
+// addSettled adds a settled turn. It returns true if there was none. The caller must then run Service.flushSettled.
+func (s *runEnvs) addSettled(turn cli.TurnID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled = append(s.settled, turn)
+	return len(s.settled) == 1
+}
+
+// settledAfter removes the first n settled turns and returns the others.
+func (s *runEnvs) settledAfter(n int) []cli.TurnID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled = slices.Delete(s.settled, 0, n)
+	return slices.Clone(s.settled)
 }
 
 // get returns the environment with this name. It returns nil if there is none.
@@ -142,9 +159,25 @@ func (s *Service) SetProviders(replace func(in cli.Sandbox, present []cli.Provid
 			}
 		}
 		before := at.accounts()
+		for _, e := range next {
+			succeed(append([]*agentEntry{e}, e.others...), before)
+		}
 		at.agents.Store(&next)
 		after := at.accounts()
 		s.pool.retire(slices.DeleteFunc(before, func(e *agentEntry) bool { return slices.Contains(after, e) }))
+	}
+}
+
+// succeed lets the provider of each new entry take over the log-in of the entry that it replaces.
+func succeed(entries, before []*agentEntry) {
+	for _, e := range entries {
+		next, ok := e.provider.(cli.Successor)
+		i := slices.IndexFunc(before, func(old *agentEntry) bool {
+			return old.agent() == e.agent() && old.home.Account == e.home.Account
+		})
+		if ok && i >= 0 && before[i] != e {
+			next.Succeed(before[i].provider)
+		}
 	}
 }
 

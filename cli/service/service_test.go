@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -416,6 +417,42 @@ func TestSetProviders(t *testing.T) {
 		r, _ := run(t, s, "other", cli.Request{Conversation: "c"})
 		if cli.AsFailure("", r.Err).Kind != cli.NotInstalled {
 			t.Errorf("a removed agent: %v", r.Err)
+		}
+		closeService(t, s)
+	})
+}
+
+// heir records the providers that it replaces.
+type heir struct {
+	*fakeProvider
+	of []cli.Provider
+}
+
+func (h *heir) Succeed(former cli.Provider) { h.of = append(h.of, former) }
+
+// A provider that replaces another one of the same agent and account takes over its log-in.
+func TestAProviderSucceedsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		account := func(name cli.Account, p cli.Provider) AccountProvider {
+			vars := cli.AccountVars{Home: "H"}
+			return AccountProvider{cli.AccountHome{Account: name, Dir: "/" + string(name), AccountVars: vars}, p}
+		}
+		kept := &heir{fakeProvider: &fakeProvider{agent: "kept"}}
+		first, work := &fakeProvider{agent: "a"}, &fakeProvider{agent: "a"}
+		s := newTestService(t, Options{
+			Providers: []cli.Provider{kept}, Accounts: []AccountProvider{account("work", work)},
+		}, first)
+		nextFirst, nextWork, added := &heir{fakeProvider: &fakeProvider{agent: "a"}},
+			&heir{fakeProvider: &fakeProvider{agent: "a"}}, &heir{fakeProvider: &fakeProvider{agent: "a"}}
+		s.SetProviders(func(cli.Sandbox, []cli.Provider) []cli.Provider { return []cli.Provider{kept, nextFirst} },
+			[]AccountProvider{account("work", nextWork), account("new", added)})
+		for i, c := range []struct {
+			heir *heir
+			want []cli.Provider
+		}{{kept, nil}, {nextFirst, []cli.Provider{first}}, {nextWork, []cli.Provider{work}}, {added, nil}} {
+			if !slices.Equal(c.heir.of, c.want) {
+				t.Errorf("provider %d succeeds %v", i, c.heir.of)
+			}
 		}
 		closeService(t, s)
 	})

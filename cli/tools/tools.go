@@ -111,7 +111,7 @@ func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 }
 
 // Limit translates the lists of tools in a request into the names of its agent. It returns an error if the agent cannot
-// be limited in this way.
+// be limited in this way. Of the allowed tools it leaves only those that need no check; see unchecked.
 func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	agent := p.Agent()
 	limited := slices.ContainsFunc(req.ToolLists, func(l cli.ToolList) bool { return !l.Empty() })
@@ -135,7 +135,7 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	for _, s := range req.Servers { // a denied server is not started, so the agent need not deny it
 		list.Denied = slices.DeleteFunc(list.Denied, func(name string) bool { return name == "mcp:"+s.Name })
 	}
-	req.Tools, req.AllowedTools, req.Servers = list, Own(agent, req.AllowedTools), kept
+	req.Tools, req.AllowedTools, req.Servers = list, unchecked(agent, req.AllowedTools), kept
 	if !limited {
 		return req, nil
 	}
@@ -186,6 +186,48 @@ func Own(agent cli.Agent, names []string) []string {
 	return slices.Compact(all)
 }
 
+// unchecked returns the allowed tools that an agent may use without asking ductor, in the agent's own names. These are
+// the tools of the kind "web", because they use no file. An agent that knew of another allowed tool would not ask. Then
+// ductor could not check whether the tool uses ductor's own files, hidden files, or files outside of the project.
+func unchecked(agent cli.Agent, allowed []string) []string {
+	return slices.DeleteFunc(Own(agent, allowed), func(name string) bool {
+		r, _ := rowOf(name)
+		// Copilot would read any other name as the name of an MCP server.
+		return r.kind != "web" || agent == "copilot" && !strings.HasPrefix(name, "url")
+	})
+}
+
+// Covers reports whether a name in a list of allowed tools means a tool of an agent. The name has no parentheses, and
+// the tool has the name that the agent's requests for approval contain. Covers knows no MCP servers.
+//
+// For agents that are not in the table, "shell" and "edit" mean every tool that some agent calls by such a name. The
+// other kinds mean none of their tools, because these agents call a tool of an MCP server "read" if the server claims
+// to read only.
+func Covers(agent cli.Agent, name, tool string) bool {
+	r, known := rowOf(name)
+	switch {
+	case !known || r.kind != name && name == tool:
+		return name == tool
+	case r.kind == name && inTable(agent):
+		return has(r, agent, tool)
+	case r.kind == name:
+		return (name == "shell" || name == "edit") && KindOf(tool) == name
+	// Requests of Codex call every tool of these kinds "shell" or "patch". Copilot has rules for all tools of a kind.
+	case agent == "codex", agent == "copilot" && (name == "write" || name == "url"):
+		return has(r, agent, name) && has(r, agent, tool)
+	}
+	return false
+}
+
+// ChangesFiles reports whether a tool changes files, according to its name.
+func ChangesFiles(tool string) bool {
+	return KindOf(tool) == "edit" || tool == "delete" || tool == "move"
+}
+
+func inTable(agent cli.Agent) bool {
+	return slices.ContainsFunc(table(), func(r row) bool { return r.own[agent] != nil })
+}
+
 // Reading returns the names of tools that change nothing.
 func Reading(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -194,7 +236,7 @@ func Reading(names []string) []string {
 	})
 }
 
-// deniedTools returns the agent's own names for a name in the list of denied tools. If the name is that of another
+// deniedTools returns the agent's own names for a name in the list of denied tools. If the name belongs to another
 // agent's tool, deniedTools returns the names of all tools of the same kind.
 func deniedTools(agent cli.Agent, name string) ([]string, error) {
 	r, known := rowOf(name)

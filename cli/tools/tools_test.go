@@ -79,9 +79,13 @@ type plain struct{ cli.Provider }
 func (plain) Agent() cli.Agent { return "goose" }
 
 func TestARequestIsLimited(t *testing.T) {
-	shell := cli.Request{AllowedTools: []string{"read"}, ToolLists: []cli.ToolList{{}, {Denied: []string{"shell"}}}}
+	shell := cli.Request{
+		AllowedTools: []string{"read", "web", "edit", "Bash(git *)", "mcp:github"},
+		ToolLists:    []cli.ToolList{{}, {Denied: []string{"shell"}}},
+	}
 	got, err := Limit(limited{}, shell)
-	if err != nil || got.Tools.Permits("Bash") || !got.Tools.Permits("Edit") || !slices.Contains(got.AllowedTools, "Read") {
+	if err != nil || got.Tools.Permits("Bash") || !got.Tools.Permits("Edit") ||
+		!slices.Equal(got.AllowedTools, []string{"WebFetch", "WebSearch"}) {
 		t.Errorf("%+v, %v", got.Tools, err)
 	}
 	if _, err := Limit(limited{cannot: "it does not"}, shell); err == nil {

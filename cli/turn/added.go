@@ -29,7 +29,7 @@ type Added struct {
 type Message struct {
 	in      *Added
 	name    string     // the agent's name of the message; empty if it is not known
-	turn    cli.TurnID // turn ID of the message, for Result.Unread; empty if it is not known
+	turn    cli.TurnID // turn ID of the message, for Result.Steered; empty if it is not known
 	state   messageState
 	settled chan struct{} // closed when the message is no longer in flight
 }
@@ -63,11 +63,16 @@ func (a *Added) Add(name string, turn cli.TurnID) (m *Message, isNew bool) {
 	return m, true
 }
 
-// Adopt adds a message that the previous process of ductor sent.
+// Adopt adds a message that the previous process of ductor sent. It is unknown whether the agent has the message, until
+// its model reads the message.
 func (a *Added) Adopt(name string, turn cli.TurnID) {
-	if m, isNew := a.Add(name, turn); isNew {
-		_ = m.Accepted(name)
+	m, isNew := a.Add(name, turn)
+	if !isNew {
+		return
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m.become(unknown)
 }
 
 // find returns the message with this name, or nil. The caller holds mu.
@@ -201,8 +206,16 @@ func (a *Added) names(states ...messageState) (names []string) {
 	return names
 }
 
-// Sent returns the names of all messages that the agent may have, in order.
-func (a *Added) Sent() []string { return a.names(inFlight, accepted, read, unread, unknown) }
+// Sent calls f for all messages that the agent may have, in order, with their names and turn IDs.
+func (a *Added) Sent(f func(name string, turn cli.TurnID)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, m := range a.all {
+		if m.state != dropped {
+			f(m.name, m.turn)
+		}
+	}
+}
 
 // Waiting returns the names of the messages that the model may still read, in order.
 func (a *Added) Waiting() []string { return a.names(inFlight, accepted, unknown) }
@@ -233,8 +246,8 @@ func (a *Added) waits() bool {
 }
 
 // Settle ends the account of the turn. Messages that are still in flight are unknown. Settle returns the turn IDs of
-// the messages that the agent has, but that the model will never read, for Result.Unread.
-func (a *Added) Settle() (turns []cli.TurnID) {
+// the messages that the agent has, but that the model will never read, and of those that the model has read.
+func (a *Added) Settle() (turns cli.Steered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
@@ -242,8 +255,12 @@ func (a *Added) Settle() (turns []cli.TurnID) {
 		if m.state == inFlight {
 			m.become(unknown)
 		}
-		if m.state == unread && m.turn != "" {
-			turns = append(turns, m.turn)
+		switch {
+		case m.turn == "":
+		case m.state == unread:
+			turns.Unread = append(turns.Unread, m.turn)
+		case m.state == read:
+			turns.Read = append(turns.Read, m.turn)
 		}
 	}
 	return turns

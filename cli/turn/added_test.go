@@ -44,13 +44,15 @@ func TestATurnWaitsForWhatWasAddedToIt(t *testing.T) {
 		a.Drop(name)
 	}
 	a.Drop("the first") // too late
-	if got := a.Sent(); !slices.Equal(got, []string{"the first", "2", "3"}) || !a.End() {
+	var got []string
+	a.Sent(func(name string, turn cli.TurnID) { got = append(got, name+" "+string(turn)) })
+	if !slices.Equal(got, []string{"the first turn 1", "2 turn 2", "3 turn 3"}) || !a.End() {
 		t.Errorf("of %q some wait", got)
 	}
 	if m, _ := a.Add("5", ""); m != nil || a.Close() {
 		t.Error("it takes more")
 	}
-	if got := a.Settle(); !slices.Equal(got, []cli.TurnID{"turn 2", "turn 3"}) {
+	if got := a.Settle().Unread; !slices.Equal(got, []cli.TurnID{"turn 2", "turn 3"}) {
 		t.Errorf("%q were not read", got)
 	}
 }
@@ -73,6 +75,21 @@ func TestATurnThatIsCutLeavesWhatWaits(t *testing.T) {
 	}
 	if m, _ := a.Add("2", "two"); m != nil {
 		t.Error("it takes more")
+	}
+}
+
+// Of the messages of the previous process, only those count that the model has read.
+func TestAdoptedMessages(t *testing.T) {
+	var a Added
+	a.Adopt("1", "one")
+	a.Adopt("2", "two")
+	a.Read("1")
+	if a.End() || !slices.Equal(a.Waiting(), []string{"2"}) {
+		t.Error("the turn does not wait for the second")
+	}
+	a.DropAll()
+	if got := a.Settle(); len(got.Unread) > 0 || !slices.Equal(got.Read, []cli.TurnID{"one"}) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -99,8 +116,9 @@ func TestALostMessageWaitsForTheEndOfItsTurn(t *testing.T) {
 					t.Error("Lost did not wait")
 				}
 				tc.end(&a)
-				if err := <-result; !tc.want(err) || len(a.Settle()) > 0 {
-					t.Errorf("Steer returns %v, and %q were not read", err, a.Settle())
+				err := <-result
+				if unread := a.Settle().Unread; !tc.want(err) || len(unread) > 0 {
+					t.Errorf("Steer returns %v, and %q were not read", err, unread)
 				}
 			})
 		})
@@ -117,13 +135,15 @@ func TestLawAMessageHasOneFate(t *testing.T) {
 			"exit":   func(t *rapid.T) { law.end(t, (*Added).DropAll); law.exited = true },
 			"expire": func(t *rapid.T) { law.end(t, (*Added).Expire) },
 		})
-		unread := law.Settle()
+		settled := law.Settle()
 		for _, s := range law.all {
 			if !s.returned {
 				s.err = s.m.Lost(law.done(), cli.ErrNoTurn)
 			}
-			refused, listed := errors.Is(s.err, cli.ErrNoTurn), slices.Contains(unread, cli.TurnID(s.name))
+			refused, listed := errors.Is(s.err, cli.ErrNoTurn), slices.Contains(settled.Unread, cli.TurnID(s.name))
 			switch {
+			case !s.read && slices.Contains(settled.Read, cli.TurnID(s.name)):
+				t.Errorf("%s is listed as read", s.name)
 			case refused && listed:
 				t.Errorf("%s runs twice", s.name)
 			case s.read && listed, s.read && refused && s.named:

@@ -210,6 +210,10 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) (news bool) {
 	return true
 }
 
+// Reuse records that the agent uses the ID of an ended tool for another tool. Then the next call of ToolStart starts a
+// tool even if its name and input are the same.
+func (e *Emitter) Reuse(id cli.ToolID) { e.tools.reuse(id) }
+
 // titled returns a tool call with its title if the tool is ductor's own.
 func titled(t cli.ToolStarted) cli.ToolStarted {
 	if cli.OwnTool(t.Name) != "" {
@@ -306,7 +310,7 @@ func (e *Emitter) Finish(r cli.Result) {
 		r.Model = cmp.Or(named(r.Model), e.session.Model)
 	}
 	if r.Model == "" { // the agent chose the model itself
-		r.Model = busiest(r.ByModel)
+		r.Model = busiest(r.Consumed.ByModel)
 	}
 	if r.Duration == 0 {
 		r.Duration = e.now().Sub(e.started)

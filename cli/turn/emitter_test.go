@@ -255,7 +255,7 @@ func TestModelsHaveTheirNames(t *testing.T) {
 			}
 		})
 		e.Session("s", c.said)
-		e.Finish(cli.Result{ByModel: c.used})
+		e.Finish(cli.Result{Consumed: cli.Consumption{ByModel: c.used}})
 		if result.Model != c.want {
 			t.Errorf("%s is %q", c.said, result.Model)
 		}

@@ -30,6 +30,9 @@ func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
 
 // flush waits until all input of earlier turns is written.
 func (s *Stream) flush(ctx context.Context) error {
+	if s.in.idle() {
+		return nil
+	}
 	flushed := make(chan struct{})
 	if s.in.Put(Parcel{Sent: func(error) { close(flushed) }}) != nil {
 		return nil // the writer has stopped

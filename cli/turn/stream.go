@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"ductor/cli"
@@ -176,7 +177,7 @@ func (s *Stream) pump() {
 	} else {
 		Gather(stdout)
 	}
-	in = frames.NewReader(stdout, o)
+	in = frames.NewReader(yielding{stdout}, o)
 	line, err := in.Next()
 	for ; err == nil; line, err = in.Next() {
 		put(line, false)
@@ -184,6 +185,15 @@ func (s *Stream) pump() {
 	if !errors.Is(err, io.EOF) {
 		s.end.readErr = fmt.Errorf("read lines: %w", err)
 	}
+}
+
+// yielding is an output whose reader lets the turn handle the lines so far before it waits for more. Otherwise the turn
+// would start only when the reader waits.
+type yielding struct{ io.Reader }
+
+func (y yielding) Read(p []byte) (int, error) {
+	runtime.Gosched()
+	return y.Reader.Read(p)
 }
 
 // Turn runs one turn over the program's lines; see Turn.Run. It sets the Source of the loop.

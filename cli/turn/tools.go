@@ -45,6 +45,13 @@ func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool)
 	return call, true
 }
 
+// reuse makes the next call with this ID another call, if the last one has ended.
+func (t *tools) reuse(id cli.ToolID) {
+	if call := t.last[id]; call != nil && call.ended {
+		call.digest = ""
+	}
+}
+
 // next returns the ID in events for the next call to which the agent gives this ID.
 func (t *tools) next(id cli.ToolID) cli.ToolID {
 	uses := 1

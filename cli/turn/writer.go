@@ -45,6 +45,7 @@ type Writer struct {
 	mu      sync.Mutex
 	parcels []Parcel
 	bytes   int
+	writing bool  // the goroutine is writing parcels that are no longer in the queue
 	closed  error // the reason why Put returns an error; nil while the Writer is open
 }
 
@@ -117,7 +118,15 @@ func (w *Writer) take() (parcels []Parcel, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	parcels, w.parcels, w.bytes = w.parcels, nil, 0
+	w.writing = len(parcels) > 0
 	return parcels, w.closed != nil
+}
+
+// idle reports whether all data of Put is written.
+func (w *Writer) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.parcels) == 0 && !w.writing
 }
 
 func (w *Writer) run() {

@@ -252,6 +252,11 @@ func (a *App) Run(ctx context.Context) error {
 	a.background.Go(func() { a.keepDatabase(ticking) })
 	a.background.Go(func() { a.envs.Sandboxes.Run(ticking) })
 	a.background.Go(func() { a.forgetCrashes(ticking) })
+	a.background.Go(func() {
+		a.reloading.Lock()
+		defer a.reloading.Unlock()
+		a.leaveAccounts()
+	})
 	if a.cfg.Tracing.URL != "" {
 		a.background.Go(func() { a.tracer.Run(ticking) })
 	}

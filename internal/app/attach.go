@@ -88,7 +88,7 @@ type viewedScreen struct {
 }
 
 // ShowApproval implements orchestrator.ApprovalScreen.
-func (s viewedScreen) ShowApproval(approval orchestrator.Approval) {
+func (s viewedScreen) ShowApproval(approval orchestrator.Approval, isNew bool) {
 	s.hub.Approval(approval)
-	s.ApprovalScreen.ShowApproval(approval)
+	s.ApprovalScreen.ShowApproval(approval, isNew)
 }

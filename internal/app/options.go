@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"ductor/bot"
@@ -29,7 +28,6 @@ import (
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
-	"ductor/orchestrator/turn"
 	"ductor/orchestrator/workplace"
 )
 
@@ -249,20 +247,34 @@ func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonI
 }
 
 // permits implements conversation.Options.Permits.
-func (a *App) permits(t orchestrator.Turn) bool { return permits(a.now().Config, a.users.RoleOf, t) }
+func (a *App) permits(t orchestrator.Turn) bool {
+	return permits(a.now().Config, a.users.RoleOf, a.formerChat, t)
+}
+
+// formerChat returns the ID of a group before it became a supergroup, or 0.
+func (a *App) formerChat(chat int64) int64 {
+	former, err := a.db.FormerChat(context.Background(), chat)
+	if err != nil {
+		a.Log.Error("check whether a group may still use ductor", "chat", chat, "err", err)
+	}
+	return former
+}
 
 // permits reports whether a waiting turn may start. Jobs and pressed buttons run in a group only while the group is
-// allowed. A job that runs a user's prompt later also needs that user. Other prompts in a group depend only on their
-// user, because a group gets a new ID when it becomes a supergroup.
-func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole, t orchestrator.Turn) bool {
+// allowed. A group that has become a supergroup may be allowed under its former ID, until the owner replaces it. A job
+// that runs a user's prompt later also needs that user. Other prompts in a group depend only on their user.
+func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole,
+	formerChat func(int64) int64, t orchestrator.Turn) bool {
 	in, role, of := t.Prompt.Conversation, roleOf(t.Prompt.Person), t.Prompt.Rights.Of
 	job := of == orchestrator.RightsOfJob
-	gone := in.Group() && !slices.Contains(cfg.Telegram.AllowedGroups, in.Chat)
-	if gone && (job || of == orchestrator.RightsOfPress) {
+	allowed := cfg.Telegram.AllowedGroups
+	if in.Group() && (job || of == orchestrator.RightsOfPress) && !slices.Contains(allowed, in.Chat) &&
+		!slices.Contains(allowed, formerChat(in.Chat)) {
 		return false
 	}
+	_, later := t.Wants.Job.Repeats()
 	switch {
-	case job && strings.HasPrefix(string(t.Wants.Job), turn.LaterJob):
+	case job && later:
 		return role.May(orchestrator.ActAsChat)
 	case job:
 		return in.Group() || roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone

@@ -9,7 +9,7 @@ import (
 
 // What waits runs only if its user could still send it.
 func TestWhichWaitingTurnsMayStart(t *testing.T) {
-	const bob, group = 2, -5
+	const bob, group, moved = 2, -5, -1000000000005
 	for _, c := range []struct {
 		role    orchestrator.UserRole
 		in      int64
@@ -34,6 +34,10 @@ func TestWhichWaitingTurnsMayStart(t *testing.T) {
 		{orchestrator.RoleUser, group, orchestrator.RightsOfJob, "", nil, "", false},
 		{orchestrator.RoleUser, group, orchestrator.RightsOfPress, "", []int64{group}, "", true},
 		{orchestrator.RoleUser, group, orchestrator.RightsOfPress, "", nil, "", false},
+		{orchestrator.RoleNone, moved, orchestrator.RightsOfJob, "", []int64{group}, "", true},
+		{orchestrator.RoleNone, moved, orchestrator.RightsOfJob, "", []int64{moved}, "", true},
+		{orchestrator.RoleNone, moved, orchestrator.RightsOfJob, "", []int64{-6}, "", false},
+		{orchestrator.RoleUser, moved, orchestrator.RightsOfPress, "", []int64{group}, "", true},
 		{orchestrator.RoleUser, group, orchestrator.RightsOfJob, "later-1", []int64{group}, "", true},
 		{orchestrator.RoleNone, group, orchestrator.RightsOfJob, "later-1", []int64{group}, "", false},
 		{orchestrator.RoleViewer, bob, orchestrator.RightsOfJob, "later-1", nil, "", false},
@@ -48,7 +52,8 @@ func TestWhichWaitingTurnsMayStart(t *testing.T) {
 		turn := orchestrator.Turn{Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: c.in},
 			Person: bob, Rights: orchestrator.Rights{Of: c.of}}}
 		turn.Wants.Job = c.job
-		if got := permits(cfg, roles.RoleOf, turn); got != c.want {
+		former := func(chat int64) int64 { return map[int64]int64{moved: group}[chat] }
+		if got := permits(cfg, roles.RoleOf, former, turn); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

@@ -108,6 +108,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	}, agents.accounts(agents.hostEnv(a.host)))
 	a.roles.Configure(next.Roles)
 	a.attached.server.Recheck()
+	a.leaveAccounts()
 	if a.Level != nil {
 		_ = a.Level.UnmarshalText([]byte(next.Log.Level)) // Load has checked the level
 	}

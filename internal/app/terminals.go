@@ -84,12 +84,29 @@ func (a *App) setAway(by orchestrator.Press, choice string) error {
 // hooked reports whether ductor's hooks are installed in an agent's CLI of this user. It returns true if that is
 // unknown.
 func (a *App) hooked() bool {
-	m := terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv, Accounts: a.cfg.Agents.AccountHomes}
-	files, err := m.Installed()
+	files, err := a.terminalMachine().Installed()
 	if errors.Is(err, terminal.ErrNoCLI) {
 		return false
 	}
 	return err != nil || slices.ContainsFunc(files, func(f terminal.File) bool { return f.Hooked })
+}
+
+// terminalMachine describes the settings of the CLIs with the current configuration. It has no program, so it cannot
+// install hooks.
+func (a *App) terminalMachine() terminal.Machine {
+	return terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv, State: a.cfg.Storage.Dir,
+		Accounts: a.now().Agents.AccountHomes}
+}
+
+// leaveAccounts removes ductor's hooks from the homes of accounts that are no longer configured. It logs errors.
+func (a *App) leaveAccounts() {
+	changed, err := a.terminalMachine().LeaveAccounts()
+	for _, f := range changed {
+		a.Log.Info("removed the hooks from the home of a former account", "agent", f.Agent, "file", f.Path)
+	}
+	if err != nil {
+		a.Log.Warn("remove the hooks from the homes of former accounts", "err", err)
+	}
 }
 
 // seenKey returns the key under which saveSeen stores the directory of a terminal session in the table of cards.

@@ -153,6 +153,7 @@ var imports = map[string][]string{
 	"internal/runner/fdstore":        {},
 	"internal/runner/fork":           {"internal/proctree"},
 	"internal/runner/inotify":        {},
+	"internal/runner/journal":        {},
 	"internal/rooted":                {},
 	"internal/transcribe":            {},
 	"internal/trace":                 {"cli", "orchestrator"},
@@ -162,13 +163,14 @@ var imports = map[string][]string{
 
 	"internal/runner": {
 		"internal/memory", "internal/proctree", "internal/runner/fdstore", "internal/runner/fork",
-		"internal/runner/inotify",
+		"internal/runner/inotify", "internal/runner/journal",
 	},
-	"orchestrator/approval": {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
+	"orchestrator/approval": {"orchestrator", "cli", "cli/tools", "internal/rooted", "internal/secrets"},
 	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval",
 		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/sessions", "orchestrator/side",
 		"orchestrator/spending", "orchestrator/steps", "orchestrator/turn", "orchestrator/workplace", "cli",
-		"internal/secrets"},
+		"internal/secrets", "orchestrator/conversation/inbox"},
+	"orchestrator/conversation/inbox": {},
 	"orchestrator/turn": {
 		"cli", "cli/tools", "internal/growstack", "internal/secrets", "lang", "orchestrator", "orchestrator/approval",
 		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps",
@@ -205,7 +207,8 @@ var modules = map[string][]string{
 	"charm.land/bubbletea":         {"internal/attach/client"},
 	"github.com/charmbracelet/x":   {"internal/attach/screen"}, // the width of texts in a terminal
 	"golang.org/x/sys": {"docker", "internal/doctor", "internal/proctree", "internal/runner",
-		"internal/runner/fdstore", "internal/runner/fork", "internal/runner/inotify", "internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
+		"internal/runner/fdstore", "internal/runner/fork", "internal/runner/inotify", "internal/runner/journal",
+		"internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp/toolcall", "internal/setup", "internal/terminal"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client

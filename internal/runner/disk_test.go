@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ductor/internal/runner/journal"
 )
 
 func blocks(t testing.TB, r *Run) int64 {
@@ -148,9 +150,9 @@ func TestStandardErrorLimit(t *testing.T) {
 		if err := unix.Stat(strings.TrimSuffix(r.c.pathOf(r.ID(), outFile), outFile)+errFile, &st); err != nil {
 			t.Fatal(err)
 		}
-		return st.Blocks*512 <= 2*maxStderr
+		return st.Blocks*512 <= 2*journal.MaxStderr
 	})
-	if got := r.StderrTail(); !strings.HasSuffix(got, "abcde\nthe end\n") || len(got) != stderrTail {
+	if got := r.StderrTail(); !strings.HasSuffix(got, "abcde\nthe end\n") || len(got) != journal.StderrTail {
 		t.Errorf("%d bytes", len(got))
 	}
 }

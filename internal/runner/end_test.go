@@ -251,7 +251,7 @@ func TestNestedCgroupsAreRemoved(t *testing.T) {
 func TestUntrustedGroupsInRecords(t *testing.T) {
 	parent := requireGroup(t)
 	root := t.TempDir()
-	own := makeGroup(parent, root, "x")
+	own := (&children{group: parent}).makeGroup(root, "x")
 	t.Cleanup(func() {
 		if err := own.Remove(); err != nil {
 			t.Error(err)
@@ -307,7 +307,7 @@ func TestStartWithoutACgroup(t *testing.T) {
 }
 
 func TestKillCgroup(t *testing.T) {
-	group := makeGroup(requireGroup(t), t.TempDir(), "x")
+	group := (&children{group: requireGroup(t)}).makeGroup(t.TempDir(), "x")
 	t.Cleanup(func() {
 		if err := group.Remove(); err != nil {
 			t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/internal/runner/inotify"
+	"ductor/internal/runner/journal"
 )
 
 const (
@@ -103,7 +104,7 @@ func (g *growthWatch) check() (again time.Duration) {
 // is growing again.
 func (g *growthWatch) arm(a *agent) bool {
 	if g.watcher == nil {
-		return a.snapshot().status.Ended
+		return a.life.currentStatus().Ended
 	}
 	g.mu.Lock()
 	if _, known := g.growing[a]; known {
@@ -111,8 +112,8 @@ func (g *growthWatch) arm(a *agent) bool {
 	}
 	g.mu.Unlock()
 	for _, file := range []string{outFile, errFile} {
-		if g.watcher.Arm(filepath.Join(g.dir, a.ID, file), a, func() { g.add(a) }) != nil {
-			return a.snapshot().status.Ended
+		if g.watcher.Arm(filepath.Join(g.dir, a.record.ID, file), a, func() { g.add(a) }) != nil {
+			return a.life.currentStatus().Ended
 		}
 	}
 	if a.enforceJournal() == 0 {
@@ -122,58 +123,11 @@ func (g *growthWatch) arm(a *agent) bool {
 	return false
 }
 
-// growth is the result of a check of a journal.
-type growth struct {
-	grew   int64 // number of bytes written since the last check
-	scarce bool  // the disk is full
-	time   bool  // journal.times has a new entry, which consists of offset and at
-	offset int64
-	at     int64
-}
-
-// check detects output since the last check. It takes the time of the output from the file's modification time.
-func (j *journal) check() (g growth) {
-	out, outErr := j.out.Stat()
-	stderr, errErr := j.err.Stat()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	g.scarce = j.room == scarce
-	if outErr == nil && out.Size() != j.size {
-		g.grew = max(out.Size()-j.size, 1)
-		at := out.ModTime()
-		if n := len(j.times); out.Size() > j.size && (n == 0 || at.Sub(time.UnixMicro(j.times[n-1])) >= j.every) {
-			g.time, g.offset, g.at = true, j.size, at.UnixMicro()
-			j.times = append(j.times, g.offset, g.at)
-			j.thin()
-		}
-		j.size = out.Size()
-		j.allocated = max(j.allocated, j.size)
-	}
-	if errErr == nil && stderr.Size() != j.errSize {
-		g.grew += max(stderr.Size()-j.errSize, 1)
-		j.errSize = stderr.Size()
-	}
-	return g
-}
-
-// thin limits the length of j.times. If j.times is too long, thin removes every second entry and doubles the minimum
-// interval between new entries.
-func (j *journal) thin() {
-	if len(j.times) < 2*maxTimes {
-		return
-	}
-	kept := j.times[:0]
-	for i := 0; i+1 < len(j.times); i += 4 {
-		kept = append(kept, j.times[i], j.times[i+1])
-	}
-	j.times, j.every = kept, 2*j.every
-}
-
 // checkJournal checks the journal, and writes a new time to the log.
-func (a *agent) checkJournal() growth {
-	g := a.out.check()
-	if g.time {
-		a.appendLog(lineTime, g.offset, g.at)
+func (a *agent) checkJournal() journal.Growth {
+	g := a.out.Check()
+	if g.Time != nil {
+		a.log.append(lineTime, g.Time.Offset, g.Time.At)
 	}
 	return g
 }
@@ -182,24 +136,21 @@ func (a *agent) checkJournal() growth {
 // if the journal is not growing.
 func (a *agent) enforceJournal() time.Duration {
 	g := a.checkJournal()
-	if g.grew == 0 && !g.scarce {
+	if g.Bytes == 0 && !g.Scarce {
 		return 0
 	}
-	a.mu.Lock()
-	owned, most := a.owner != nil, a.Limits.MaxJournal
-	a.mu.Unlock()
-	full := a.out.enforceLimit(most, owned)
+	full := a.out.EnforceLimit(a.life.journalLimit())
 	a.logFreed()
 	if full {
-		a.s.wg.Go(func() { _ = a.terminate(ByFullDisk, a.grace()) })
+		a.s.life.Go(func() { _ = a.terminate(ByFullDisk, a.life.grace()) })
 		return scarceEvery
 	}
 	a.updateFlow()
 	switch {
-	case g.grew > fastGrowth:
+	case g.Bytes > fastGrowth:
 		return fastGrowthEvery
-	case g.grew == 0:
-		if a.snapshot().status.Ended {
+	case g.Bytes == 0:
+		if a.life.currentStatus().Ended {
 			return 0
 		}
 		return scarceEvery

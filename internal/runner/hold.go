@@ -198,15 +198,25 @@ func expendable() []byte {
 	return strconv.AppendInt(nil, int64(min(own+expendableBy, maxOOMScoreAdj)), 10)
 }
 
+// holder is the process that started a runner in a container; see Hold. It stores the runner's ends of the agents'
+// inputs, so that the next runner gets them.
+type holder struct {
+	store  fdstore.Client
+	inputs map[string]int // descriptors that the previous runner stored, by run ID
+}
+
+// exists reports whether Hold started this runner.
+func (h holder) exists() bool { return h.store != 0 }
+
 // prepareForContainer prepares a runner in a container. Clients outside cannot open the output files, so the runner
 // reads the files and sends the output.
 func (s *server) prepareForContainer() {
 	if w, err := inotify.New(); err == nil { // on failure, outputs are polled
 		s.files.watcher = w
-		s.wg.Go(w.Serve)
+		s.life.Go(w.Serve)
 	}
-	s.agents.OOMScoreAdj = expendable()
-	s.inputs, _ = s.store.All() // on failure, only agents of the previous runner lack their inputs
+	s.children.limits.OOMScoreAdj = expendable()
+	s.holder.inputs, _ = s.holder.store.All() // on failure, only agents of the previous runner lack their inputs
 	var there, all sync.WaitGroup
 	there.Add(readyThreads)
 	for range readyThreads {

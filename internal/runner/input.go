@@ -146,9 +146,9 @@ func (i *input) close() {
 // writeInput writes to the agent's input. It logs the start and the end of the write. So, if the runner crashes during
 // the write, the next runner knows that the write was interrupted.
 func (a *agent) writeInput(seq uint64, p []byte) (position int64, err error) {
-	return a.in.write(p, func() { a.appendLog(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
+	return a.in.write(p, func() { a.log.append(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
 		if n == int64(len(p)) {
-			a.appendLog(lineEnd, n)
+			a.log.append(lineEnd, n)
 		}
 	})
 }

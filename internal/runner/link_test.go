@@ -189,8 +189,8 @@ func TestAListWaitsForStarts(t *testing.T) {
 // A leaving runner also closes a connection that it accepted and did not serve yet. Otherwise it would wait for its
 // client, and the client for the next runner.
 func TestALeavingRunnerClosesALateConnection(t *testing.T) {
-	s := &server{conns: map[*conn]bool{}}
-	s.closeConns()
+	s := &server{clients: clients{conns: map[*conn]bool{}}}
+	s.clients.close()
 	client, accepted := net.Pipe()
 	s.serve(&conn{frames: frames{conn: accepted}, gone: make(chan struct{})})
 	if n, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

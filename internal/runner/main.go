@@ -27,11 +27,9 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -46,7 +44,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ductor/internal/proctree"
-	"ductor/internal/runner/fdstore"
 	"ductor/internal/runner/fork"
 )
 
@@ -120,15 +117,18 @@ func parseArgs(args []string) (a arguments, err error) {
 }
 
 func serve(args []string) error {
+	// First of all: after an upgrade, a SIGTERM must not end this process before its agents.
+	signals, terminated := make(chan os.Signal, 4), make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(terminated, syscall.SIGTERM)
 	a, err := parseArgs(args)
 	if err != nil {
 		return err
 	}
 	_ = unix.CloseRange(readyFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC) // agents must not inherit other descriptors
-	s := &server{dir: a.root, idle: a.idle, program: a.program, store: fdstore.Client(a.store),
-		children: children{byPID: map[int]*agent{}}, runs: map[string]*agent{}, conns: map[*conn]bool{},
-		wakes: make(chan struct{}, 1), idleFrom: sinceBoot()}
-	if ok, err := s.becomeRunner(a); err != nil || !ok {
+	s := newServer(a)
+	s.runs.terminated = terminated
+	if ok, err := s.dir.acquire(a.lock, a.listen); err != nil || !ok {
 		return err
 	}
 	if s.program == "" {
@@ -136,93 +136,38 @@ func serve(args []string) error {
 			return err
 		}
 	}
-	s.group, _ = proctree.GroupParent("self") // on failure, agents get no control groups
+	s.children.group, _ = proctree.GroupParent("self") // on failure, agents get no control groups
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
 	var looking sync.WaitGroup
-	looking.Go(func() { s.agents.Files = fork.InheritedFileLimit() })
-	s.growth = newGrowthWatch(s.dir)
-	if s.store != 0 {
+	looking.Go(func() { s.children.limits.Files = fork.InheritedFileLimit() })
+	s.growth = newGrowthWatch(s.dir.path)
+	if s.holder.exists() {
 		s.prepared.state = cannotPrepare // a prepared directory would reserve space in every idle container
 		s.prepareForContainer()
 	}
-	var leave context.CancelFunc
-	s.ctx, leave = context.WithCancel(context.Background())
-	deaths, signals := make(chan os.Signal, 1), make(chan os.Signal, 4)
+	deaths := make(chan os.Signal, 1)
 	signal.Notify(deaths, syscall.SIGCHLD)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	adoptErr := s.adoptAll() // a run that cannot be adopted stays for the next runner
 	looking.Wait()           // reap must not see the child process of InheritedFileLimit
-	s.wg.Go(func() { s.growth.serve(s.ctx) })
-	s.wg.Go(func() { s.reap(deaths) })
-	s.wg.Go(s.accept)
+	s.life.Go(func() { s.growth.serve(s.life.ctx) })
+	s.life.Go(func() { s.children.reap(s.life.ctx, deaths) })
+	s.life.Go(s.accept)
 	if a.listen == 0 {
 		ready := os.NewFile(readyFD, "ready")
 		_, _ = ready.Write([]byte{1}) // fails only if the client that started this runner has exited
 		_ = ready.Close()
 	}
 	s.enforceDeadlines(signals)
-	_ = s.listener.Close()
+	_ = s.dir.listener.Close()
 	s.sweep()
-	s.closeConns()
+	s.clients.close()
 	s.files.close()
-	leave()
-	s.wg.Wait()
-	s.prepared.remove(s.dir)
+	s.life.cancel()
+	s.life.Wait()
+	s.prepared.remove(s.dir.path)
 	return adoptErr
-}
-
-// becomeRunner makes this process the runner of the directory. It returns false if another process already is the
-// runner.
-func (s *server) becomeRunner(a arguments) (ok bool, err error) {
-	if a.lock > 0 { // before an upgrade, this process was the runner already
-		for _, fd := range []int{a.lock, a.listen} {
-			unix.CloseOnExec(fd)
-		}
-		s.lock = os.NewFile(uintptr(a.lock), lockFile)
-		f := os.NewFile(uintptr(a.listen), socketFile)
-		defer f.Close()
-		l, err := net.FileListener(f)
-		if err != nil {
-			return false, fmt.Errorf("adopt the socket: %w", err)
-		}
-		s.listener = l.(*net.UnixListener)
-		return true, nil
-	}
-	s.lock, err = os.OpenFile(filepath.Join(s.dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return false, err
-	}
-	if err := unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = nil
-		}
-		return false, err
-	}
-	if err := os.Remove(filepath.Join(s.dir, socketFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return false, err
-	}
-	path, done, err := shortPath(s.dir)
-	if err != nil {
-		return false, err
-	}
-	defer done()
-	if s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
-		return false, fmt.Errorf("create the socket: %w", err)
-	}
-	s.listener.SetUnlinkOnClose(false) // the socket's path below /proc soon becomes invalid
-	return true, os.Chmod(filepath.Join(s.dir, socketFile), 0o600)
-}
-
-// shortPath returns a path of the socket in dir that fits into the 107 bytes of a socket address. The path uses an open
-// descriptor of dir. The caller must call done to close the descriptor.
-func shortPath(dir string) (path string, done func(), err error) {
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", nil, fmt.Errorf("open %s: %w", dir, err)
-	}
-	return "/proc/self/fd/" + strconv.Itoa(fd) + "/" + socketFile, func() { _ = unix.Close(fd) }, nil
 }
 
 // programID returns the identity of a program's file: its device, inode, size and modification time.
@@ -240,7 +185,8 @@ const quiesce = 2 * time.Second
 // upgrade replaces the program of this process. The new program inherits the children and descriptors. Its file is at
 // path or, if path is empty, contained in program. Clients lose their connections, and reconnect through the same
 // socket. First, upgrade waits until no write to an agent is in progress. If this wait takes too long, upgrade returns
-// an error and changes nothing.
+// an error and changes nothing. A SIGTERM in the milliseconds until the new program has begun serve ends the runner
+// without its agents, because a Go program cannot start with SIGTERM blocked. The next runner then adopts the agents.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)
@@ -250,37 +196,34 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 		defer f.Close()
 		path = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 	}
-	if !s.starts.forbidIfIdle(sinceBoot()) {
+	if !s.runs.forbidIfIdle(sinceBoot()) {
 		return errors.New("an agent is being started, or the runner is about to leave")
 	}
-	defer s.starts.allow()
-	for _, a := range s.all() {
+	defer s.runs.allow()
+	for _, a := range s.runs.all() {
 		for until := time.Now().Add(quiesce); !a.in.mu.TryLock(); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
-				return fmt.Errorf("run %s does not accept its input", a.ID)
+				return fmt.Errorf("run %s does not accept its input", a.record.ID)
 			}
 		}
 		defer a.in.mu.Unlock()
 	}
-	s.reaping.Lock()
-	defer s.reaping.Unlock()
-	f, err := s.listener.File()
+	s.children.reaping.Lock()
+	defer s.children.reaping.Unlock()
+	passed, done, err := s.dir.handOver()
 	if err != nil {
-		return fmt.Errorf("pass on the socket: %w", err)
+		return err
 	}
-	defer f.Close()
-	fds := []int{int(s.lock.Fd()), int(f.Fd())}
-	args = append(commandLine(args), "root="+s.dir, fmt.Sprintf("lock=%d", fds[0]), fmt.Sprintf("listen=%d", fds[1]))
-	if s.store != 0 {
-		fds = append(fds, int(s.store))
-		args = append(args, fmt.Sprintf("store=%d", s.store))
-	}
-	for _, fd := range fds {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
-			return fmt.Errorf("pass on a file: %w", err)
+	defer done()
+	if s.holder.exists() {
+		store, err := passOn("store", int(s.holder.store))
+		if err != nil {
+			return err
 		}
+		passed = append(passed, store)
 	}
-	if s.starts.forbiddenBy() > 1 { // a signal ends the runner, so its agents must end too
+	args = append(commandLine(args), passed...)
+	if len(s.runs.terminated) > 0 { // the signal ends the runner, so its agents must end too
 		return errors.New("the runner is about to leave")
 	}
 	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))

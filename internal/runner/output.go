@@ -57,7 +57,8 @@ func (c *Client) newOutput(r *Run, offset int64) (*Output, error) {
 	return o, nil
 }
 
-// openPlain opens a regular file for reading.
+// openPlain opens a regular file for reading. Reads do not change the time of the last access, if the kernel permits
+// this: each of these changes would be written to the disk.
 func openPlain(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -66,6 +67,7 @@ func openPlain(path string) (*os.File, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path), f.Close())
 	}
+	_, _ = unix.FcntlInt(f.Fd(), unix.F_SETFL, unix.O_NOATIME)
 	return f, nil
 }
 
@@ -107,7 +109,7 @@ func (c *Client) reportRead(id string, offset int64) {
 	}
 }
 
-// Gather delays output that arrives in many small pieces, so that Read returns larger pieces, at most 20 per second.
+// Gather delays output that arrives in many small pieces, so that Read returns larger pieces, at most 10 per second.
 // The client then wakes up less often. Gather delays neither output after a pause nor large amounts of output.
 func (o *Output) Gather() { o.pace.on.Store(true) }
 
@@ -120,7 +122,7 @@ func (o *Output) Hurry() {
 const (
 	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to chat
 	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
-	paceEvery = 50 * time.Millisecond
+	paceEvery = 100 * time.Millisecond
 	// A large read returns at least paceBig bytes or fills the buffer. After paceFull consecutive large reads, the next
 	// reads are not delayed. This ends after paceBulk.
 	paceBig  = 32 << 10

@@ -76,6 +76,11 @@ func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 		ended = true
 		p = p[:max(0, min(int64(len(p)), r.end()-at))]
 	default:
+		size := fileSize(r.file, at)
+		if size < at { // a process of the agent truncated the file
+			return 0, &LostError{From: size, To: at, Damaged: true}
+		}
+		p = p[:min(int64(len(p)), size-at)] // with a larger p, ReadAt would make a second system call
 	}
 	n, err := r.file.ReadAt(p, at)
 	switch {
@@ -92,15 +97,12 @@ func (r *reader) readAvailable(p []byte, at int64) (int, error) {
 	case ended:
 		return 0, io.EOF
 	}
-	if size := r.size(at); size < at { // a process of the agent truncated the file
-		return 0, &LostError{From: size, To: at, Damaged: true}
-	}
 	return 0, nil
 }
 
-// size returns the current size of the file, or fallback if the size is unknown.
-func (r *reader) size(fallback int64) int64 {
-	info, err := r.file.Stat()
+// fileSize returns the current size of a file, or fallback if the size is unknown.
+func fileSize(f *os.File, fallback int64) int64 {
+	info, err := f.Stat()
 	if err != nil {
 		return fallback
 	}
@@ -118,7 +120,7 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	}
 	data, err := unix.Seek(int(r.file.Fd()), at, unix.SEEK_DATA)
 	if errors.Is(err, unix.ENXIO) { // everything is freed
-		return r.size(at)
+		return fileSize(r.file, at)
 	}
 	if err != nil || data <= at { // not freed: the agent printed a zero byte
 		return at
@@ -131,7 +133,7 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 // wait waits for a write or for the next additional check. It returns true if the reader must check the file now.
 func (r *reader) wait(at int64) (looked bool, err error) {
 	every := r.files.arm(r)
-	if r.size(at) != at { // a write happened before arm
+	if fileSize(r.file, at) != at { // a write happened before arm
 		return false, nil
 	}
 	var look <-chan time.Time
@@ -189,16 +191,14 @@ func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 
 // pull reads output for a client that cannot open the journal. It waits until output is available.
 func (a *agent) pull(c *conn, q request) (r reply, err error) {
-	a.mu.Lock()
-	owned := a.owner == c
-	a.mu.Unlock()
-	if owned { // the client has received everything before this offset
-		a.out.setRead(q.Offset)
+	if a.life.isOwnedBy(c) { // the client has received everything before this offset
+		a.out.SetRead(q.Offset)
 		a.updateFlow()
 	}
+	file, _ := a.out.Files()
 	from := reader{
-		file: a.out.out, path: filepath.Join(a.s.dir, a.ID, outFile), files: &a.s.files, freed: a.out.freedUpTo(),
-		detached: c.gone, ended: a.over, end: a.outputEnd, wakes: make(chan struct{}, 1),
+		file: file, path: filepath.Join(a.s.dir.of(a.record.ID), outFile), files: &a.s.files, freed: a.out.Freed(),
+		detached: c.gone, ended: a.life.over, end: a.life.outputEnd, wakes: make(chan struct{}, 1),
 	}
 	from.noteActivity()
 	buf := make([]byte, min(max(q.Length, 1), maxPull))
@@ -214,5 +214,3 @@ func (a *agent) pull(c *conn, q request) (r reply, err error) {
 	r.body = buf[:n]
 	return r, err
 }
-
-func (a *agent) outputEnd() int64 { return a.snapshot().status.OutputEnd }

@@ -139,8 +139,11 @@ func (h *history) add(kind, rest string) {
 	}
 }
 
-// appendLog appends a line to the run's log. It ignores errors, because only the next runner reads the log.
-func (a *agent) appendLog(kind string, fields ...any) {
+// runLog is the log of a run. Only the next runner reads it.
+type runLog struct{ file *os.File }
+
+// append appends a line. It ignores errors, because the run can continue without its log.
+func (l runLog) append(kind string, fields ...any) {
 	line := []byte(kind)
 	for _, f := range fields {
 		line = append(line, ' ')
@@ -157,7 +160,7 @@ func (a *agent) appendLog(kind string, fields ...any) {
 			line = append(line, raw...)
 		}
 	}
-	_, _ = a.log.Write(append(line, '\n'))
+	_, _ = l.file.Write(append(line, '\n'))
 }
 
 // sinceBoot returns the time since boot, including times in which the machine was suspended. Changes of the clock do
@@ -172,7 +175,7 @@ func sinceBoot() time.Duration {
 
 // adoptAll takes over the runs of the previous runner.
 func (s *server) adoptAll() error {
-	entries, err := os.ReadDir(s.dir)
+	entries, err := os.ReadDir(s.dir.path)
 	if err != nil {
 		return err
 	}
@@ -182,32 +185,28 @@ func (s *server) adoptAll() error {
 			errs = append(errs, s.adopt(e.Name()))
 		}
 	}
-	errs = append(errs, sweepGroups(s.dir, func(id string) bool { return s.runs[id] != nil }))
+	errs = append(errs, sweepGroups(s.dir.path, s.runs.contains))
 	return errors.Join(errs...)
 }
 
 // adopt takes over a run of the previous runner. If the previous runner died before it logged the agent's start, no
 // client knows the run. In this case, adopt ends and deletes the run.
 func (s *server) adopt(id string) error {
-	rec, err := readRecord(s.dir, id)
-	h, logErr := readHistory(s.dir, id)
+	rec, err := readRecord(s.dir.path, id)
+	h, logErr := readHistory(s.dir.path, id)
 	if err != nil || logErr != nil || h.agent.PID == 0 {
 		return s.abandon(id, rec)
 	}
-	a := s.newAgent(rec)
-	a.root, a.state.by = h.agent, h.by
-	if a.runFiles, err = openRunFiles(filepath.Join(s.dir, id), 0); err != nil {
+	files, err := openRunFiles(s.dir.of(id), 0)
+	if err != nil {
 		return fmt.Errorf("adopt run %s: %w", id, err)
 	}
-	a.out.times, a.out.freed, a.state.freed = h.times, h.freed, h.freed
-	if h.limits != nil {
-		a.Limits, a.state.ageFrom = *h.limits, h.ageFrom
-	} else {
-		a.state.ageFrom = sinceBoot() - time.Since(rec.Started)
-	}
+	a := s.newAgent(rec, files, nil)
+	a.root = h.agent
+	a.out.Restore(h.times, h.freed)
 	a.checkJournal()
 	s.add(a)
-	a.restorePhase(h)
+	a.restore(h)
 	return nil
 }
 
@@ -217,70 +216,42 @@ func (a *agent) continueWithoutClient() {
 	select {
 	case <-time.After(reattachWithin):
 		a.updateFlow()
-	case <-a.dead:
-	case <-a.s.ctx.Done():
+	case <-a.life.dead:
+	case <-a.s.life.ctx.Done():
 	}
 }
 
-// restorePhase sets the phase of an agent that the previous runner started. It reads the log, and checks whether the
-// agent's process is running.
-func (a *agent) restorePhase(h history) {
-	alive := a.Boot == proctree.BootID() && a.root.Running()
+// restore continues the run of the previous runner. It reads the log, and checks whether the agent's process is
+// running.
+func (a *agent) restore(h history) {
+	alive := a.record.Boot == proctree.BootID() && a.root.Running()
+	a.life.restore(h, time.Since(a.record.Started), alive)
 	switch {
 	case h.status != nil:
-		a.state.status, a.state.phase = *h.status, ended
-		close(a.dead)
-		close(a.over)
 	case alive:
-		a.in = recoverInput(a.root.PID, a.Socket, a.s.inputs[a.ID])
-		a.state.flow = perhapsPaused
-		a.s.wg.Go(a.continueWithoutClient)
-		if !a.s.parentOf(a) {
-			a.s.wg.Go(func() { a.watchExit(a.s.ctx) })
+		a.in = recoverInput(a.root.PID, a.record.Socket, a.s.holder.inputs[a.record.ID])
+		a.s.life.Go(a.continueWithoutClient)
+		if !a.s.children.parentOf(a) {
+			a.s.life.Go(func() { a.watchExit(a.s.life.ctx) })
 		}
 	default:
-		if !a.s.parentOf(a) { // if the agent is a child, reap records the exit
+		if !a.s.children.parentOf(a) { // if the agent is a child, reap records the exit
 			a.recordExit(Exit{})
 		}
 	}
 	a.in.sent, a.in.torn, a.in.closed = h.input, h.torn, h.inputClosed
 	if h.torn && alive {
-		a.s.wg.Go(func() { _ = a.terminate(ByTornInput, a.Limits.Grace) })
+		a.s.life.Go(func() { _ = a.terminate(ByTornInput, a.life.grace()) })
 	}
-}
-
-// parentOf reports whether an agent is a child of this process, so that reap collects its exit. Agents from before an
-// upgrade are children, because an upgrade only changes the program of the process.
-func (c *children) parentOf(a *agent) bool {
-	c.reaping.Lock()
-	defer c.reaping.Unlock()
-	var info unix.Siginfo
-	err := unix.Waitid(unix.P_PID, a.root.PID, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	if err == nil && a.Boot == proctree.BootID() {
-		c.byPID[a.root.PID] = a
-		return true
-	}
-	return false
 }
 
 func (s *server) abandon(id string, rec record) error {
-	group := record{ID: id, Boot: rec.Boot, Group: rec.Group}.group(s.dir)
+	group := record{ID: id, Boot: rec.Boot, Group: rec.Group}.group(s.dir.path)
 	err := kill(func() *proctree.Tree { return proctree.New(proctree.ID{}, Mark(id)).Within(group) })
 	if err != nil {
 		return err
 	}
-	return errors.Join(group.Remove(), os.RemoveAll(filepath.Join(s.dir, id)))
-}
-
-// makeGroup creates a control group for a run, below the control group at the path own. It returns the zero Group if
-// this fails.
-func makeGroup(own, root, id string) proctree.Group {
-	prefix, err := groupPrefix(root)
-	path := filepath.Join(own, prefix+id)
-	if own == "" || err != nil || unix.Mkdir(path, 0o755) != nil {
-		return proctree.Group{}
-	}
-	return proctree.Group{Path: path}
+	return errors.Join(group.Remove(), os.RemoveAll(s.dir.of(id)))
 }
 
 // groupPrefix returns the prefix of the control groups of the runs in root.

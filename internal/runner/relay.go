@@ -29,37 +29,37 @@ var errNoTools = errors.New("ductor serves no tools here now")
 
 // relay forwards a line. A line from the client goes to the program at the other end of the named relay. A line from a
 // program goes to the client that serves tools. An empty line from the client closes the program's connection.
-func (s *server) relay(c *conn, name string, line []byte) error {
+func (c *clients) relay(from *conn, name string, line []byte) error {
 	if name == toolServerRelay {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		c.serves = true
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		from.serves = true
 		return nil
 	}
-	other, name := s.otherEnd(c, name)
+	other, name := c.otherEnd(from, name)
 	switch {
-	case other == nil && c.serves:
+	case other == nil && from.serves:
 		return fmt.Errorf("relay %s does not exist: %w", name, syscall.ENOENT)
 	case other == nil:
 		return errNoTools
-	case c.serves && len(line) == 0:
+	case from.serves && len(line) == 0:
 		return other.conn.Close()
 	}
 	other.sendReply(reply{Relay: name, body: line})
 	return nil
 }
 
-// otherEnd returns the connection that receives the lines from c, and the name of the relay. The connection is nil if
-// the other side is not connected.
-func (s *server) otherEnd(c *conn, name string) (*conn, string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !c.serves && c.relay == "" {
-		c.relay = fmt.Sprintf("%d-%p", c.pid, c) // unique among open connections
+// otherEnd returns the connection that receives the lines from a client, and the name of the relay. The connection is
+// nil if the other side is not connected.
+func (c *clients) otherEnd(from *conn, name string) (*conn, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !from.serves && from.relay == "" {
+		from.relay = fmt.Sprintf("%d-%p", from.pid, from) // unique among open connections
 	}
-	name = cmp.Or(c.relay, name)
-	for other := range s.conns {
-		if c.serves && other.relay == name || !c.serves && other.serves {
+	name = cmp.Or(from.relay, name)
+	for other := range c.conns {
+		if from.serves && other.relay == name || !from.serves && other.serves {
 			return other, name
 		}
 	}
@@ -67,20 +67,20 @@ func (s *server) otherEnd(c *conn, name string) (*conn, string) {
 }
 
 // endRelays ends the relays of a broken connection.
-func (s *server) endRelays(c *conn) {
-	s.mu.Lock()
+func (c *clients) endRelays(broken *conn) {
+	c.mu.Lock()
 	var ends []*conn
-	for other := range s.conns {
-		if c.serves && other.relay != "" || c.relay != "" && other.serves {
+	for other := range c.conns {
+		if broken.serves && other.relay != "" || broken.relay != "" && other.serves {
 			ends = append(ends, other)
 		}
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	for _, other := range ends {
-		if c.serves {
+		if broken.serves {
 			_ = other.conn.Close() // the program will connect again
 		} else {
-			other.sendReply(reply{Relay: c.relay})
+			other.sendReply(reply{Relay: broken.relay})
 		}
 	}
 }

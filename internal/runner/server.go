@@ -1,13 +1,10 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -15,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ductor/internal/runner/fdstore"
-	"ductor/internal/runner/fork"
 )
 
 // defaultIdle is how long a runner without an agent waits before it exits.
@@ -23,30 +19,26 @@ const defaultIdle = 15 * time.Minute
 
 // server is the runner of a directory.
 type server struct {
-	dir     string
-	idle    time.Duration  // how long a runner without an agent waits before it exits
-	program string         // identity of this program
-	lock    *os.File       // locked while this process is the runner
-	store   fdstore.Client // connection to the first process of a container
-	agents  fork.Limits    // kernel settings for new agents
-	group   string         // control group below which each agent gets its own group; empty if not available
-
-	listener *net.UnixListener
+	dir      directory
+	program  string        // identity of this program
+	idle     time.Duration // how long a runner without an agent waits before it exits
+	holder   holder
+	runs     runTable
+	prepared prepared // files of the next run
+	children children
+	clients  clients
 	growth   *growthWatch
 	files    writeWatch    // watches output files for clients that cannot open them
 	wakes    chan struct{} // wakes enforceDeadlines
-	wg       sync.WaitGroup
-	ctx      context.Context // done when the runner leaves
-	children
-	inputs   map[string]int // descriptors of agents' inputs that the previous runner stored, by run ID
-	prepared prepared
+	life     *scope        // all goroutines; canceled when the runner leaves
+}
 
-	starts starts
-
-	mu       sync.Mutex
-	runs     map[string]*agent
-	conns    map[*conn]bool // nil after closeConns
-	idleFrom time.Duration
+func newServer(a arguments) *server {
+	return &server{
+		dir: directory{path: a.root}, program: a.program, idle: a.idle, holder: holder{store: fdstore.Client(a.store)},
+		runs: runTable{idleFrom: sinceBoot()}, children: children{byPID: map[int]*agent{}},
+		clients: clients{conns: map[*conn]bool{}}, wakes: make(chan struct{}, 1), life: newScope(),
+	}
 }
 
 type conn struct {
@@ -54,8 +46,8 @@ type conn struct {
 	pid  int
 	gone chan struct{} // closed when the connection breaks
 
-	relay  string // name of the relay if the client is a program that uses tools; guarded by the server's mu
-	serves bool   // whether the client serves tools; guarded by the server's mu
+	relay  string // name of the relay if the client is a program that uses tools; guarded by the clients' mu
+	serves bool   // whether the client serves tools; guarded by the clients' mu
 }
 
 // replyWait is how long a write to a client may block. After this time, the runner closes the connection. Otherwise a
@@ -72,38 +64,15 @@ func (c *conn) sendReply(r reply) {
 }
 
 func (s *server) add(a *agent) {
-	s.mu.Lock()
-	s.runs[a.ID] = a
-	s.mu.Unlock()
+	s.runs.add(a)
 	s.growth.add(a)
 	s.wake()
 }
 
 func (s *server) remove(a *agent) {
 	s.growth.remove(a)
-	s.mu.Lock()
-	delete(s.runs, a.ID)
-	s.idleFrom = sinceBoot()
-	s.mu.Unlock()
+	s.runs.remove(a)
 	s.wake()
-}
-
-// find returns a run. If the run is being started, find waits until it has started.
-func (s *server) find(id string) (*agent, error) {
-	s.starts.await(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if a := s.runs[id]; a != nil {
-		return a, nil
-	}
-	return nil, fmt.Errorf("run %s does not exist: %w", id, syscall.ENOENT)
-}
-
-// all returns all runs, the oldest first.
-func (s *server) all() []*agent {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.runs), func(a, b *agent) int { return a.Started.Compare(b.Started) })
 }
 
 // wake wakes enforceDeadlines.
@@ -120,7 +89,7 @@ func signalOnce(wakes chan<- struct{}) {
 // accept serves clients until the listener is closed.
 func (s *server) accept() {
 	for {
-		c, err := s.listener.AcceptUnix()
+		c, err := s.dir.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -133,7 +102,7 @@ func (s *server) accept() {
 			_ = c.Close()
 			continue
 		}
-		s.wg.Go(func() { s.serve(&conn{frames: frames{conn: c}, pid: pid, gone: make(chan struct{})}) })
+		s.life.Go(func() { s.serve(&conn{frames: frames{conn: c}, pid: pid, gone: make(chan struct{})}) })
 	}
 }
 
@@ -159,13 +128,7 @@ func peer(c *net.UnixConn) (pid int, err error) {
 // serve handles the requests of a connection, and returns when all requests are handled. It handles attach, detach and
 // relay requests in order, and all other requests concurrently.
 func (s *server) serve(c *conn) {
-	s.mu.Lock()
-	leaving := s.conns == nil
-	if !leaving {
-		s.conns[c] = true
-	}
-	s.mu.Unlock()
-	if leaving { // closeConns did not see this connection
+	if !s.clients.add(c) { // the runner is leaving
 		_ = c.conn.Close()
 		return
 	}
@@ -192,33 +155,21 @@ func (s *server) serve(c *conn) {
 		}
 	}
 	close(c.gone)
-	s.mu.Lock()
-	delete(s.conns, c)
-	s.mu.Unlock()
-	for _, a := range s.all() {
+	s.clients.remove(c)
+	for _, a := range s.runs.all() {
 		a.setOwner(c, nil)
 	}
-	s.endRelays(c)
+	s.clients.endRelays(c)
 	busy.Wait()
 	s.prepared.wait()
 	_ = c.conn.Close()
 	s.wake() // this may have been the last client
 }
 
-func (s *server) broadcast(a *agent) {
-	r := a.endReport()
-	s.mu.Lock()
-	conns := slices.Collect(maps.Keys(s.conns))
-	s.mu.Unlock()
-	for _, c := range conns {
-		c.sendReply(r)
-	}
-}
-
 // endReport returns a reply that describes how the agent ended.
 func (a *agent) endReport() reply {
-	status := a.snapshot().status
-	return reply{Run: a.ID, Status: &status, Stderr: a.out.stderr()}
+	status := a.life.currentStatus()
+	return reply{Run: a.record.ID, Status: &status, Stderr: a.out.Stderr()}
 }
 
 // complete adds the sequence number of request q and the error err to a reply.
@@ -251,19 +202,19 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
-		s.starts.await("") // the list must include a run whose client died during its start
+		s.runs.await("") // the list must include a run whose client died during its start
 		r := reply{List: []Info{}}
-		for _, a := range s.all() {
+		for _, a := range s.runs.all() {
 			r.List = append(r.List, a.info(true))
 		}
 		return r, nil
 	case opRelay:
-		return reply{}, s.relay(c, q.Run, body)
+		return reply{}, s.clients.relay(c, q.Run, body)
 	case opLookPath:
 		path, err := LookPath(q.Path)
 		return reply{Path: path}, err
 	}
-	a, err := s.find(q.Run)
+	a, err := s.runs.find(q.Run)
 	if err != nil {
 		return reply{}, err
 	}
@@ -279,7 +230,7 @@ func (s *server) announce(q request) (started func(), err error) {
 	if q.Spec == nil {
 		return nil, errors.New("the request has no program to start")
 	}
-	return s.starts.begin(q.Spec.ID)
+	return s.runs.begin(q.Spec.ID)
 }
 
 func (s *server) startFor(c *conn, spec Spec) (reply, error) {
@@ -287,10 +238,7 @@ func (s *server) startFor(c *conn, spec Spec) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	s.mu.Lock()
-	left := !s.conns[c]
-	s.mu.Unlock()
-	if left {
+	if !s.clients.contains(c) {
 		a.setOwner(c, nil)
 	}
 	return a.describe(false), nil // the agent may have exited already
@@ -299,18 +247,18 @@ func (s *server) startFor(c *conn, spec Spec) (reply, error) {
 // describe returns a reply that describes the run; see info.
 func (a *agent) describe(processes bool) reply {
 	info := a.info(processes)
-	return reply{Info: &info, Stderr: a.out.stderr()}
+	return reply{Info: &info, Stderr: a.out.Stderr()}
 }
 
 // handle handles a request about one run.
 func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	switch q.Op {
 	case opAttach:
-		a.out.setRead(q.Offset)
+		a.out.SetRead(q.Offset)
 		a.setOwner(nil, c)
 		r := a.describe(false)
 		a.checkJournal() // the agent may have written output since the last check
-		r.Info.Times = a.out.copyTimes()
+		r.Info.Times = a.out.Times()
 		return r, nil
 	case opDetach:
 		a.setOwner(c, nil)
@@ -320,7 +268,7 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	case opPull:
 		return a.pull(c, q)
 	case opStderr:
-		return reply{Stderr: a.out.stderr()}, nil
+		return reply{Stderr: a.out.Stderr()}, nil
 	case opWrite:
 		position, err := a.writeInput(q.Seq, body)
 		return reply{Offset: position}, err
@@ -328,13 +276,13 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 		if first, err := a.in.closeWrite(); !first {
 			return reply{}, err
 		}
-		a.appendLog(lineClosed)
+		a.log.append(lineClosed)
 		return reply{}, nil
 	case opSignal:
-		return reply{}, a.kill(syscall.Signal(q.Signal))
+		return reply{}, a.s.children.signal(a, syscall.Signal(q.Signal))
 	case opStop:
 		if q.Grace < 0 {
-			q.Grace = a.grace()
+			q.Grace = a.life.grace()
 		}
 		return reply{}, a.terminate(ByStop, q.Grace)
 	case opLimits:
@@ -343,25 +291,15 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 		}
 		return reply{}, nil
 	case opRead:
-		a.out.setRead(q.Offset)
+		a.out.SetRead(q.Offset)
 		a.updateFlow()
 		return reply{}, nil
 	case opForget:
-		a.out.freeOutput(q.Offset)
+		a.out.FreeOutput(q.Offset)
 		a.logFreed()
 		return reply{}, nil
 	case opCollect:
 		return reply{}, a.collect()
 	}
 	return reply{}, fmt.Errorf("the runner cannot do %q", q.Op)
-}
-
-// closeConns closes all connections. If a connection was accepted but is not yet registered, serve closes it.
-func (s *server) closeConns() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.conns {
-		_ = c.conn.Close()
-	}
-	s.conns = nil
 }

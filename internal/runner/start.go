@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"ductor/internal/runner/journal"
 )
 
 // Start starts an agent and attaches to it. ctx limits only the start. If the program does not exist, the error matches
@@ -186,7 +188,6 @@ const (
 	defaultLeftoverAfter = 10 * time.Second
 	defaultGrace         = 5 * time.Second
 	defaultMaxJournal    = 64 << 20
-	minJournal           = 4 << 10
 	maxID                = 64
 )
 
@@ -196,7 +197,7 @@ func (l Limits) withDefaults() Limits {
 	l.OrphanAfter = cmp.Or(l.OrphanAfter, defaultOrphanAfter)
 	l.LeftoverAfter = cmp.Or(l.LeftoverAfter, defaultLeftoverAfter)
 	l.Grace = cmp.Or(l.Grace, defaultGrace)
-	l.MaxJournal = max(cmp.Or(l.MaxJournal, defaultMaxJournal), minJournal)
+	l.MaxJournal = max(cmp.Or(l.MaxJournal, defaultMaxJournal), journal.MinSize)
 	return l
 }
 

@@ -1,11 +1,13 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -47,6 +49,26 @@ func TestUpgradeWithTwentyRuns(t *testing.T) {
 		await(t, "done", r.Done())
 		if got := r.Exit(); got != (Exit{Known: true, Code: 7}) {
 			t.Errorf("run %d: %+v", i, got)
+		}
+	}
+}
+
+// An upgrade after a SIGTERM would lose the signal, also while the runner has not handled it yet.
+func TestNoUpgradeAfterASignal(t *testing.T) {
+	for _, terminated := range []bool{false, true} {
+		s := newServer(arguments{root: t.TempDir()})
+		s.runs.terminated = make(chan os.Signal, 1)
+		if ok, err := s.dir.acquire(0, 0); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		defer s.dir.lock.Close()
+		defer s.dir.listener.Close()
+		if terminated {
+			s.runs.terminated <- syscall.SIGTERM
+		}
+		err := s.upgrade("/no/program", nil, nil)
+		if exec := errors.Is(err, os.ErrNotExist); err == nil || exec == terminated {
+			t.Errorf("terminated %v: %v", terminated, err)
 		}
 	}
 }

@@ -33,6 +33,9 @@ func tokenShapes() []tokenShape {
 		{"grant_ductor_", 52}}
 }
 
+// tokenBegin is the first byte of all forms of tokens.
+const tokenBegin = 'g'
+
 // minToken and maxToken are the lengths of the shortest and of the longest token.
 const (
 	minToken = len("ghp_") + 36
@@ -42,7 +45,7 @@ const (
 // matchToken compares the beginning of the text with the forms of tokens. It returns the number of bytes that match. If
 // the text ends within a token, matchToken returns whole = false.
 func matchToken(text string) (n int, whole bool) {
-	if text[0] != 'g' {
+	if text[0] != tokenBegin {
 		return 0, false
 	}
 	for _, s := range tokenShapes() {
@@ -143,6 +146,10 @@ func (s *Set) String(text string) string {
 	from := 0
 	var b strings.Builder
 	for i := 0; i < len(text); {
+		if !s.mayBegin(text[i]) {
+			i++
+			continue
+		}
 		n := s.matchAt(text[i:])
 		if n == 0 && s.mayBePrefix(text[i:]) && s.isHalf(text[i:]) {
 			n = len(text) - i
@@ -162,6 +169,9 @@ func (s *Set) String(text string) string {
 	b.WriteString(text[from:])
 	return b.String()
 }
+
+// mayBegin reports whether a secret may begin with this byte. Most bytes of a text need no other check.
+func (s *Set) mayBegin(c byte) bool { return s.firstAt[c] < s.firstAt[int(c)+1] || c == tokenBegin }
 
 func (s *Set) searchAfter(text string) int {
 	from, to := s.firstAt[text[0]], s.firstAt[int(text[0])+1]

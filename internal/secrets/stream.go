@@ -84,10 +84,16 @@ func (s *Set) clean(raw string) (c cleaned) {
 		return cleaned{text: raw, held: len(raw), done: len(raw), sent: len(raw)}
 	}
 	var b strings.Builder
+	b.Grow(len(raw))
 	c.held = -1
 	for i := 0; i < len(raw); {
 		if i+s.longest <= len(raw) {
 			c.done, c.sent = i, b.Len()
+		}
+		if !s.mayBegin(raw[i]) {
+			b.WriteByte(raw[i])
+			i++
+			continue
 		}
 		n := s.matchAt(raw[i:])
 		if n > 0 && c.held < 0 && n < s.longest && s.mayBePrefix(raw[i:]) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ductor/cli"
@@ -230,7 +231,7 @@ func (db *DB) WithdrawRequest(
 		changed = true
 		waits, err := t.Exists(`SELECT 1 FROM ask_requests WHERE ask = ? AND gone = 0`, id)
 		if err == nil && !waits {
-			err = t.withdraw(id, what, at)
+			_, err = t.withdraw(what, at, `id = ?`, id)
 		}
 		if err != nil {
 			return err
@@ -245,7 +246,7 @@ func (db *DB) WithdrawApproval(
 	ctx context.Context, id orchestrator.ApprovalID, at time.Time,
 ) (now orchestrator.Approval, err error) {
 	err = db.write(ctx, func(t tx) error {
-		if err := t.withdraw(string(id), orchestrator.AuditWithdrawn, at); err != nil {
+		if _, err := t.withdraw(orchestrator.AuditWithdrawn, at, `id = ?`, string(id)); err != nil {
 			return err
 		}
 		now, err = t.approval(string(id))
@@ -258,47 +259,31 @@ func (db *DB) WithdrawTurn(
 	ctx context.Context, turn cli.TurnID, at time.Time,
 ) (all []orchestrator.Approval, err error) {
 	// This method runs at the end of every turn. Most turns have no approvals, so check that before writing anything.
-	open, err := sqlite.Many(ctx, db.file, sqlite.Value[string],
-		`SELECT id FROM asks WHERE turn = ? AND state = 'open' ORDER BY seq`, string(turn))
-	if err != nil || len(open) == 0 {
-		return nil, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
+	open, err := sqlite.One(ctx, db.file, sqlite.Value[int],
+		`SELECT EXISTS (SELECT 1 FROM asks WHERE turn = ? AND state = 'open')`, string(turn))
+	if err == nil && open > 0 {
+		err = db.write(ctx, func(t tx) (err error) {
+			all, err = t.withdraw(orchestrator.AuditWithdrawn, at, `turn = ? AND state = 'open'`, string(turn))
+			return err
+		})
 	}
-	err = db.write(ctx, func(t tx) error {
-		all = nil
-		for _, id := range open {
-			a, err := t.approval(id)
-			if err != nil {
-				return err
-			}
-			if a.State != orchestrator.ApprovalOpen {
-				continue
-			}
-			if err := t.withdraw(id, orchestrator.AuditWithdrawn, at); err != nil {
-				return err
-			}
-			if a, err = t.approval(id); err != nil {
-				return err
-			}
-			all = append(all, a)
-		}
-		return nil
-	})
 	return all, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
 }
 
-// withdraw sets the state of an approval to withdrawn, whatever the state was, and writes an audit entry of the given
-// kind. For an approval that is already withdrawn, it does nothing.
-func (t tx) withdraw(id string, kind orchestrator.AuditKind, at time.Time) error {
-	n, err := t.Exec(`UPDATE asks SET state = 'withdrawn', decided = ?
-		WHERE id = ? AND state <> 'withdrawn'`, millis(at), id)
-	if err != nil || n == 0 {
-		return err
+// withdraw changes the state of approvals to withdrawn, and writes audit entries of the given kind. where is an SQL
+// condition. withdraw returns the changed approvals, the oldest first. It skips approvals that are already withdrawn.
+func (t tx) withdraw(
+	kind orchestrator.AuditKind, at time.Time, where string, args ...any,
+) ([]orchestrator.Approval, error) {
+	all, err := sqlite.ManyIn(t.Tx, scanApproval, `UPDATE asks SET state = 'withdrawn', decided = ?
+		WHERE state <> 'withdrawn' AND `+where+` RETURNING `+approvalColumns, append([]any{millis(at)}, args...)...)
+	slices.SortStableFunc(all, func(a, b orchestrator.Approval) int { return a.Asked.Compare(b.Asked) })
+	for _, a := range all {
+		if err == nil {
+			err = t.audit(auditEntry(a, kind, at))
+		}
 	}
-	a, err := t.approval(id)
-	if err != nil {
-		return err
-	}
-	return t.audit(auditEntry(a, kind, at))
+	return all, err
 }
 
 // requestRow is the stored form of an agent's request: a request for permission or questions.
@@ -381,13 +366,11 @@ func (db *DB) RevokeRule(ctx context.Context, id orchestrator.RuleID, in orchest
 ) (revoked bool, err error) {
 	err = db.write(ctx, func(t tx) error {
 		var agent, tool, text string
-		known, err := t.Exists(`SELECT 1 FROM rules WHERE id = ? AND chat = ? AND topic = ?`,
-			string(id), in.Chat, in.Topic)
-		if err != nil || !known {
-			return err
+		err := t.Row(`DELETE FROM rules WHERE id = ? AND chat = ? AND topic = ? RETURNING agent, tool, text`,
+			[]any{string(id), in.Chat, in.Topic}, &agent, &tool, &text)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
 		}
-		err = t.Row(`DELETE FROM rules WHERE id = ? RETURNING agent, tool, text`,
-			[]any{string(id)}, &agent, &tool, &text)
 		if err != nil {
 			return err
 		}

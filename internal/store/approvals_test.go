@@ -395,6 +395,33 @@ func TestSteerTurn(t *testing.T) {
 	}
 }
 
+// TestDoubtSteered tests that only messages that counted as read are open again, in the order in which they were steered.
+func TestDoubtSteered(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	startTurn(t, db, "running")
+	for _, id := range []cli.TurnID{"a", "b", "c", "d"} {
+		must(t, db.EnqueueTurn(ctx, newTurn(id)))
+	}
+	for i, id := range []cli.TurnID{"c", "b", "a"} {
+		get[bool](t)(db.SteerTurn(ctx, id, "running", noon.Add(time.Duration(i)*time.Second)))
+		if id != "b" {
+			get[bool](t)(db.MarkSteered(ctx, id, "running"))
+		}
+	}
+	doubted := func() (ids []cli.TurnID) {
+		for _, turn := range get[[]orchestrator.Turn](t)(db.DoubtSteered(ctx, "running")) {
+			if turn.State != orchestrator.TurnSteered || turn.Delivered {
+				t.Errorf("doubted %+v", turn)
+			}
+			ids = append(ids, turn.ID)
+		}
+		return ids
+	}
+	same(t, "doubted", doubted(), []cli.TurnID{"c", "a"})
+	same(t, "open", openIDs(t, db), []cli.TurnID{"running", "c", "b", "a", "d"})
+	same(t, "doubted again", doubted(), []cli.TurnID(nil))
+}
+
 func openIDs(t *testing.T, db *DB) (all []cli.TurnID) {
 	t.Helper()
 	for _, turn := range get[[]orchestrator.Turn](t)(db.OpenTurns(t.Context())) {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+
+	"ductor/internal/store/sqlite"
 )
 
 // groupTables lists the tables in which MoveChat changes the column chat, after Telegram gave a group a new ID.
@@ -19,6 +21,14 @@ func (db *DB) MoveChat(ctx context.Context, from, to int64) error {
 				return err
 			}
 		}
-		return nil
+		_, err := t.Exec(`INSERT OR IGNORE INTO former_chats (chat, former) VALUES (?, ?)`, to, from)
+		return err
 	}))
+}
+
+// FormerChat returns the ID that a group had before MoveChat, or 0 if it had no other ID.
+func (db *DB) FormerChat(ctx context.Context, chat int64) (int64, error) {
+	former, err := sqlite.One(ctx, db.file, sqlite.Value[int64], `SELECT former FROM former_chats WHERE chat = ?`, chat)
+	former, err = mapNoRows(former, err, nil)
+	return former, wrap(fmt.Sprintf("find the former ID of chat %d", chat), err)
 }

@@ -47,6 +47,8 @@ func TestMoveChat(t *testing.T) {
 	if c := get[orchestrator.Turn](t)(db.LastAside(ctx, to, "", orchestrator.ConsultationEntry)); c.ID != "c -5/0" {
 		t.Errorf("its consultation is %v", c.ID)
 	}
+	same(t, "former ID", get[int64](t)(db.FormerChat(ctx, to.Chat)), from.Chat)
+	same(t, "former ID of another group", get[int64](t)(db.FormerChat(ctx, chatB.Chat)), int64(0))
 	if s := get[orchestrator.Session](t)(db.Session(ctx,
 		orchestrator.SessionID("s "+string(chatB.Key())))); s.Conversation != chatB {
 		t.Errorf("the session of another group is of %v", s.Conversation)
@@ -77,7 +79,7 @@ func TestMoveChatConsidersEveryTable(t *testing.T) {
 		`SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND c.name = 'chat' ORDER BY m.name`))
 	// these stay: messages are in the old group, the budget is the old group's, and it had no topics
-	want := append(groupTables(), "asks", "messages", "rates", "topics")
+	want := append(groupTables(), "asks", "former_chats", "messages", "rates", "topics")
 	slices.Sort(want)
 	same(t, "tables", got, want)
 }

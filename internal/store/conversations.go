@@ -14,8 +14,8 @@ import (
 
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
 	c, err := sqlite.OneCached(ctx, db.file, sqlite.Source{Name: string(id.Key()), Tables: []string{"conversations"}},
-		scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy,
-			bypass_until, notify, think, tools, display, granted_in, accounts
+		db.scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy,
+			bypass_until, bypass_life, notify, think, tools, display, granted_in, accounts
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
 	c, err = mapNoRows(c, err, nil)
 	c.ID, c.Tools.Only, c.Tools.Denied = id, slices.Clone(c.Tools.Only), slices.Clone(c.Tools.Denied)
@@ -36,18 +36,19 @@ func (db *DB) SaveConversation(
 	}
 	err = db.write(ctx, func(t tx) error {
 		_, err := t.ExecRow(string(c.ID.Key()), `INSERT INTO conversations (chat, topic, session, agent, model, effort,
-			permission, dir, role, busy, bypass_until, notify, think, tools, display, granted_in,
+			permission, dir, role, busy, bypass_until, bypass_life, notify, think, tools, display, granted_in,
 			accounts)
-			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
 				dir = excluded.dir, role = excluded.role, busy = excluded.busy, bypass_until = excluded.bypass_until,
+				bypass_life = excluded.bypass_life,
 				notify = excluded.notify, think = excluded.think, tools = excluded.tools, display = excluded.display,
 				granted_in = excluded.granted_in, accounts = excluded.accounts`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
 			string(c.Permission), c.Dir, c.Role, string(c.Settings.Busy), millis(c.BypassUntil),
-			string(c.Settings.Notify),
-			string(c.Settings.Think), tools, string(c.Settings.Display), string(c.GrantedIn), accounts)
+			db.life, string(c.Settings.Notify), string(c.Settings.Think), tools, string(c.Settings.Display),
+			string(c.GrantedIn), accounts)
 		if err != nil {
 			return mapForeignKey(err)
 		}
@@ -56,37 +57,39 @@ func (db *DB) SaveConversation(
 	return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
 }
 
-func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.ConversationID, error) {
+func (db *DB) EndedBypasses(ctx context.Context) ([]orchestrator.ConversationID, error) {
 	over, err := sqlite.Many(ctx, db.file, scan(conversationIDFields),
-		`SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
-	if err != nil || len(over) == 0 {
-		return nil, wrap("list bypasses", err)
-	}
-	err = db.write(ctx, func(t tx) error {
+		`SELECT chat, topic FROM conversations WHERE permission = ? AND bypass_life <> ?`, string(cli.Bypass), db.life)
+	return over, wrap("list ended bypasses", err)
+}
+
+func (db *DB) EndBypasses(ctx context.Context, over []orchestrator.ConversationID, at time.Time) error {
+	return wrap("end bypasses", db.write(ctx, func(t tx) error {
+		// A conversation in over may have another ID by now.
+		_, err := t.Exec(`UPDATE conversations SET permission = ?, bypass_until = 0
+			WHERE permission = ? AND bypass_life <> ?`, string(cli.Ask), string(cli.Bypass), db.life)
 		for _, id := range over {
-			_, err := t.Exec(`UPDATE conversations SET permission = ?, bypass_until = 0 WHERE chat = ? AND topic = ?`,
-				string(cli.Ask), id.Chat, id.Topic)
-			if err != nil {
-				return err
-			}
-			err = t.audit(orchestrator.AuditEntry{At: at, What: orchestrator.AuditMode, Conversation: id,
-				Title: string(cli.Ask), Reason: "ductor was restarted"})
-			if err != nil {
-				return err
+			if err == nil {
+				err = t.audit(orchestrator.AuditEntry{At: at, What: orchestrator.AuditMode, Conversation: id,
+					Title: string(cli.Ask), Reason: "ductor was restarted"})
 			}
 		}
-		return nil
-	})
-	return over, wrap("end bypasses", err)
+		return err
+	}))
 }
 
 func conversationIDFields(id *orchestrator.ConversationID) []any { return []any{&id.Chat, &id.Topic} }
 
-func scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
-	var tools, accounts string
+// scanConversation reads a row. A bypass of another process has ended, so scanConversation returns the mode ask for it,
+// even before EndBypasses has stored that.
+func (db *DB) scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
+	var tools, accounts, life string
 	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Settings.Busy,
-		timeColumn{&c.BypassUntil}, &c.Settings.Notify, &c.Settings.Think, &tools, &c.Settings.Display, &c.GrantedIn,
-		&accounts)
+		timeColumn{&c.BypassUntil}, &life, &c.Settings.Notify, &c.Settings.Think, &tools, &c.Settings.Display,
+		&c.GrantedIn, &accounts)
+	if c.Permission == cli.Bypass && life != db.life {
+		c.Permission, c.BypassUntil = cli.Ask, time.Time{}
+	}
 	if err == nil {
 		c.Tools, err = decodeTools(tools)
 	}

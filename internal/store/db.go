@@ -18,6 +18,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -62,6 +63,7 @@ type Options struct {
 type DB struct {
 	now  func() time.Time
 	file *sqlite.DB
+	life string // identifies this process in the bypasses that it stores
 }
 
 // Open opens the database at path. It creates a missing database, and migrates an older one; see sqlite.Open.
@@ -85,7 +87,7 @@ func open(ctx context.Context, path string, opts Options,
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	db := &DB{now: opts.Now, file: file}
+	db := &DB{now: opts.Now, file: file, life: rand.Text()}
 	if db.now == nil {
 		db.now = time.Now
 	}

@@ -2,9 +2,9 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"ductor/cli"
@@ -45,22 +45,17 @@ func (t tx) moveToFront(id cli.TurnID) (bool, error) {
 func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (ok bool, err error) {
 	err = db.write(ctx, func(t tx) error {
 		ok = false
-		var session, agent, account, model, sandbox string
-		err := t.Row(`SELECT coalesce(session, ''), agent, account, model, sandbox FROM turns
-			WHERE id = ? AND state = 'running'`,
-			[]any{string(into)}, &session, &agent, &account, &model, &sandbox)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
+		running, err := t.Exists(`SELECT 1 FROM turns WHERE id = ? AND state = 'running'`, string(into))
+		if err != nil || !running {
 			return err
 		}
 		if promoted, err := t.moveToFront(id); err != nil || !promoted {
 			return err
 		}
-		n, err := t.Exec(`UPDATE turns SET state = 'cancelled', steered_into = ?, session = nullif(?, ''), agent = ?,
-			account = ?, model = ?, sandbox = ?, started = ?, ended = ? WHERE id = ? AND state = 'queued'`,
-			string(into), session, agent, account, model, sandbox, millis(at), millis(at), string(id))
+		n, err := t.Exec(`UPDATE turns SET state = 'cancelled', steered_into = ?1, started = ?2, ended = ?2,
+			(session, agent, account, model, sandbox) =
+			(SELECT session, agent, account, model, sandbox FROM turns WHERE id = ?1)
+			WHERE id = ?3 AND state = 'queued'`, string(into), millis(at), string(id))
 		ok = n > 0
 		return err
 	})
@@ -72,16 +67,20 @@ func (db *DB) MarkSteered(ctx context.Context, id, into cli.TurnID) (bool, error
 		WHERE id = ? AND state = 'cancelled' AND steered_into = ?`, string(id), string(into))
 }
 
-func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID) (all []orchestrator.Turn, err error) {
-	err = db.write(ctx, func(t tx) error {
-		const marked = ` WHERE state = 'cancelled' AND steered_into = ? AND delivered = 1`
-		query := `SELECT ` + turnColumns + ` FROM turns` + marked + ` ORDER BY seq`
-		all, err = sqlite.ManyIn(t.Tx, scanTurn, query, string(into))
-		if err == nil {
-			_, err = t.Exec(`UPDATE turns SET delivered = 0`+marked, string(into))
-		}
+func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID,
+	read ...cli.TurnID) (all []orchestrator.Turn, err error) {
+	known, err := json.Marshal(append([]cli.TurnID{}, read...)) // null would match no turn
+	if err != nil {
+		return nil, fmt.Errorf("store: encode the turns that an agent has read: %w", err)
+	}
+	err = db.write(ctx, func(t tx) (err error) {
+		all, err = sqlite.ManyIn(t.Tx, scanTurn, `UPDATE turns SET delivered = 0
+			WHERE state = 'cancelled' AND steered_into = ? AND delivered = 1
+				AND id NOT IN (SELECT value FROM json_each(?)) RETURNING `+turnColumns, string(into), string(known))
 		return err
 	})
+	// Started is the time at which a turn was steered.
+	slices.SortStableFunc(all, func(a, b orchestrator.Turn) int { return a.Started.Compare(b.Started) })
 	return all, wrap("doubt steered turns", err)
 }
 

@@ -96,6 +96,7 @@ var seedRows = map[int][]string{
 	41: {`INSERT INTO plan_limits (agent, account, limits) VALUES ('claude', '',
 			'[{"window":{"span_ns":18000000000000},"used":0.61,"resets":"2026-11-27T18:30:00Z",
 			"seen":"2026-11-27T16:00:00Z"}]')`},
+	44: {`INSERT INTO former_chats (chat, former) VALUES (-1000000000007, -7)`},
 }
 
 func storedSchema(version int) string {
@@ -136,7 +137,7 @@ func minRows() map[int]map[string]int {
 		14: {"rates": 1}, 17: {"background": 1}, 19: {"summaries": 1}, 24: {"steps": 1},
 		26: {"changes": 1}, 27: {"budget_notes": 1},
 		28: {"languages": 1}, 29: {"health": 1}, 31: {"alerts": 1}, 32: {"users": 1, "invitations": 1},
-		33: {"topics": 1}, 41: {"plan_limits": 1},
+		33: {"topics": 1}, 41: {"plan_limits": 1}, 44: {"former_chats": 1},
 	}
 }
 

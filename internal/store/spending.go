@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -10,11 +9,12 @@ import (
 	"ductor/orchestrator"
 )
 
+const spentColumns = `id, at, chat, topic, person, job, agent, model, input, output, cache_read, cache_write, cost_usd,
+	took`
+
 // countSpent stores an amount. It does nothing if the ID of the amount is already stored.
 func (t tx) countSpent(s orchestrator.Spent) error {
-	_, err := t.insert("spent",
-		`id, at, chat, topic, person, job, agent, model, input, output, cache_read, cache_write, cost_usd, took`,
-		`ON CONFLICT (id) DO NOTHING`,
+	_, err := t.insert("spent", spentColumns, `ON CONFLICT (id) DO NOTHING`,
 		s.ID, millis(s.At), s.Conversation.Chat, s.Conversation.Topic, int64(s.Person), string(s.Job), string(s.Agent),
 		string(s.Model),
 		s.Usage.Input, s.Usage.Output, s.Usage.CacheRead, s.Usage.CacheWrite, s.CostUSD, int64(s.Took))
@@ -23,18 +23,13 @@ func (t tx) countSpent(s orchestrator.Spent) error {
 
 // countTurn stores the usage of a turn that has just ended. It does nothing for a turn that never started.
 func (t tx) countTurn(id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
-	s := orchestrator.Spent{ID: string(id), At: ended, Agent: o.Agent, Model: o.Model, Usage: o.Usage,
-		CostUSD: o.CostUSD}
-	var started time.Time
-	var model cli.ModelID
-	err := t.Row(`SELECT chat, topic, person, coalesce(json_extract(nullif(wants, ''), '$.job'), ''), model, started
-		FROM turns WHERE id = ?`,
-		[]any{string(id)}, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Job, &model, timeColumn{&started})
-	if err != nil || started.IsZero() {
-		return err
-	}
-	s.Model, s.Took = cmp.Or(s.Model, model), max(ended.Sub(started), 0)
-	return t.countSpent(s)
+	_, err := t.Exec(`INSERT INTO spent (`+spentColumns+`) SELECT id, ?1, chat, topic, person,
+		coalesce(json_extract(nullif(wants, ''), '$.job'), ''), ?2, coalesce(nullif(?3, ''), model),
+		?4, ?5, ?6, ?7, ?8, max(?1 - started, 0) * ?9
+		FROM turns WHERE id = ?10 AND started > 0 ON CONFLICT (id) DO NOTHING`,
+		millis(ended), string(o.Agent), string(o.Model), o.Usage.Input, o.Usage.Output, o.Usage.CacheRead,
+		o.Usage.CacheWrite, o.CostUSD, int64(time.Millisecond), string(id))
+	return err
 }
 
 // CountSpent uses a shared transaction.

@@ -29,7 +29,7 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 		write = db.writeShared
 	}
 	err := write(ctx, func(tx tx) error {
-		if err := tx.checkNotRepeated(t.Again); err != nil {
+		if err := tx.claimRepetition(t); err != nil {
 			return err
 		}
 		if err := tx.insertTurn(t); err != nil {
@@ -45,14 +45,26 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 	return wrap(fmt.Sprintf("enqueue turn %s", t.ID), err)
 }
 
-func (t tx) checkNotRepeated(id cli.TurnID) error {
-	if id == "" {
+// claimRepetition deletes the job that would repeat a turn later, because the new turn repeats it. It returns
+// ErrRepeated if another turn repeats it already, or if the job has started a run. The job's own turn keeps the job.
+func (t tx) claimRepetition(turn orchestrator.Turn) error {
+	if turn.Again == "" {
 		return nil
 	}
-	repeated, err := t.Exists(`SELECT 1 FROM turns WHERE again = ?`, string(id))
-	if err == nil && repeated {
-		err = orchestrator.ErrRepeated
+	later := orchestrator.LaterJob(turn.Again)
+	repeated, err := t.Exists(`SELECT 1 FROM turns WHERE again = ?`, string(turn.Again))
+	if err == nil && !repeated && turn.Wants.Job != later {
+		repeated, err = t.Exists(`SELECT 1 FROM job_runs WHERE job = ? AND state <> 'skipped'`, string(later))
 	}
+	switch {
+	case err != nil:
+		return err
+	case repeated:
+		return orchestrator.ErrRepeated
+	case turn.Wants.Job == later:
+		return nil
+	}
+	_, err = t.Exec(`DELETE FROM jobs WHERE id = ?`, string(later))
 	return err
 }
 

@@ -216,6 +216,48 @@ func TestEnqueueTurnIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// A turn that repeats another one deletes the job that would repeat it later, unless that job has started a run. Runs
+// that were skipped do not count. The turn of the job itself keeps the job.
+func TestARepetitionReplacesItsLaterJob(t *testing.T) {
+	later := orchestrator.LaterJob("original")
+	for name, c := range map[string]struct {
+		state orchestrator.JobRunState // of a run; empty for none
+		of    orchestrator.JobID
+		want  error
+		left  int
+	}{
+		"it waits":          {"", "", nil, 0},
+		"it was skipped":    {orchestrator.RunSkipped, "", nil, 0},
+		"it is due":         {orchestrator.RunWaiting, "", orchestrator.ErrRepeated, 1},
+		"it has run":        {orchestrator.RunDone, "", orchestrator.ErrRepeated, 1},
+		"it starts":         {orchestrator.RunWaiting, later, nil, 1},
+		"another job waits": {"", "other", nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, ctx := newDB(t), t.Context()
+			must(t, db.SaveJob(ctx, newJob(later), noon, noon))
+			must(t, db.SaveJob(ctx, newJob("other"), noon, noon))
+			if c.state != "" {
+				r := newRun(later, "r")
+				r.State = c.state
+				get[[]orchestrator.JobRun](t)(db.RecordRuns(ctx, later, []orchestrator.JobRun{r}, noon, noon))
+			}
+			turn := newTurn("new")
+			turn.Again, turn.Wants.Job = "original", c.of
+			if err := db.EnqueueTurn(ctx, turn); !errors.Is(err, c.want) {
+				t.Errorf("it is queued with %v", err)
+			}
+			if n := len(get[[]orchestrator.JobStatus](t)(db.Jobs(ctx))) - 1; n != c.left {
+				t.Errorf("%d jobs are left", n)
+			}
+			queued := len(get[[]orchestrator.Turn](t)(db.OpenTurns(ctx))) == 1
+			if queued != (c.want == nil) {
+				t.Errorf("it is queued: %v", queued)
+			}
+		})
+	}
+}
+
 func TestErrorsForMissingRows(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	lost := newTurn("t1")

@@ -30,13 +30,13 @@ func addNotify(text []byte, m Machine) ([]byte, bool, error) {
 	return out, had, err
 }
 
-func removeNotify(text []byte, _ Machine) ([]byte, bool, error) {
+func removeNotify(text []byte, m Machine) ([]byte, bool, error) {
 	words, err := notifyOf(text)
 	if err != nil {
 		return nil, false, err
 	}
 	before, had := splitFormer(words)
-	if !had {
+	if !had || m.State != "" && words[4] != m.State {
 		return text, false, nil
 	}
 	out, err := setNotify(text, before)

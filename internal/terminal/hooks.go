@@ -27,7 +27,7 @@ type Machine struct {
 	Home    string                   // the user's home directory
 	Getenv  func(name string) string // returns environment variables, which may choose other settings directories
 	Program string                   // absolute path of ductor
-	State   string                   // absolute path of ductor's state directory
+	State   string                   // absolute path of ductor's state directory; also identifies this ductor's hooks
 	// Accounts returns the home directories of an agent's additional accounts. It may be nil.
 	Accounts func(agent string) []string
 }
@@ -44,7 +44,7 @@ type File struct {
 var ErrNoCLI = errors.New("neither Claude Code nor Codex nor Gemini has a directory of settings here; start one of them once")
 
 // edit adds or removes ductor's hooks in the text of a settings file. It also returns whether the old text contained
-// the hooks.
+// the hooks. An edit that removes hooks removes only those of m.State, or those of any ductor if m.State is empty.
 type edit func(text []byte, m Machine) (next []byte, had bool, err error)
 
 // settings is the settings file of a CLI.
@@ -87,10 +87,24 @@ func (m Machine) Installed() ([]File, error) {
 	return m.editFiles(m.dirs, func(s settings) edit { return s.add })
 }
 
-// Uninstalled is like Installed, but File.After does not contain ductor's hooks. It also returns the settings files in
-// the default folders, because ductor may have been installed before a variable named another folder.
+// Uninstalled is like Installed, but File.After contains no hooks of any ductor. It also returns the settings files in
+// the default folders, because ductor may have been installed before a variable named another folder, and those of
+// former accounts.
 func (m Machine) Uninstalled() ([]File, error) {
-	dirs := func(s settings) []string { return append(m.dirs(s), filepath.Join(m.Home, s.folder)) }
+	recorded, err := m.recorded()
+	if err != nil {
+		return nil, err
+	}
+	dirs := func(s settings) []string {
+		dirs := append(m.dirs(s), filepath.Join(m.Home, s.folder))
+		for _, h := range recorded {
+			if h.Agent == s.agent {
+				dirs = append(dirs, h.Dir)
+			}
+		}
+		return dirs
+	}
+	m.State = ""
 	return m.editFiles(dirs, func(s settings) edit { return s.remove })
 }
 
@@ -109,16 +123,9 @@ func (m Machine) Abandoned() ([]File, error) {
 func (m Machine) editFiles(dirs func(settings) []string, how func(settings) edit) (files []File, err error) {
 	for _, s := range allSettings() {
 		for _, dir := range dirs(s) {
-			dir, err := filepath.EvalSymlinks(dir) // the settings file may not exist yet
-			if err != nil {
+			f := File{Agent: s.agent, Path: s.pathIn(dir)}
+			if f.Path == "" {
 				continue // the user has never started this CLI with this account
-			}
-			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-				continue
-			}
-			f := File{Agent: s.agent, Path: filepath.Join(dir, s.name)}
-			if to, err := filepath.EvalSymlinks(f.Path); err == nil {
-				f.Path = to // replace the target of the symbolic link, not the link
 			}
 			if slices.ContainsFunc(files, func(known File) bool { return known.Path == f.Path }) {
 				continue // accounts can share a settings file
@@ -133,6 +140,23 @@ func (m Machine) editFiles(dirs func(settings) []string, how func(settings) edit
 		return nil, ErrNoCLI
 	}
 	return files, nil
+}
+
+// pathIn returns the path of the settings file in a directory, without symbolic links. The file may not exist. If the
+// directory does not exist, pathIn returns "".
+func (s settings) pathIn(dir string) string {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return ""
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return ""
+	}
+	path := filepath.Join(dir, s.name)
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to // replace the target of the symbolic link, not the link
+	}
+	return path
 }
 
 func (m Machine) edit(f *File, how edit) (err error) {
@@ -175,10 +199,15 @@ func (m Machine) hookArgs(agent string) []string {
 func (m Machine) shellCommand(agent string) string {
 	var words []string
 	for _, arg := range m.hookArgs(agent) {
-		if strings.Trim(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") != "" {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
+		words = append(words, shellWord(arg))
 	}
 	return strings.Join(words, " ")
+}
+
+// shellWord quotes a word for a shell if needed.
+func shellWord(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

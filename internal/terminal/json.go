@@ -25,7 +25,7 @@ type event struct {
 var errNotJSON = errors.New("it is not a JSON object")
 
 func (j jsonHooks) addHooks(text []byte, m Machine) ([]byte, bool, error) {
-	bare, had, err := j.removeOurs(text)
+	bare, had, err := j.removeOurs(text, "")
 	if err != nil {
 		return nil, false, err
 	}
@@ -56,8 +56,8 @@ func (j jsonHooks) addHooks(text []byte, m Machine) ([]byte, bool, error) {
 	return next, had, err
 }
 
-func (j jsonHooks) removeHooks(text []byte, _ Machine) ([]byte, bool, error) {
-	bare, had, err := j.removeOurs(text)
+func (j jsonHooks) removeHooks(text []byte, m Machine) ([]byte, bool, error) {
+	bare, had, err := j.removeOurs(text, m.State)
 	if err != nil || !had {
 		return text, false, err
 	}
@@ -65,8 +65,9 @@ func (j jsonHooks) removeHooks(text []byte, _ Machine) ([]byte, bool, error) {
 	return next, true, err
 }
 
-// removeOurs parses settings and removes ductor's hooks. If a list becomes empty, removeOurs also removes the list.
-func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
+// removeOurs parses settings and removes the hooks of the ductor with the given state directory, or of any ductor if
+// state is empty. If a list becomes empty, removeOurs also removes the list.
+func (j jsonHooks) removeOurs(text []byte, state string) (all object, had bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, false, nil
 	}
@@ -82,7 +83,8 @@ func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 		if json.Unmarshal(m.value, &groups) != nil {
 			continue // ductor did not write this value, so do not change it
 		}
-		kept := slices.DeleteFunc(slices.Clone(groups), isOurs)
+		ours := func(group json.RawMessage) bool { return isOurs(group, state) }
+		kept := slices.DeleteFunc(slices.Clone(groups), ours)
 		if len(kept) == len(groups) {
 			continue
 		}
@@ -104,16 +106,21 @@ func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 	return all, had, err
 }
 
-// isOurs reports whether ductor has added this group of hooks.
-func isOurs(group json.RawMessage) bool {
+// isOurs reports whether the ductor with the given state directory has added this group of hooks. If state is empty, it
+// accepts any ductor.
+func isOurs(group json.RawMessage, state string) bool {
 	var g struct {
 		Hooks []struct {
 			Command string `json:"command"`
 		} `json:"hooks"`
 	}
+	flag := " " + StateFlag + " "
+	if state != "" {
+		flag += shellWord(state) + " "
+	}
 	return json.Unmarshal(group, &g) == nil && len(g.Hooks) == 1 &&
 		strings.Contains(g.Hooks[0].Command, " "+Verb+" ") &&
-		strings.Contains(g.Hooks[0].Command, " "+StateFlag+" ")
+		strings.Contains(g.Hooks[0].Command+" ", flag)
 }
 
 // object is a JSON object that preserves the order of its keys.

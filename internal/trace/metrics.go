@@ -48,18 +48,19 @@ func (t *Tracer) measure(common attributes, agent string, r cli.Result, took tim
 		failed.text("error.type", string(r.Err.Kind))
 	}
 	t.observeLocked(duration, failed, took.Seconds())
+	used := r.Consumed.Usage
 	for _, of := range []struct {
 		kind string
 		n    int64
-	}{{"input", r.Usage.Input + r.Usage.CacheRead + r.Usage.CacheWrite}, {"output", r.Usage.Output}} {
+	}{{"input", used.Input + used.CacheRead + used.CacheWrite}, {"output", used.Output}} {
 		if of.n > 0 {
 			typed := slices.Clone(common)
 			typed.text("gen_ai.token.type", of.kind)
 			t.observeLocked(tokenUsage, typed, float64(of.n))
 		}
 	}
-	if r.CostUSD > 0 {
-		t.observeLocked(cost, common, r.CostUSD)
+	if r.Consumed.CostUSD > 0 {
+		t.observeLocked(cost, common, r.Consumed.CostUSD)
 	}
 	var ended attributes
 	ended.text("gen_ai.agent.name", agent)

@@ -64,7 +64,9 @@ func aTurn(emit func(cli.Event)) cli.Result {
 	emit(cli.SessionStarted{Model: "opus"})
 	emit(cli.ToolStarted{ID: "1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
 	emit(cli.ToolEnded{ID: "1", Output: "a hunter2", Duration: time.Second, Err: "exit 1"})
-	return cli.Result{Text: "it is hunter2", Usage: cli.Usage{Input: 5, Output: 3, CacheRead: 2}, CostUSD: 0.25}
+	return cli.Result{Text: "it is hunter2", Consumed: cli.Consumption{
+		Usage: cli.Usage{Input: 5, Output: 3, CacheRead: 2}, CostUSD: 0.25,
+	}}
 }
 
 func TestATurnIsASpanWithItsTools(t *testing.T) {

@@ -109,11 +109,12 @@ func (r *turn) End(result cli.Result) {
 	a.text("gen_ai.conversation.id", r.req.Session)
 	a.text("gen_ai.response.model", string(model))
 	a.list("gen_ai.response.finish_reasons", finish(result))
-	a.number("gen_ai.usage.input_tokens", result.Usage.Input+result.Usage.CacheRead+result.Usage.CacheWrite)
-	a.number("gen_ai.usage.output_tokens", result.Usage.Output)
-	a.number("gen_ai.usage.cache_read.input_tokens", result.Usage.CacheRead)
-	a.number("gen_ai.usage.cache_creation.input_tokens", result.Usage.CacheWrite)
-	a.amount("ductor.cost", result.CostUSD)
+	used := result.Consumed.Usage
+	a.number("gen_ai.usage.input_tokens", used.Input+used.CacheRead+used.CacheWrite)
+	a.number("gen_ai.usage.output_tokens", used.Output)
+	a.number("gen_ai.usage.cache_read.input_tokens", used.CacheRead)
+	a.number("gen_ai.usage.cache_creation.input_tokens", used.CacheWrite)
+	a.amount("ductor.cost", result.Consumed.CostUSD)
 	a.text("ductor.sandbox", r.req.Sandbox.Name())
 	if result.Err != nil {
 		a.text("error.type", string(result.Err.Kind))

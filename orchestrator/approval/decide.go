@@ -131,7 +131,7 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	r := s.of(approval.Turn)
 	if r == nil {
-		s.show(approval)
+		s.show(approval, false)
 		return approval, nil
 	}
 	r.mu.Lock()

@@ -15,7 +15,7 @@ func (r *Requests) show(approval orchestrator.Approval) {
 			delete(r.timers, approval.ID)
 		}
 	}
-	r.s.show(approval)
+	r.s.show(approval, false)
 }
 
 // rearm sets the timers of open approvals after a restart.

@@ -2,10 +2,13 @@ package approval
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"ductor/cli"
+	"ductor/cli/tools"
 	"ductor/orchestrator"
 )
 
@@ -20,7 +23,7 @@ func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, 
 	if err == nil && rule == "" && r.modeCovers(approval) {
 		rule = orchestrator.RuledByMode
 	}
-	if err == nil && rule == "" && r.turn.Mode != cli.Plan {
+	if err == nil && rule == "" {
 		rule = r.allowedTool(approval)
 	}
 	return rule, err
@@ -38,32 +41,56 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 
 // allowedTool checks the request against the list of allowed tools in the configuration. It returns the matching entry,
 // or "". An entry such as "Tool(command)" allows only matching requests. An entry such as "Tool" allows all uses of the
-// tool, but changes of files only as far as the mode accept-edits allows them.
+// tool, but changes of files only as far as the mode accept-edits allows them. In plan mode, only entries for tools that
+// read count.
 //
-// Some agents support such a list themselves, and do not ask ductor about these tools.
+// The list applies only here. Agents do not know it, because they could not check what ductor checks; see tools.Limit.
 func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
-	p := a.Request
-	if p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || len(p.Changes) > 0 && !editsBelow(a) {
+	p, allowed := a.Request, r.turn.Allowed
+	if r.turn.Mode == cli.Plan {
+		allowed = tools.Reading(allowed)
+	}
+	if p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || !p.Allowable() {
 		return ""
 	}
-	i := slices.IndexFunc(r.turn.Allowed, func(name string) bool {
-		return cli.ToolList{Only: []string{name}}.Permits(p.Tool) || strings.Contains(name, "(") &&
-			patternCovers(name, a)
-	})
+	if (len(p.Changes) > 0 || tools.ChangesFiles(p.Tool)) && !editsBelow(a) {
+		return ""
+	}
+	i := slices.IndexFunc(allowed, func(name string) bool { return allows(name, a) })
 	if i < 0 {
 		return ""
 	}
-	return r.turn.Allowed[i]
+	return allowed[i]
 }
 
-// permits reports whether the turn's tool lists permit the tool of a request. It also returns true for plans and for
-// project settings, because these requests are not about a tool.
-func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
-	p, tools := a.Request, r.turn.Tools
-	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {
-		tools = of.Tools
+// allows reports whether an entry of the list of allowed tools means the tool of a request.
+func allows(entry string, a orchestrator.ApprovalRequest) bool {
+	p := a.Request
+	if server, ok := cli.NamedServer(entry); ok {
+		if p.Effect.Server != "" {
+			return server == p.Effect.Server
+		}
+		return cli.ToolList{Only: []string{entry}}.Permits(p.Tool)
 	}
-	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || tools.Permits(p.Tool)
+	name, command, pattern := strings.Cut(entry, "(")
+	if !pattern {
+		return tools.Covers(a.Agent, name, p.Tool)
+	}
+	// Some agents also write "git log:*" for "git log *".
+	if command, ok := strings.CutSuffix(command, ":*)"); ok {
+		return allows(name+"("+command+" *)", a)
+	}
+	return tools.Covers(a.Agent, name, p.Tool) && patternCovers(fmt.Sprintf("%s(%s", p.Tool, command), a)
+}
+
+// forbids reports whether the turn's tool lists forbid the tool of a request. It returns false for plans and for
+// project settings, because these requests are not about a tool.
+func (r *Requests) forbids(a orchestrator.ApprovalRequest) bool {
+	p, lists := a.Request, r.turn.Tools
+	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {
+		lists = of.Tools
+	}
+	return p != nil && p.Tool != cli.PlanTool && p.Tool != cli.ProjectTool && lists.Forbids(p.Tool)
 }
 
 // canAutoApprove reports whether a rule or a permission mode may allow this request at all. The caller must check
@@ -78,7 +105,22 @@ func canAutoApprove(a orchestrator.ApprovalRequest) bool {
 // as a word of the command.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	return p != nil && p.Names(s.opts.Protected, a.Dir, wordsOf(p, p.Effect.Command))
+	if p == nil {
+		return false
+	}
+	words := wordsOf(p, p.Effect.Command)
+	if len(p.Changes) == 0 && p.Tool != cli.PlanTool && p.Tool != cli.ProjectTool {
+		words = append(words, shellWords(p.Title+"\n"+p.Detail)...)
+	}
+	return p.Names(s.opts.Protected, a.Dir, words)
+}
+
+// shellWords returns the parts of a command line that could be paths: between spaces, quotes, operators of a shell, and
+// the signs that join an option and its value.
+func shellWords(command string) []string {
+	return strings.FieldsFunc(command, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune("\"'`;&|<>(){}[]$=:,\\", r)
+	})
 }
 
 // ruleFor returns the rule of the conversation, or the pattern of the job, that allows a request. The result is the

@@ -35,7 +35,7 @@ type RunningTurn struct {
 	Dir     string
 	Mode    cli.PermissionMode
 	Tools   cli.ToolList // tools that the turn may use, in the agent's names
-	Allowed []string     // tools that the configuration allows without asking, in the agent's names
+	Allowed []string     // tools that the configuration allows without asking; generic names or an agent's own
 	Resumed bool         // the turn began before a restart of ductor; events up to cli.CaughtUp are replayed
 	// Known returns the secrets that ductor must not show or store if the agent prints them. Learn adds a user's secret
 	// answers to the secrets. Both functions are safe for concurrent use.
@@ -249,7 +249,7 @@ func (r *Requests) asked(ev cli.Event) {
 		r.deny(request, noUserSentence)
 		return
 	}
-	approval, err := r.record(ev)
+	approval, isNew, err := r.record(ev)
 	if err != nil {
 		r.log.Error("record a request of the agent; it is denied", "err", err)
 		r.deny(request, brokenSentence)
@@ -263,7 +263,7 @@ func (r *Requests) asked(ev cli.Event) {
 	}
 	if approval.State == orchestrator.ApprovalOpen {
 		r.arm(approval)
-		r.show(approval)
+		r.s.show(approval, isNew)
 		return
 	}
 	r.deliverOrLog(approval)
@@ -282,35 +282,37 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 	return now
 }
 
-func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
+// record stores the approval for a request. If an identical request has an open approval, record returns that approval,
+// and isNew is false.
+func (r *Requests) record(ev cli.Event) (now orchestrator.Approval, isNew bool, err error) {
 	approval, ofOwn := r.compose(ev)
 	var rule string
-	var err error
 	if !ofOwn {
 		rule, err = r.autoApproval(approval.ApprovalRequest)
 	}
 	if err != nil {
-		return orchestrator.Approval{}, err
+		return orchestrator.Approval{}, false, err
 	}
 	stored := hide(r.turn.Known(), approval)
 	switch {
-	case !r.permits(approval.ApprovalRequest):
+	case r.forbids(approval.ApprovalRequest):
 		rule = ""
 		stored.State, stored.Reason, stored.Decided = orchestrator.ApprovalDenied, toolSentence, r.s.opts.Now()
 		stored.Ruled = orchestrator.RuledByTools
 	case rule != "":
 		stored.State, stored.Ruled, stored.Decided = orchestrator.ApprovalAllowed, rule, r.s.opts.Now()
 	}
-	now, err := r.s.opts.Store.OpenApproval(r.recordContext(), stored, digestOf(approval.ApprovalRequest))
+	now, err = r.s.opts.Store.OpenApproval(r.recordContext(), stored, digestOf(approval.ApprovalRequest))
+	isNew = now.ID == stored.ID
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
-		return now, err
+		return now, isNew, err
 	}
 	// The approval is older than the rule that allows it, and still open.
 	now, _, err = r.close(now.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule})
 	if err == nil {
 		r.show(now)
 	}
-	return now, err
+	return now, isNew, err
 }
 
 // compose creates the approval for a request. It also reports whether the request touches ductor's own files.

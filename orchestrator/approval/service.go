@@ -152,7 +152,7 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 		s.afterFullDisk(err, func() { s.WithdrawTurn(context.WithoutCancel(ctx), turn) })
 	}
 	for _, approval := range approvals {
-		s.show(approval)
+		s.show(approval, false)
 	}
 }
 
@@ -184,19 +184,19 @@ func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 		return fmt.Errorf("load approvals that are shown open: %w", err)
 	}
 	for _, approval := range over {
-		s.show(approval)
+		s.show(approval, false)
 	}
 	return nil
 }
 
-func (s *Service) show(approval orchestrator.Approval) {
+func (s *Service) show(approval orchestrator.Approval, isNew bool) {
 	if s.opts.Screen == nil {
 		return
 	}
 	if isSecret(approval.ApprovalRequest) {
 		approval.Answers = nil
 	}
-	s.opts.Screen.ShowApproval(approval)
+	s.opts.Screen.ShowApproval(approval, isNew)
 }
 
 // isSecret reports whether the answers to the questions of a request must not be stored.

@@ -58,7 +58,7 @@ type shown struct {
 	states []orchestrator.ApprovalState
 }
 
-func (s *shown) ShowApproval(a orchestrator.Approval) {
+func (s *shown) ShowApproval(a orchestrator.Approval, _ bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.states = append(s.states, a.State)

@@ -182,7 +182,7 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 	r.entry.Outcome = outcomeOf(r.Model.Agent, result, err)
 	r.entry.State, r.entry.Outcome.Duration = r.entry.Outcome.State, r.entry.Ended.Sub(began)
 	a = orchestrator.ConsultAnswer{Session: r.session.ID, Entry: r.entry.ID, Model: r.Model, LeftOut: r.leftOut,
-		Usage: result.Usage, CostUSD: result.CostUSD, Duration: r.entry.Outcome.Duration}
+		Usage: result.Consumed.Usage, CostUSD: result.Consumed.CostUSD, Duration: r.entry.Outcome.Duration}
 	a.Model.Model = cmp.Or(result.Model, a.Model.Model)
 	if err == nil {
 		shortened := false
@@ -225,7 +225,7 @@ func (e *Engine) last(ctx context.Context, in orchestrator.ConversationID,
 // outcomeOf returns the outcome to store for an agent's answer. The error is nil if the agent answered.
 func outcomeOf(agent cli.Agent, r cli.Result, err error) orchestrator.Outcome {
 	o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: r.Text, Agent: agent, Model: r.Model,
-		Usage: r.Usage, CostUSD: r.CostUSD}
+		Usage: r.Consumed.Usage, CostUSD: r.Consumed.CostUSD}
 	o.Fill.SpentUSD = r.Fill.SpentUSD
 	switch {
 	case err == nil:

@@ -215,7 +215,7 @@ var (
 func TestAQuestionAndItsFollowUp(t *testing.T) {
 	a, e := engine(func(_ context.Context, req cli.Request) cli.Result {
 		return cli.Result{Text: " to " + req.Prompt, AgentSessionID: "own", Model: "gpt-5",
-			Usage: cli.Usage{Input: 7}, CostUSD: 0.5}
+			Consumed: cli.Consumption{Usage: cli.Usage{Input: 7}, CostUSD: 0.5}}
 	})
 	first, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "one"})
 	if err != nil || first.Text != "to one" || first.Model.Model != "gpt-5" || first.Usage.Input != 7 ||

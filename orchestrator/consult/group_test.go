@@ -33,10 +33,10 @@ func TestAGroupThinks(t *testing.T) {
 		case strings.HasPrefix(req.Prompt, weigh):
 			return cli.Result{Text: "so be it"}
 		case strings.HasPrefix(req.Prompt, reconsider):
-			return cli.Result{Text: "second thoughts", CostUSD: 1}
+			return cli.Result{Text: "second thoughts", Consumed: cli.Consumption{CostUSD: 1}}
 		}
-		return cli.Result{Text: "first thoughts", AgentSessionID: "own", CostUSD: 1,
-			Usage: cli.Usage{Input: 10, Output: 1}}
+		return cli.Result{Text: "first thoughts", AgentSessionID: "own",
+			Consumed: cli.Consumption{CostUSD: 1, Usage: cli.Usage{Input: 10, Output: 1}}}
 	})
 	steps, cost, tokens := 0, 0.0, int64(0)
 	all, err := e.Group(t.Context(), which(2), func(s orchestrator.GroupStep) {

@@ -108,7 +108,7 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 	if by.May(orchestrator.EndAny) && (now == nil || !by.Precedes(now.turn)) {
 		c.cleared++
 		report.Unshown = c.giveUpShowing()
-		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running
+		report.Running = c.e.opts.Gateway.Abort(c.id().Key()) || report.Running
 	}
 	handled := answer(report)
 	// If the write fails, record repeats it later. Without the write, the next process would run these turns.

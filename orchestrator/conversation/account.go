@@ -92,7 +92,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 	}
 	again := repetition(t, by)
 	c.do(func() { // in the inbox, so that the new turn cannot start before its account is set
-		if err = e.unrepeated(ctx, t.ID, by.Conversation); err != nil {
+		if err = e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 			return
 		}
 		if receipt.Full = c.full(); receipt.Full {

@@ -23,7 +23,7 @@ var asWork = orchestrator.ActionAccount("work")
 func openAccounts(t *testing.T) (*house, *laterJobs) {
 	t.Helper()
 	later := &laterJobs{}
-	h := openAt(t, newPath(t), func(o *conversation.Options) { o.Jobs = later })
+	h := openAt(t, newPath(t), later.open)
 	h.agent.instead.accounts = []cli.Account{"work"}
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) }) // before the house waits for the turns
@@ -83,8 +83,8 @@ func TestAPromptThatGoesOnIsNotPostponed(t *testing.T) {
 		t.Error("the turn goes on")
 	}
 	_, err := h.Choose(t.Context(), id, orchestrator.ActionLater, by(owner, here))
-	if !errors.Is(err, orchestrator.ErrRepeated) || len(later.ids) > 0 {
-		t.Errorf("the second press: %v, and the jobs are %q", err, later.ids)
+	if !errors.Is(err, orchestrator.ErrRepeated) || len(later.ids(t)) > 0 {
+		t.Errorf("the second press: %v, and the jobs are %q", err, later.ids(t))
 	}
 }
 
@@ -92,7 +92,8 @@ func TestAPromptThatGoesOnIsNotPostponed(t *testing.T) {
 func TestAPromptThatGoesOnIsNotPostponedByDuctor(t *testing.T) {
 	later := &laterJobs{}
 	h := openAt(t, newPath(t), func(o *conversation.Options) {
-		o.Jobs, o.Limits = later, orchestrator.LimitWait
+		later.open(o)
+		o.Limits = orchestrator.LimitWait
 	})
 	end := make(chan struct{})
 	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -104,8 +105,8 @@ func TestAPromptThatGoesOnIsNotPostponedByDuctor(t *testing.T) {
 	h.repeatBehindIt(t, id)
 	close(end)
 	h.await(t, "failed long")
-	if len(later.ids) > 0 {
-		t.Errorf("the jobs are %q", later.ids)
+	if len(later.ids(t)) > 0 {
+		t.Errorf("the jobs are %q", later.ids(t))
 	}
 }
 
@@ -223,13 +224,14 @@ func (h *house) accountsAsked() (all []cli.Account) {
 
 // A press that is refused after the end of a turn changes no account. An accepted one runs the prompt with the account.
 func TestOnlyAnAcceptedPressChangesTheAccount(t *testing.T) {
-	for name, refuse := range map[string]func(*house, cli.TurnID){
-		"a job waits": func(h *house, id cli.TurnID) {
+	for name, refuse := range map[string]func(*house, *laterJobs, cli.TurnID){
+		"a job runs it": func(h *house, later *laterJobs, id cli.TurnID) {
 			if _, err := h.Choose(t.Context(), id, orchestrator.ActionLater, by(owner, here)); err != nil {
 				t.Fatal(err)
 			}
+			later.run(t, orchestrator.LaterJob(id))
 		},
-		"the queue is full": func(h *house, _ cli.TurnID) {
+		"the queue is full": func(h *house, _ *laterJobs, _ cli.TurnID) {
 			h.agent.replies(untilAborted)
 			h.submit(t, here, "long")
 			h.awaitAsked(t, 2)
@@ -240,7 +242,7 @@ func TestOnlyAnAcceptedPressChangesTheAccount(t *testing.T) {
 		"it is accepted": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, _ := openAccounts(t)
+			h, later := openAccounts(t)
 			h.agent.replies(h.limited)
 			id := h.submit(t, here, "hello").Turn
 			h.await(t, "failed hello")
@@ -254,7 +256,7 @@ func TestOnlyAnAcceptedPressChangesTheAccount(t *testing.T) {
 				}
 				return
 			}
-			refuse(h, id)
+			refuse(h, later, id)
 			r, err := h.Choose(t.Context(), id, asWork, by(owner, here))
 			if !r.Full && !errors.Is(err, orchestrator.ErrRepeated) || h.account(t) != "" {
 				t.Errorf("the press is answered with %+v, %v; the account is %q", r, err, h.account(t))

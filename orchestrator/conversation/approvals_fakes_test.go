@@ -16,11 +16,15 @@ import (
 type board struct {
 	mu    sync.Mutex
 	shown []orchestrator.Approval
+	fresh int // number of calls with isNew
 }
 
-func (b *board) ShowApproval(a orchestrator.Approval) {
+func (b *board) ShowApproval(a orchestrator.Approval, isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if isNew {
+		b.fresh++
+	}
 	b.shown = append(b.shown, a)
 }
 

@@ -78,7 +78,8 @@ func TestAnApprovalOutlivesDuctor(t *testing.T) {
 	}
 	h.recover(t)
 	a := h.awaitApproval(t, "make")
-	if a.ID != d.approval.ID || a.Nonce != d.approval.Nonce || !a.Expires.Equal(d.approval.Expires) || a.Same() != 1 {
+	if a.ID != d.approval.ID || a.Nonce != d.approval.Nonce || !a.Expires.Equal(d.approval.Expires) || a.Same() != 1 ||
+		h.board.fresh > 0 {
 		t.Errorf("taken up as %+v", a)
 	}
 	h.decide(t, a, allow())

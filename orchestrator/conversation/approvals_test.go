@@ -327,6 +327,9 @@ func TestIdenticalRequestsAreOneApproval(t *testing.T) {
 		return slices.Equal(h.board.states(), []string{"make open ×2", "make open ×1"})
 	})
 	all := h.board.all()
+	if h.board.fresh != len(all) {
+		t.Errorf("%d approvals were shown as new ones, not %d", h.board.fresh, len(all))
+	}
 	h.decide(t, all[0], allow())
 	h.decide(t, all[1], orchestrator.Verdict{Choice: orchestrator.Deny})
 	h.await(t, "done go")

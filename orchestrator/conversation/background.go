@@ -14,14 +14,15 @@ import (
 // Background shows text that an agent wrote while no turn was running, for example when a background command ended.
 func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	id, err := orchestrator.ParseKey(key)
-	if err == nil {
-		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude",
-			Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
-	}
-	if err != nil || r.Text == "" && r.Task == "" {
+	if err != nil {
 		return
 	}
+	e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude",
+		Model: r.Model, Usage: r.Consumed.Usage, CostUSD: r.Consumed.CostUSD})
 	text := r.Text
+	if text == "" && r.Task == "" {
+		return
+	}
 	if r.Task != "" {
 		text = strings.TrimSpace(e.opts.Lang.Of(id.Chat).Text("turn.background",
 			"`"+strings.ReplaceAll(r.Task, "`", "'")+"`") + "\n\n" + text)

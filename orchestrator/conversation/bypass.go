@@ -58,7 +58,7 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 // uses the bypass, expire returns that turn.
 func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
-		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
+		conv, failed := c.e.opts.Store.Conversation(ctx, c.id())
 		if err = failed; err == nil && c.e.bypassed(conv, conv.GrantedIn) &&
 			conv.BypassUntil.UnixMilli() != end.UnixMilli() {
 			return
@@ -69,7 +69,7 @@ func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, t
 		if err != nil || conv.Permission != cli.Bypass {
 			return
 		}
-		err = c.e.save(ctx, c.id, func(c *orchestrator.Conversation) {
+		err = c.e.save(ctx, c.id(), func(c *orchestrator.Conversation) {
 			c.Permission, c.BypassUntil = cli.Ask, time.Time{}
 		},
 			orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(cli.Ask), Reason: "expired"})
@@ -106,35 +106,48 @@ func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 // survive a restart.
 func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
-		c.e.wg.Go(func() {
-			c.leaveBypass(ctx, t.ID)
-			c.e.notice(ctx, c.id, "turn.bypass-restarted")
-		})
+		c.e.wg.Go(func() { c.leaveBypass(ctx, t.ID) })
 	}
 }
 
-// endBypasses ends every bypass that began before a restart. If a running turn uses a bypass, endBypasses marks the
-// turn, so that CaughtUp switches the agent to another mode. It notifies the conversations whose running turn does not
-// use the bypass.
+// endBypasses records that the restart has ended every bypass, and notifies the conversations. The store does not
+// return such a bypass any more, so the record may wait while the disk is full. If a running turn uses a bypass,
+// endBypasses marks the turn, so that CaughtUp switches the agent to another mode.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
-	over, err := e.opts.Store.EndBypasses(ctx, e.now())
+	over, err := e.opts.Store.EndedBypasses(ctx)
 	if err != nil {
-		return fmt.Errorf("end bypasses: %w", err)
+		return fmt.Errorf("list ended bypasses: %w", err)
 	}
+	at, notify := e.now(), slices.Clone(over)
 	for i, t := range turns {
 		switch {
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
-			turns[i].Bypass = e.now() // tells CaughtUp to switch the agent
-			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool {
-				return id == t.Prompt.Conversation
-			})
+			turns[i].Bypass = at // tells CaughtUp to switch the agent
+			if !slices.Contains(notify, t.Prompt.Conversation) {
+				notify = append(notify, t.Prompt.Conversation)
+			}
 		default:
 			turns[i].Bypass = time.Time{}
 		}
 	}
-	for _, id := range over {
-		e.notice(ctx, id, "turn.bypass-restarted")
+	_, err = e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
+		if len(over) > 0 {
+			if err := e.opts.Store.EndBypasses(ctx, over, at); err != nil {
+				return err
+			}
+			over = nil
+		}
+		for ; len(notify) > 0; notify = notify[1:] {
+			text := e.opts.Lang.Of(notify[0].Chat).Text("turn.bypass-restarted")
+			if err := e.opts.Chat.Notice(ctx, notify[0], text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil { // a full disk, for example, must not prevent the start
+		e.log.Error("record the end of bypasses", "err", err)
 	}
 	return nil
 }

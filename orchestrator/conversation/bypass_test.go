@@ -171,3 +171,27 @@ func TestABypassHasAnEnd(t *testing.T) {
 		t.Errorf("configured bypass: %s, attended %v", req.Permission, req.Attended)
 	}
 }
+
+// The end of a bypass that cannot be stored at the start does not prevent the start. The bypass has ended at once. The
+// chat is notified once, as soon as the store accepts writes.
+func TestARestartEndsBypassWithoutTheStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	before := openAt(t, path, nil)
+	before.bypass(t, time.Hour)
+	before.shut()
+
+	h, f := faultyHouse(t, path)
+	f.set("EndBypasses", 2)
+	h.recover(t)
+	if got := h.mode(t); got != cli.Ask {
+		t.Errorf("the mode is %s", got)
+	}
+	if got := h.ask(t, here, "next").Permission; got != cli.Ask {
+		t.Errorf("the next turn ran in %s", got)
+	}
+	h.eventually(t, "the end to be stored", func() bool {
+		over, err := h.db.EndedBypasses(t.Context())
+		return err == nil && len(over) == 0
+	})
+	h.await(t, "notice 🔒 Bypass is over: ductor was restarted. The agent asks again before it writes or runs.")
+}

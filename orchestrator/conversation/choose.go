@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -73,15 +72,6 @@ func repetition(t orchestrator.Turn, by orchestrator.Press) orchestrator.Turn {
 	p := t.Prompt
 	p.Person, p.Updates = by.Person, by.Updates
 	return orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: t.Wants}
-}
-
-// unrepeated returns ErrRepeated if another turn already repeats this turn, or if a job will repeat it later. The
-// caller must be in the inbox. Otherwise another press could repeat the turn right after the check.
-func (e *Engine) unrepeated(ctx context.Context, id cli.TurnID, in orchestrator.ConversationID) error {
-	if _, err := e.waitingJob(ctx, id, in); !errors.Is(err, orchestrator.ErrNoJob) {
-		return cmp.Or(err, orchestrator.ErrRepeated)
-	}
-	return e.opts.Store.Unrepeated(ctx, id)
 }
 
 // continueWith runs the prompt of a turn with another agent. It also makes that agent the agent of the conversation,

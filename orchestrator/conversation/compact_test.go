@@ -23,9 +23,9 @@ func fillingAgent(cannot bool) func(context.Context, cli.Agent, cli.Request, fun
 		emit(cli.SessionStarted{AgentSessionID: "s1"})
 		if req.Task == cli.TaskCompact {
 			emit(cli.CompactBoundary{PreTokens: 150_000})
-			return cli.Result{Told: cli.Told{Fill: cli.Fill{Used: 20_000, Limit: 200_000}}}
+			return cli.Result{Fill: cli.Fill{Used: 20_000, Limit: 200_000}}
 		}
-		return cli.Result{Text: "ok " + req.Prompt, Told: cli.Told{Fill: cli.Fill{Used: 150_000, Limit: 200_000}}}
+		return cli.Result{Text: "ok " + req.Prompt, Fill: cli.Fill{Used: 150_000, Limit: 200_000}}
 	}
 }
 

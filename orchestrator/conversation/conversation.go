@@ -14,6 +14,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/growstack"
 	"ductor/orchestrator"
+	"ductor/orchestrator/conversation/inbox"
 	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/turn"
 )
@@ -21,9 +22,9 @@ import (
 // conversation holds the queue and the running turn of one conversation. Only functions that run in its inbox may
 // access its fields, because there is no mutex. These functions also make the database commits that change the queue.
 type conversation struct {
-	inbox inbox
+	inbox inbox.Inbox
 	e     *Engine
-	id    orchestrator.ConversationID
+	at    atomic.Pointer[orchestrator.ConversationID] // see id
 
 	// running is the running turn, or nil. Any goroutine may load it. Only functions in the inbox may store it.
 	running atomic.Pointer[running]
@@ -42,7 +43,7 @@ type conversation struct {
 
 type lastTurn struct {
 	turn   turn.Last
-	absent map[string]string // the owner's MCP servers that the turn did not get, with the reasons
+	absent turn.Absences
 }
 
 // start controls when queued turns run after a restart of ductor.
@@ -79,13 +80,16 @@ type running struct {
 	over       chan struct{} // closed once all processes of the turn are dead and ductor has tried to show the outcome
 }
 
+// id returns the ID of the conversation. The ID changes if a group becomes a supergroup; see Engine.MoveChat.
+func (c *conversation) id() orchestrator.ConversationID { return *c.at.Load() }
+
 // is reports whether r is the turn with the given ID. For a nil r, it returns false.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
 // do runs f in the conversation's inbox. Then, still in the inbox, it starts the next turn if possible. So an abort
 // that comes after do finds the next turn running. Functions in the inbox must not call do.
 func (c *conversation) do(f func()) {
-	c.inbox.handle(func() {
+	c.inbox.Handle(func() {
 		f()
 		c.startNext()
 	})
@@ -95,7 +99,9 @@ func (c *conversation) startNext() {
 	if c.running.Load() != nil || len(c.queue) == 0 || c.start.later || c.aborts.Load() > 0 || !c.e.open() {
 		return
 	}
-	if c.dropUnpermitted(); len(c.queue) == 0 {
+	for len(c.queue) > 0 && c.dropUnpermitted(0) {
+	}
+	if len(c.queue) == 0 {
 		c.e.wg.Done()
 		return
 	}
@@ -120,30 +126,24 @@ func (c *conversation) startNext() {
 	}()
 }
 
-// dropUnpermitted cancels turns at the front of the queue until it finds one that may start.
-func (c *conversation) dropUnpermitted() {
-	for len(c.queue) > 0 && !c.permitted(0) {
+// dropUnpermitted drops a turn of the queue if the turn may no longer run. It returns true if it has dropped the turn.
+func (c *conversation) dropUnpermitted(i int) bool {
+	if c.permitted(c.queue[i]) {
+		return false
 	}
+	c.e.log.Warn("a waiting prompt is cancelled: its user may no longer use ductor", "turn", c.queue[i].turn.ID)
+	c.drop(i)
+	return true
 }
 
-// permitted reports whether a turn of the queue may start. If the user of the turn may no longer use ductor, permitted
-// cancels the turn. It does not cancel turns that began before a restart.
-func (c *conversation) permitted(i int) bool {
-	permits, w := c.e.opts.Permits, c.queue[i]
-	if permits == nil || w.remains != "" || permits(w.turn) {
-		return true
-	}
-	c.remove(i)
-	c.e.log.Warn("a waiting prompt is cancelled: its user may no longer use ductor", "turn", w.turn.ID)
-	// If the write fails, record repeats it later. Otherwise the next process cancels the turn.
-	_, _ = c.e.record(context.WithoutCancel(c.e.life), c.e.log, func(ctx context.Context) error {
-		_, err := c.e.opts.Store.CancelTurn(ctx, w.turn.ID)
-		return err
-	})
-	w.turn.State = orchestrator.TurnCancelled
-	c.e.unqueued(w)
-	return false
+// permitted reports whether the user of a waiting turn may still use ductor. A turn that began before a restart may
+// continue in any case.
+func (c *conversation) permitted(w waiting) bool {
+	return c.e.opts.Permits == nil || w.remains != "" || c.e.opts.Permits(w.turn)
 }
+
+// drop removes a turn from the queue and cancels it.
+func (c *conversation) drop(i int) { c.e.cancelRemoved(c.remove(i)) }
 
 // turnEnded records that no turn is running any more. Once ductor has tried to show the outcome, turnEnded closes
 // running.over.

@@ -236,7 +236,8 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	}
 	c := e.conversations[id]
 	if c == nil {
-		c = &conversation{e: e, id: id, showing: map[cli.TurnID]context.CancelCauseFunc{}, shown: closedChannel()}
+		c = &conversation{e: e, showing: map[cli.TurnID]context.CancelCauseFunc{}, shown: closedChannel()}
+		c.at.Store(&id)
 		e.conversations[id] = c
 	}
 	return c, nil

@@ -314,7 +314,9 @@ func echo(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event
 	emit(cli.SessionStarted{AgentSessionID: id, Model: "m1"})
 	text := "echo: " + lastLine(req.Prompt)
 	emit(cli.TextDelta{Text: text})
-	r := cli.Result{Text: text, AgentSessionID: id, Model: "m1", CostUSD: 0.5, Usage: cli.Usage{Input: 10, Output: 5}}
+	r := cli.Result{Text: text, AgentSessionID: id, Model: "m1", Consumed: cli.Consumption{
+		CostUSD: 0.5, Usage: cli.Usage{Input: 10, Output: 5},
+	}}
 	emit(r)
 	return r
 }

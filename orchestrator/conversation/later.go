@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
 	"ductor/orchestrator/handoff"
-	"ductor/orchestrator/turn"
 )
 
 // runLater creates a job that runs the prompt of a turn again when the agent's usage limit ends. If the limit has ended
@@ -51,7 +49,8 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if errors.Is(err, orchestrator.ErrRepeated) {
 		// If the job exists already, the turn must still be stopped: the user pressed the button before, or ductor
 		// crashed while it handled this press. If no job exists, another turn already repeats the prompt.
-		if _, err = e.waitingJob(ctx, id, by.Conversation); errors.Is(err, orchestrator.ErrNoJob) {
+		_, err = e.opts.Jobs.Job(ctx, orchestrator.LaterJob(id), by.Conversation)
+		if errors.Is(err, orchestrator.ErrNoJob) {
 			err = orchestrator.ErrRepeated
 		}
 	}
@@ -60,7 +59,7 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	}
 	// An error here means that the turn has just ended without an abort.
 	if err = e.StopTurn(ctx, id, by); err != nil && created {
-		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, laterJob(id), by))
+		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.LaterJob(id), by))
 	}
 	return receipt, err
 }
@@ -93,7 +92,10 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	maxMode cli.PermissionMode) (time.Time, error) {
 	in := t.Prompt.Conversation
-	if err := e.unrepeated(ctx, t.ID, in); err != nil {
+	if _, err := e.opts.Jobs.Job(ctx, orchestrator.LaterJob(t.ID), in); !errors.Is(err, orchestrator.ErrNoJob) {
+		return at, cmp.Or(err, orchestrator.ErrRepeated)
+	}
+	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 		return at, err
 	}
 	if err := e.deleteFinishedLater(ctx, in, t.Prompt.Person); err != nil {
@@ -105,7 +107,7 @@ func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time
 	}
 	at = at.Truncate(time.Second).Add(time.Second)
 	j := orchestrator.Job{
-		ID: laterJob(t.ID), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
+		ID: orchestrator.LaterJob(t.ID), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
 		JobTiming: orchestrator.JobTiming{
 			Schedule: "at " + at.UTC().Format(time.DateTime), QuietHours: orchestrator.QuietHours{Zone: "UTC"},
 		},
@@ -128,20 +130,6 @@ func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at tim
 	return err
 }
 
-// laterJob returns the ID of the job that runs the prompt of a turn again later.
-func laterJob(id cli.TurnID) orchestrator.JobID {
-	return orchestrator.JobID(turn.LaterJob + string(id))
-}
-
-// waitingJob returns the job that will run the prompt of a turn again later, or ErrNoJob.
-func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
-	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	if e.opts.Jobs == nil {
-		return orchestrator.JobStatus{}, orchestrator.ErrNoJob
-	}
-	return e.opts.Jobs.Job(ctx, laterJob(id), in)
-}
-
 // deleteFinishedLater deletes the jobs that scheduleLater created earlier and that have run.
 func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.ConversationID,
 	person orchestrator.PersonID) error {
@@ -150,7 +138,7 @@ func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.Conver
 		return err
 	}
 	for _, st := range all {
-		if strings.HasPrefix(string(st.Job.ID), turn.LaterJob) && st.Next.IsZero() && st.Open == 0 {
+		if _, later := st.Job.ID.Repeats(); later && st.Next.IsZero() && st.Open == 0 {
 			if err := e.opts.Jobs.DeleteJob(ctx, st.Job.ID,
 				orchestrator.Press{Conversation: in, Person: person}); err != nil {
 				return err
@@ -178,15 +166,11 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 	if err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	if !t.Outcome.Recovery.Offers(orchestrator.ActionDrop) {
+	if !t.Outcome.Recovery.Offers(orchestrator.ActionDrop) || e.opts.Jobs == nil {
 		return orchestrator.Receipt{Turn: id}, nil
 	}
-	st, err := e.waitingJob(ctx, t.ID, by.Conversation)
-	switch {
-	case errors.Is(err, orchestrator.ErrNoJob):
-		return orchestrator.Receipt{}, nil
-	case err != nil:
-		return orchestrator.Receipt{}, err
+	if err = e.opts.Jobs.DeleteJob(ctx, orchestrator.LaterJob(t.ID), by); errors.Is(err, orchestrator.ErrNoJob) {
+		err = nil
 	}
-	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
+	return orchestrator.Receipt{}, err
 }

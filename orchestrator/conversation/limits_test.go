@@ -3,12 +3,12 @@ package conversation_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
-	"slices"
+	"fmt"
 	"testing"
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/store"
 	"ductor/orchestrator"
 	"ductor/orchestrator/conversation"
 )
@@ -24,39 +24,61 @@ func TestWhatTheAgentCannotDoIsSaid(t *testing.T) {
 
 type jobs = orchestrator.Jobs // so that its name differs from the method
 
-// laterJobs has the IDs of its jobs.
+// laterJobs stores jobs like the scheduler, but starts none.
 type laterJobs struct {
 	jobs
-	ids []orchestrator.JobID
+	db *store.DB
 }
 
-func (l *laterJobs) Jobs(context.Context, orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
-	return nil, nil
+// open is a change of the options that stores the jobs in the database of the house.
+func (l *laterJobs) open(o *conversation.Options) { l.db, o.Jobs = o.Store.(*store.DB), l }
+
+func (l *laterJobs) Jobs(ctx context.Context, _ orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
+	return l.db.Jobs(ctx)
 }
 
-func (l *laterJobs) Job(_ context.Context, id orchestrator.JobID,
+func (l *laterJobs) Job(ctx context.Context, id orchestrator.JobID,
 	_ orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	if !slices.Contains(l.ids, id) {
-		return orchestrator.JobStatus{}, orchestrator.ErrNoJob
+	return l.db.Job(ctx, id)
+}
+
+func (l *laterJobs) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
+	return orchestrator.JobStatus{}, l.db.SaveJob(ctx, j, time.Now().Add(time.Hour), time.Now())
+}
+
+func (l *laterJobs) DeleteJob(ctx context.Context, id orchestrator.JobID, _ orchestrator.Press) error {
+	return l.db.DeleteJob(ctx, id)
+}
+
+// ids returns the IDs of the stored jobs.
+func (l *laterJobs) ids(t *testing.T) (ids []orchestrator.JobID) {
+	t.Helper()
+	all, err := l.db.Jobs(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return orchestrator.JobStatus{}, nil
+	for _, st := range all {
+		ids = append(ids, st.Job.ID)
+	}
+	return ids
 }
 
-func (l *laterJobs) AddJob(_ context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
-	l.ids = append(l.ids, j.ID)
-	return orchestrator.JobStatus{}, nil
-}
-
-func (l *laterJobs) DeleteJob(_ context.Context, id orchestrator.JobID, _ orchestrator.Press) error {
-	l.ids = slices.DeleteFunc(l.ids, func(other orchestrator.JobID) bool { return other == id })
-	return nil
+// run stores that a run of a job is due.
+func (l *laterJobs) run(t *testing.T, id orchestrator.JobID) orchestrator.JobRun {
+	t.Helper()
+	r := orchestrator.JobRun{ID: orchestrator.DueRun(id, time.Now()), Job: id, Cause: orchestrator.CauseSchedule,
+		Due: time.Now(), StandsFor: 1, Attempt: 1, State: orchestrator.RunWaiting}
+	if _, err := l.db.RecordRuns(t.Context(), id, []orchestrator.JobRun{r}, time.Time{}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // If a turn cannot be stopped, the press that postpones it leaves no job of its own. The job of an earlier press stays.
 func TestATurnThatIsPostponedTwice(t *testing.T) {
 	for _, before := range []int{0, 1} {
 		later := &laterJobs{}
-		h := openAt(t, filepath.Join(t.TempDir(), "ductor.db"), func(o *conversation.Options) { o.Jobs = later })
+		h := openAt(t, newPath(t), later.open)
 		h.agent.reply = untilAborted
 		_, err := h.db.MergeLimits(t.Context(), cli.AccountLimits{Agent: "claude", Limits: []cli.PlanLimit{{
 			Window: cli.LimitWindow{Span: 5 * time.Hour}, Used: 0.9, Resets: h.clock.now().Add(time.Hour),
@@ -69,15 +91,82 @@ func TestATurnThatIsPostponedTwice(t *testing.T) {
 		earlier := by(owner, here)
 		earlier.Updates = []int64{0} // of before the turn, so that it cannot stop the turn
 		if before > 0 {
-			later.ids = []orchestrator.JobID{orchestrator.JobID("later-" + string(id))}
+			if _, err := later.AddJob(t.Context(), orchestrator.Job{ID: orchestrator.LaterJob(id)}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		_, err = h.Choose(t.Context(), id, orchestrator.ActionLater, earlier)
-		if !errors.Is(err, orchestrator.ErrNotAllowed) || len(later.ids) != before {
-			t.Errorf("with %d jobs before: %v, and %q are left", before, err, later.ids)
+		if !errors.Is(err, orchestrator.ErrNotAllowed) || len(later.ids(t)) != before {
+			t.Errorf("with %d jobs before: %v, and %q are left", before, err, later.ids(t))
 		}
 		receipt, err := h.Choose(t.Context(), id, orchestrator.ActionLater, by(owner, here))
-		if err != nil || receipt.Turn != id || len(later.ids) != 1 {
-			t.Errorf("with %d jobs before: %+v, %v, and %q are left", before, receipt, err, later.ids)
+		if err != nil || receipt.Turn != id || len(later.ids(t)) != 1 {
+			t.Errorf("with %d jobs before: %+v, %v, and %q are left", before, receipt, err, later.ids(t))
+		}
+	}
+}
+
+// A prompt that waits for a limit can run with another account now. Then its job is gone. Once the job has started, the
+// prompt runs only there, even if a user deletes the job.
+func TestAPromptThatWaitsForALimitRunsOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(*testing.T, *house, *laterJobs, orchestrator.JobID)
+		want   error
+		left   int
+	}{
+		"the job waits": {func(*testing.T, *house, *laterJobs, orchestrator.JobID) {}, nil, 0},
+		"a user deleted the job": {func(t *testing.T, _ *house, later *laterJobs, id orchestrator.JobID) {
+			if err := later.db.DeleteJob(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}, nil, 0},
+		"the job is due": {func(t *testing.T, _ *house, later *laterJobs, id orchestrator.JobID) {
+			later.run(t, id)
+		}, orchestrator.ErrRepeated, 1},
+		"the job ran and is deleted": {func(t *testing.T, h *house, later *laterJobs, id orchestrator.JobID) {
+			later.run(t, id)
+			h.order(t, order("job-1", "hello", orchestrator.Wants{Purpose: orchestrator.Purpose{Job: id}}))
+			if err := later.db.DeleteJob(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}, orchestrator.ErrRepeated, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			later := &laterJobs{}
+			h := openAt(t, newPath(t), func(o *conversation.Options) {
+				later.open(o)
+				o.Orders, o.Limits = later.db, orchestrator.LimitWait
+			})
+			h.agent.instead.accounts = []cli.Account{"work"}
+			h.agent.reply = h.limited
+			id := h.submit(t, here, "hello").Turn
+			h.await(t, "failed hello")
+			if ids := later.ids(t); len(ids) != 1 || ids[0] != orchestrator.LaterJob(id) {
+				t.Fatalf("the jobs are %q", ids)
+			}
+			c.before(t, h, later, orchestrator.LaterJob(id))
+			_, err := h.Choose(t.Context(), id, asWork, by(owner, here))
+			if !errors.Is(err, c.want) || len(later.ids(t)) != c.left || (h.account(t) == "work") != (c.want == nil) {
+				t.Errorf("%v, the jobs are %q, and the account is %q", err, later.ids(t), h.account(t))
+			}
+			if c.want == nil {
+				h.await(t, "done hello")
+			}
+		})
+	}
+}
+
+// Each run of a job that a user starts once more is a turn of its own.
+func TestALaterJobMayRunTwice(t *testing.T) {
+	h := openForOrders(t, newPath(t), t.TempDir())
+	id := h.submit(t, here, "hello").Turn
+	h.await(t, "done hello")
+	wants := orchestrator.Wants{Purpose: orchestrator.Purpose{Job: orchestrator.LaterJob(id)}}
+	for i, want := range []cli.TurnID{id, ""} {
+		run := cli.TurnID(fmt.Sprint("job-", i))
+		h.order(t, order(string(run), "hello", wants))
+		if turn, err := h.db.Turn(t.Context(), run); err != nil || turn.Again != want {
+			t.Errorf("run %d repeats %q, %v", i, turn.Again, err)
 		}
 	}
 }

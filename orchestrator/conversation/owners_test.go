@@ -98,7 +98,8 @@ func TestBoundsOfARoleAndAProject(t *testing.T) {
 	check("both", []string{"Read", "shell", "mcp:docs", "web"}, []string{"/srv/of-all", "/srv/of-role",
 		"/srv/of-project"}, 3, "docs")
 	must(t, h.SetPermission(t.Context(), here, cli.Plan, owner))
-	check("plan", []string{"Read", "web"}, []string{"/srv/of-all", "/srv/of-role", "/srv/of-project"}, 3, "")
+	check("plan", []string{"Read", "shell", "mcp:docs", "web"}, []string{"/srv/of-all", "/srv/of-role",
+		"/srv/of-project"}, 3, "")
 	o := order("job", "job", orchestrator.Wants{})
 	o.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob}
 	h.order(t, o)

@@ -23,11 +23,8 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 		if of < 0 || i < 0 {
 			return
 		}
-		if joined, err = c.mergePrompts(ctx, of, c.queue[of].turn.Prompt, t.Prompt); !joined {
-			return
-		}
-		if err = c.e.drop(ctx, c.queue[i]); err == nil {
-			c.remove(i)
+		if joined, err = c.mergePrompts(ctx, of, c.queue[of].turn.Prompt, t.Prompt); joined {
+			c.drop(i)
 		}
 	})
 	return joined, err
@@ -64,7 +61,7 @@ func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 			}
 		})
 		for _, p := range parts {
-			by := orchestrator.Press{Conversation: c.id, Person: p.Prompt.Person, Role: orchestrator.RoleUser}
+			by := orchestrator.Press{Conversation: c.id(), Person: p.Prompt.Person, Role: orchestrator.RoleUser}
 			if err := c.e.Steer(ctx, p.ID, by); err != nil && !errors.Is(err, orchestrator.ErrCannotSteer) &&
 				!errors.Is(err, orchestrator.ErrNotWaiting) {
 				c.e.log.Warn("steer a part of a prompt", "turn", p.ID, "err", err)

@@ -22,11 +22,11 @@ type preparation struct {
 // prepare makes the same choices as before the restart.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
-	conv, err := e.load(r.record, t.Prompt.Conversation)
+	conv, err := e.load(r.record, r.c.id())
 	if err != nil {
 		return preparation{}, err
 	}
-	conv = withWants(conv, t.Wants)
+	conv = t.Wants.Override(conv)
 	if r.waiting.remains != "" {
 		return r.prepareLeft(conv)
 	}
@@ -90,7 +90,7 @@ func (r *runningTurn) prepareLeft(conv orchestrator.Conversation) (p preparation
 // PrepareAgain implements turn.Conversation.
 func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, who turn.Choice) (cli.Request,
 	orchestrator.Session, error) {
-	conv, err := c.e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	conv, err := c.e.opts.Store.Conversation(ctx, c.id())
 	if err != nil {
 		return cli.Request{}, orchestrator.Session{}, err
 	}
@@ -102,7 +102,7 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 	if err != nil {
 		return cli.Request{}, orchestrator.Session{}, err
 	}
-	conv = withWants(conv, t.Wants)
+	conv = t.Wants.Override(conv)
 	if t.Agent != who.Agent { // the same agent keeps the account with which the turn began
 		t.Agent = who.Agent
 		c.e.useAccount(ctx, conv, t)
@@ -156,23 +156,4 @@ func (e *Engine) addServers(ctx context.Context, req *cli.Request, conv orchestr
 		return r.OfChat() && req.Permission != cli.Plan && bounds.UsesServer(name)
 	})
 	req.Servers, req.Absent = append(req.Servers, servers...), absent
-}
-
-// nowAbsent records which of the owner's MCP servers are missing in this turn. It returns the servers about which the
-// chat must notify the user: those that were not missing in the previous turn for the same reason.
-func (l *lastTurn) nowAbsent(all []cli.AbsentServer) (news []cli.AbsentServer) {
-	before := l.absent
-	l.absent = map[string]string{}
-	for _, s := range all {
-		switch {
-		case s.Why == "" && before[s.Name] != "": // the turn needs no such server: keep what the chat last reported
-			l.absent[s.Name] = before[s.Name]
-		case s.Why != "":
-			l.absent[s.Name] = s.Why
-			if before[s.Name] != s.Why {
-				news = append(news, s)
-			}
-		}
-	}
-	return news
 }

@@ -78,10 +78,10 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// doubtSteered returns the turns that were steered into a turn that a restart or a crash interrupted. It is unknown
-// whether the agent read their prompts, so the chat offers to run them again.
-func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID) []orchestrator.Turn {
-	turns, err := e.opts.Store.DoubtSteered(ctx, into)
+// doubtSteered returns the turns that were steered into a turn that a restart or a crash interrupted, except for those
+// in read. It is unknown whether the agent read their prompts, so the chat offers to run them again.
+func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID, read ...cli.TurnID) []orchestrator.Turn {
+	turns, err := e.opts.Store.DoubtSteered(ctx, into, read...)
 	if err != nil {
 		e.log.Error("reopen messages of an interrupted turn", "turn", into, "err", err)
 	}
@@ -144,7 +144,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		}
 		t.State = orchestrator.TurnInterrupted
 		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
-			Failure: c.e.opts.Lang.Of(c.id.Chat).Text(why), Recovery: orchestrator.Repeatable()}
+			Failure: c.e.opts.Lang.Of(c.id().Chat).Text(why), Recovery: orchestrator.Repeatable()}
 		t.Outcome.Announce = c.e.announcement(ctx, t, t.Outcome)
 		ended, log := c.e.now(), c.e.log.With("turn", t.ID)
 		var err error

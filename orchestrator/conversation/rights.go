@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/cli/tools"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
 )
@@ -76,9 +75,6 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	req.AddDirs, req.MaxTurns = append(req.AddDirs, bounds.AddDirs...), bounds.MaxTurns
 	if r.OfChat() {
 		req.AllowedTools = slices.Concat(e.turns().AllowedTools, bounds.AllowedTools)
-	}
-	if req.Permission == cli.Plan {
-		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
 	// A bypass with a time limit may end while the turn runs. Then the agent must be able to ask a user.
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox))

@@ -48,19 +48,19 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		r.running.Events.Show(cli.Substituted{By: r.turn.Agent, Why: p.instead})
 	}
 	if p.endedMode != "" {
-		text := c.e.opts.Lang.Of(c.id.Chat).Text("turn.mode-ended", p.endedMode)
+		text := c.e.opts.Lang.Of(c.id().Chat).Text("turn.mode-ended", p.endedMode)
 		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: text})
 	}
-	for _, s := range c.last.nowAbsent(p.req.Absent) {
-		text := c.e.opts.Lang.Of(c.id.Chat).Text("servers.without", s.Name, s.Why)
+	for _, s := range c.last.absent.Update(p.req.Absent) {
+		text := c.e.opts.Lang.Of(c.id().Chat).Text("servers.without", s.Name, s.Why)
 		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: text})
 	}
 	result, promptSent := r.running.Run(p.req)
 	r.promptSent = promptSent
 	r.turn = r.running.Turn()
 	now.helpers.End()
-	if replaced := cli.Replaced(ctx); len(result.Unread) > 0 && (replaced || !result.Aborted) {
-		c.do(func() { c.requeueUnread(r.record, result.Unread, replaced) })
+	if replaced := cli.Replaced(ctx); len(result.Steered.Unread) > 0 && (replaced || !result.Aborted) {
+		c.do(func() { c.requeueUnread(r.record, result.Steered.Unread, replaced) })
 	}
 	if result.Detached {
 		r.leave()
@@ -68,7 +68,8 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	}
 	r.finish(p.req, result)
 	if f := result.Err; w.remains == cli.RemainsRun && f != nil && f.Kind == cli.Crashed {
-		for _, t := range c.e.doubtSteered(r.record, r.turn.ID) { // this process does not know what the agent has read
+		// The previous process may have known more about what the agent has read.
+		for _, t := range c.e.doubtSteered(r.record, r.turn.ID, result.Steered.Read...) {
 			c.redeliver(r.record, t)
 		}
 	}

@@ -175,22 +175,48 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 	return nil
 }
 
-// MoveChat implements bot.Desk. A running turn still ends in the old chat.
+// MoveChat implements bot.Desk. The queue and the running turn move, too. The messages of the running turn stay with the
+// old ID, and package bot/message sends them to the new one.
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	if err := e.opts.Store.MoveChat(ctx, from, to); err != nil {
 		return err
 	}
 	e.mu.Lock()
-	known := slices.Collect(maps.Keys(e.conversations))
+	known := maps.Clone(e.conversations)
 	e.mu.Unlock()
-	for _, id := range known {
+	for id, c := range known {
 		if id.Chat == from {
+			e.move(c, orchestrator.ConversationID{Chat: to, Topic: id.Topic})
 			// Close the idle process of the old chat. The next turn in the new chat starts another one and continues
 			// the session there.
 			e.opts.Gateway.Release(id.Key())
 		}
 	}
 	return nil
+}
+
+// move changes the ID of a conversation. If another conversation already has the new ID, only the queue moves, in front
+// of the other queue.
+func (e *Engine) move(c *conversation, to orchestrator.ConversationID) {
+	e.mu.Lock()
+	next := e.conversations[to]
+	if next == nil {
+		next = c
+		c.at.Store(&to)
+		e.conversations[to] = c // c also stays under the old ID, for updates from before the move
+	}
+	e.mu.Unlock()
+	var queue []waiting
+	c.do(func() {
+		queue, c.queue = c.queue, nil
+		if r := c.running.Load(); next != c && r != nil && len(queue) > 0 {
+			queue[0].after = r.over // the turns share a session
+		}
+	})
+	for i := range queue {
+		queue[i].turn.Prompt.Conversation = to
+	}
+	next.do(func() { next.queue = slices.Concat(queue, next.queue) })
 }
 
 // Resume implements sessions.Engine.

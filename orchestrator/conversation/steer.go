@@ -72,7 +72,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 		return handover{}, orchestrator.ErrCannotSteer
 	}
 	i := c.find(id)
-	if i < 0 || !c.permitted(i) {
+	if i < 0 || c.dropUnpermitted(i) {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
 	// The agent of the running turn must not get a message with other rights, or a message for another agent.
@@ -109,21 +109,19 @@ func (c *conversation) steered(ctx context.Context, h handover) error {
 }
 
 // requeue moves a turn back to the front of the queue. If an abort has emptied the queue since the start of the
-// handover, requeue drops the turn instead.
+// handover, requeue cancels the turn instead.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
 	// An abort has emptied the queue. Do not store the turn as queued: after a crash the next process would run it.
 	if c.cleared != h.cleared {
-		if err := c.e.drop(ctx, w); err != nil {
-			return err
-		}
+		c.e.cancelRemoved(w)
 		return orchestrator.ErrNotWaiting
 	}
 	ok, err := c.e.opts.Store.UnsteerTurn(ctx, w.turn.ID)
 	if err != nil || !ok {
 		return cmp.Or(err, orchestrator.ErrNotWaiting)
 	}
-	w.turn.State, w.turn.Entry.Into = orchestrator.TurnQueued, ""
+	w.turn.State, w.turn.Entry.Into, w.turn.Prompt.Conversation = orchestrator.TurnQueued, "", c.id()
 	w.turn.Agent, w.turn.Model, w.turn.Sandbox = "", "", ""
 	c.queue = slices.Insert(c.queue, 0, w)
 	return orchestrator.ErrCannotSteer
@@ -146,7 +144,7 @@ func (e *Engine) Interrupt(ctx context.Context, waiting cli.TurnID, by orchestra
 // promote moves a turn to the front of the queue, or returns ErrNotWaiting.
 func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 	i := c.find(id)
-	if i < 0 || !c.permitted(i) {
+	if i < 0 || c.dropUnpermitted(i) {
 		return orchestrator.ErrNotWaiting
 	}
 	ok, err := c.e.opts.Store.PromoteTurn(ctx, id)

@@ -141,6 +141,43 @@ func TestDuctorDiesWithAMessageThatItSteered(t *testing.T) {
 	}
 }
 
+// If ductor and then the agent die, the chat offers to run only those messages again of which the agent's output does
+// not prove that its model read them.
+func TestOutputProvesThatASteeredMessageWasRead(t *testing.T) {
+	path := newPath(t)
+	before := openAt(t, path, nil)
+	before.agent.reply = untilAborted
+	running := before.submit(t, here, "running")
+	before.awaitAsked(t, 1)
+	read, doubtful := before.submit(t, here, "read").Turn, before.submit(t, here, "doubtful").Turn
+	for _, id := range []cli.TurnID{read, doubtful} {
+		if ok, err := before.db.SteerTurn(t.Context(), id, running.Turn, before.clock.now()); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if ok, err := before.db.MarkSteered(t.Context(), id, running.Turn); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	before.Detach(t.Context())
+
+	h := successorOf(t, path, map[string]cli.Remains{"running": cli.RemainsRun})
+	h.agent.reply = func(_ context.Context, who cli.Agent, _ cli.Request, _ func(cli.Event)) cli.Result {
+		result := cli.Result{Err: cli.Failf(cli.Crashed, who, "")}
+		result.Steered.Read = []cli.TurnID{read}
+		return result
+	}
+	h.recover(t)
+	h.await(t, "redelivered doubtful: interrupted")
+	h.shut()
+	for id, want := range map[cli.TurnID]orchestrator.TurnState{
+		read: orchestrator.TurnSteered, doubtful: orchestrator.TurnInterrupted,
+	} {
+		if turn, err := h.db.Turn(t.Context(), id); err != nil || turn.State != want || !turn.Delivered {
+			t.Errorf("%s is stored as %+v, %v", turn.Prompt.Text, turn, err)
+		}
+	}
+}
+
 func TestAnAbortWhileItSteersDropsWhatComesBack(t *testing.T) {
 	h, _, waiting := busy(t)
 	h.agent.steer = func(cli.TurnID, cli.Request) error {
@@ -303,7 +340,7 @@ func TestAMessageThatTheAgentDidNotReadRuns(t *testing.T) {
 				case id := <-steered:
 					close(end)
 					result := cli.Result{Err: &cli.Failure{Kind: kind, Agent: who}}
-					result.Unread = []cli.TurnID{id}
+					result.Steered.Unread = []cli.TurnID{id}
 					return result
 				}
 			})
@@ -331,7 +368,7 @@ func TestAMessageThatRunsBeforeItIsRecordedAsSteered(t *testing.T) {
 			return echo(ctx, who, req, emit)
 		}
 		result := cli.Result{Err: &cli.Failure{Kind: cli.Crashed, Agent: who}}
-		result.Unread = []cli.TurnID{id}
+		result.Steered.Unread = []cli.TurnID{id}
 		return result
 	})
 	h.agent.steer = func(_ cli.TurnID, req cli.Request) error {

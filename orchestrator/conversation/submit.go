@@ -1,12 +1,12 @@
 package conversation
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -121,7 +121,7 @@ func (c *conversation) append(ctx context.Context, t *orchestrator.Turn,
 	if receipt.Full = c.full(); receipt.Full {
 		return receipt, nil
 	}
-	t.Wants.Card.Quote = receipt.Ahead > 0
+	t.Prompt.Conversation, t.Wants.Card.Quote = c.id(), receipt.Ahead > 0
 	if err = c.e.store(ctx, t, forget...); err == nil {
 		receipt.Turn = t.ID
 		c.queue = append(c.queue, waiting{turn: *t})
@@ -133,11 +133,6 @@ func (c *conversation) full() bool { return len(c.queue) >= c.e.turns().QueueMax
 
 // store completes a new turn and stores it as queued.
 func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
-	if t.Again != "" {
-		if _, err := e.waitingJob(ctx, t.Again, t.Prompt.Conversation); !errors.Is(err, orchestrator.ErrNoJob) {
-			return cmp.Or(err, orchestrator.ErrRepeated)
-		}
-	}
 	conv, err := e.load(ctx, t.Prompt.Conversation)
 	if err != nil {
 		return err
@@ -166,7 +161,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 }
 
 // CancelQueued implements bot.Desk.
-func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrator.Press) (cancelled bool, err error) {
+func (e *Engine) CancelQueued(_ context.Context, id cli.TurnID, by orchestrator.Press) (cancelled bool, err error) {
 	err = e.do(by.Conversation, func(c *conversation) error {
 		i := c.find(id)
 		if i < 0 {
@@ -175,10 +170,7 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 		if !by.MayEnd(c.queue[i].turn) {
 			return orchestrator.ErrNotAllowed
 		}
-		if err := e.drop(ctx, c.queue[i]); err != nil {
-			return err
-		}
-		c.remove(i)
+		c.drop(i)
 		cancelled = true
 		return nil
 	})
@@ -202,14 +194,18 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 	return edited, err
 }
 
-// drop stores that a waiting turn will not run, and removes its message from the chat.
-func (e *Engine) drop(ctx context.Context, w waiting) error {
-	if _, err := e.opts.Store.CancelTurn(ctx, w.turn.ID); err != nil {
-		return fmt.Errorf("cancel turn: %w", err)
+// cancelRemoved records that a turn that was removed from the queue will not run, and removes its message from the chat.
+// If the write fails, record repeats it later. If ductor ends before that, the next process may run the turn.
+func (e *Engine) cancelRemoved(w waiting) {
+	log := e.log.With("turn", w.turn.ID)
+	if _, err := e.record(context.WithoutCancel(e.life), log, func(ctx context.Context) error {
+		_, err := e.opts.Store.CancelTurn(ctx, w.turn.ID)
+		return err
+	}); err != nil {
+		log.Error("record a cancelled turn", "err", err)
 	}
 	w.turn.State = orchestrator.TurnCancelled
 	e.unqueued(w)
-	return nil
 }
 
 // unqueued removes the message that shows a turn as waiting. If a turn was cancelled before this message was sent, a
@@ -252,22 +248,33 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 			return err
 		}
 	}
-	receipt, err := e.enqueue(ctx, orchestrator.Turn{ID: order.Turn, Prompt: order.Prompt, Wants: w})
+	again, err := e.repeatedBy(ctx, order)
+	if err != nil {
+		return err
+	}
+	receipt, err := e.enqueue(ctx, orchestrator.Turn{ID: order.Turn, Again: again, Prompt: order.Prompt, Wants: w})
 	if err == nil && receipt.Full {
 		err = orchestrator.ErrQueueFull
 	}
 	return err
 }
 
-// withWants returns a copy of the conversation in which the settings of an order replace the choices of users.
-func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Conversation {
-	if w.Agent != "" {
-		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
+// repeatedBy returns the earlier turn that the order of a LaterJob repeats. It returns "" if a user has changed the
+// job's prompt, or if an earlier run of the job repeats the turn already.
+func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.TurnID, error) {
+	id, later := order.Wants.Job.Repeats()
+	if !later {
+		return "", nil
 	}
-	if w.Dir != "" {
-		c.Dir = w.Dir
+	t, err := e.opts.Store.Turn(ctx, id)
+	if err == nil {
+		err = e.opts.Store.Unrepeated(ctx, id)
 	}
-	return c
+	if errors.Is(err, orchestrator.ErrNoTurn) || errors.Is(err, orchestrator.ErrRepeated) ||
+		!strings.HasPrefix(order.Prompt.Text, t.Prompt.Text) {
+		return "", nil
+	}
+	return id, err
 }
 
 // isSeparate reports whether a turn does not belong to the user's dialog with the agent: it has its own session, is

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -120,6 +122,13 @@ func (f *faulty) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return f.DB.CancelTurn(ctx, id)
 }
 
+func (f *faulty) EndBypasses(ctx context.Context, over []orchestrator.ConversationID, at time.Time) error {
+	if err := f.err("EndBypasses"); err != nil {
+		return err
+	}
+	return f.DB.EndBypasses(ctx, over, at)
+}
+
 func (f *faulty) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID,
 	handled orchestrator.Handled) error {
 	if err := f.err("AbortTurns"); err != nil {
@@ -156,18 +165,67 @@ func waitingHouse(t *testing.T, path string) (*house, *faulty, orchestrator.Rece
 	return h, f, h.submit(t, here, "waiting")
 }
 
-// TestACancelThatCouldNotBeRecordedCanBePressedAgain: until then the prompt waits.
-func TestACancelThatCouldNotBeRecordedCanBePressedAgain(t *testing.T) {
+// TestACancelThatCouldNotBeRecordedIsRecordedLater: until then the prompt does not run, and the chat shows once that it
+// will not.
+func TestACancelThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	h, f, waiting := waitingHouse(t, newPath(t))
-	f.set("CancelTurn", 1)
-	if ok, err := h.CancelQueued(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, errFull) || ok {
-		t.Errorf("cancelled %v, %v", ok, err)
-	}
+	f.set("CancelTurn", 2)
 	if ok, err := h.CancelQueued(t.Context(), waiting.Turn, by(1, here)); err != nil || !ok {
 		t.Errorf("cancelled %v, %v", ok, err)
 	}
-	if turn, err := h.db.Turn(t.Context(), waiting.Turn); err != nil || turn.State != orchestrator.TurnCancelled {
-		t.Errorf("stored as %+v, %v", turn, err)
+	if ok, err := h.CancelQueued(t.Context(), waiting.Turn, by(1, here)); err != nil || ok {
+		t.Errorf("cancelled again %v, %v", ok, err)
+	}
+	h.submit(t, here, "later")
+	if err := h.StopTurn(t.Context(), h.agent.requests()[0].Turn, by(1, here)); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "done later")
+	h.eventually(t, "the cancellation to be recorded", func() bool {
+		turn, err := h.db.Turn(context.Background(), waiting.Turn)
+		return err == nil && turn.State == orchestrator.TurnCancelled
+	})
+	if asked := h.agent.prompts(); !slices.Equal(asked, []string{"running", "later"}) {
+		t.Errorf("these ran: %q", asked)
+	}
+	shown := h.chat.log()
+	isCancelled := func(line string) bool { return line == "unqueued waiting" }
+	if first := slices.IndexFunc(shown, isCancelled); first < 0 || slices.ContainsFunc(shown[first+1:], isCancelled) {
+		t.Errorf("the chat showed %q, and not once that the prompt will not run", shown)
+	}
+}
+
+// TestAMergedPromptWhoseEndCouldNotBeRecordedRunsOnce, as a part of the prompt that it was merged into.
+func TestAMergedPromptWhoseEndCouldNotBeRecordedRunsOnce(t *testing.T) {
+	h, f := faultyHouse(t, newPath(t))
+	h.agent.reply = untilAborted
+	running := h.submit(t, here, "running")
+	h.awaitAsked(t, 1)
+	h.agent.replies(echo)
+	send := func(p orchestrator.Prompt) orchestrator.Receipt {
+		p.Conversation, p.Person = here, 1
+		r, err := h.Submit(t.Context(), p, orchestrator.Wants{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	send(orchestrator.Prompt{Text: "comment", Message: 41})
+	f.set("CancelTurn", 2)
+	part := send(orchestrator.Prompt{Text: "forwarded", Message: 42, PartOf: 41})
+	if err := h.StopTurn(t.Context(), running.Turn, by(1, here)); err != nil {
+		t.Fatal(err)
+	}
+	h.submit(t, here, "last")
+	h.await(t, "done last")
+	h.eventually(t, "the cancellation to be recorded", func() bool {
+		turn, err := h.db.Turn(context.Background(), part.Turn)
+		return err == nil && turn.State == orchestrator.TurnCancelled
+	})
+	asked := h.agent.prompts() // the last line of each
+	if !slices.Equal(asked, []string{"running", "forwarded", "last"}) ||
+		!strings.HasSuffix(h.agent.requests()[1].Prompt, "comment\nforwarded") {
+		t.Errorf("these ran: %q", asked)
 	}
 }
 
@@ -182,8 +240,8 @@ func TestAnAbortWhileItSteersOutlivesDuctor(t *testing.T) {
 		}
 		return cli.ErrNoTurn
 	}
-	f.set("CancelTurn", 1)
-	if err := before.Steer(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, errFull) {
+	f.set("CancelTurn", 1000)
+	if err := before.Steer(t.Context(), waiting.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrNotWaiting) {
 		t.Errorf("steer: %v", err)
 	}
 	before.shut()

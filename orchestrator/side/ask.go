@@ -120,8 +120,8 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	a.Gateway.Settled(at.Turn) // the next process must not continue this turn after a restart
 	a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn),
 		Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
-		Agent: q.Model.Agent, Model: cmp.Or(result.Model, q.Model.Model), Usage: result.Usage,
-		CostUSD: result.CostUSD, Took: result.Duration})
+		Agent: q.Model.Agent, Model: cmp.Or(result.Model, q.Model.Model), Usage: result.Consumed.Usage,
+		CostUSD: result.Consumed.CostUSD, Took: result.Duration})
 	if a.Secrets != nil {
 		result, _ = secrets.Clean(a.Secrets(at.Dir), result)
 	}

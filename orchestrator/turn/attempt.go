@@ -29,10 +29,11 @@ type attempt struct {
 func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
-	var unread []cli.TurnID
+	var steered cli.Steered
 	for {
 		result = a.run()
-		unread = append(unread, result.Unread...)
+		result.Steered.Add(steered)
+		steered = result.Steered
 		promptSent = promptSent || a.promptSent.Load()
 		who, ok := t.followUp(&result, &followed, a.req.Effort)
 		if !ok {
@@ -46,7 +47,6 @@ func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 		t.start.Session = session
 		a = &attempt{Turn: t, req: req}
 	}
-	result.Unread = unread // includes messages that agents of earlier attempts did not read
 	result.Fallback = result.Fallback || followed.repeated
 	if !result.Aborted && !result.Detached && t.runner.opts.Life.Err() == nil {
 		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, t.turn.Entry.Account, result.Err)
@@ -67,7 +67,7 @@ func (a *attempt) run() cli.Result {
 	a.Events.Redact(redactor)
 	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.RunningTurn{
 		Turn: a.turn, Dir: a.req.Dir, Mode: a.req.Permission, Tools: ToolsOf(a.turn.Agent, a.req),
-		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes,
+		Allowed: a.req.AllowedTools, Resumed: a.resumes,
 		Known: redactor.Known, Learn: redactor.Learn, Show: a.Events.Show,
 	})
 	a.loadLimits()

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"ductor/cli"
@@ -180,7 +181,9 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 		return out
 	}
 	out.Failure += " " + p.Text("turn.runs-at", p.Clock(out.Recovery.At.Local(), t.runner.opts.Now()))
-	out.Recovery.Offer = []orchestrator.Action{orchestrator.ActionDrop}
+	out.Recovery.Offer = slices.DeleteFunc(out.Recovery.Offer, func(a orchestrator.Action) bool {
+		return a == orchestrator.ActionLater
+	})
 	return out
 }
 

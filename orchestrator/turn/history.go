@@ -3,7 +3,6 @@ package turn
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -113,23 +112,7 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load history: %w", err)
 	}
-	return withoutRepeats(a.known.Missed(turns), repeats(turns, a.turn)), nil
-}
-
-// LaterJob is the prefix of the ID of a job that runs a prompt again when a usage limit has ended. The rest of the ID
-// is the ID of the earlier turn.
-const LaterJob = "later-"
-
-// repeats returns the earlier turn that t repeats, or "". If t belongs to a LaterJob, the earlier turn is in the ID of
-// the job. Then repeats also checks that no user has changed the job's prompt.
-func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
-	id, later := strings.CutPrefix(string(t.Wants.Job), LaterJob)
-	if later && slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
-		return h.ID == cli.TurnID(id) && strings.HasPrefix(t.Prompt.Text, h.Prompt.Text)
-	}) {
-		return cli.TurnID(id)
-	}
-	return t.Again
+	return withoutRepeats(a.known.Missed(turns), a.turn.Again), nil
 }
 
 // hasAnswered reports whether the agent has answered in the session, here or in a terminal. If the agent can no longer

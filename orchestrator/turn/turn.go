@@ -170,8 +170,9 @@ func (t *Turn) Finish(result cli.Result) orchestrator.Outcome {
 func (t *Turn) outcome(result cli.Result) orchestrator.Outcome {
 	p, now, cause := t.printer(), t.runner.opts.Now(), context.Cause(t.ctx)
 	out := orchestrator.Outcome{
-		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
-		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback,
+		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model,
+		Usage: result.Consumed.Usage, CostUSD: result.Consumed.CostUSD,
+		Denials: result.Denials, Fallback: result.Fallback,
 		Ending: orchestrator.Ending{Standing: cli.Standing{Fill: result.Fill, Limits: t.Events.Limits().Near(now)}},
 		// now.Sub(Began) uses the monotonic clock, so it is right even if the wall clock was set back.
 		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),

@@ -47,14 +47,22 @@ func (gateway) Substitute(context.Context, cli.Sandbox, cli.Accounts, []cli.Agen
 	return "", false
 }
 
-// If the configuration waits for limits, a turn that reaches one runs later, unless something of it ran.
+// If the configuration waits for limits, a turn that reaches one runs later, unless something of it ran. Meanwhile its
+// buttons run it with another account or agent, or cancel it.
 func TestATurnThatReachesALimitRunsLater(t *testing.T) {
 	resets := time.Now().Add(time.Hour)
-	for _, ran := range []bool{false, true} {
+	for ran, want := range map[bool][]orchestrator.Action{
+		false: {"account/work", "handoff", "drop"}, true: {"later", "account/work", "handoff", "drop"},
+	} {
 		c := &conversation{}
+		var asked cli.Accounts
 		r := NewRunner(Options{
-			Gateway: gateway{}, Breakers: circuit.New(0, time.Now), Later: true, Lang: &lang.Choices{}, Now: time.Now,
-			Store:    chosen{},
+			Gateway: substitutes{gateway{accounts: []cli.MenuEntry{
+				{Agent: "claude", Auth: cli.Auth{State: cli.Authenticated}},
+				{Agent: "claude", Account: "work", Auth: cli.Auth{State: cli.Authenticated}},
+			}}, &asked},
+			Breakers: circuit.New(0, time.Now), Later: true, Lang: &lang.Choices{}, Now: time.Now,
+			Store:    limits{},
 			Settings: func() Settings { return Settings{Recovery: Recovery{Limits: orchestrator.LimitWait}} },
 			Log:      slog.New(slog.DiscardHandler),
 		})
@@ -63,8 +71,8 @@ func TestATurnThatReachesALimitRunsLater(t *testing.T) {
 			running.Events.Show(cli.TextDelta{Text: "some words"})
 		}
 		out := running.Failed(&cli.Failure{Kind: cli.LimitReached, Agent: "claude", ResetAt: resets})
-		waits := slices.Equal(out.Recovery.Offer, []orchestrator.Action{orchestrator.ActionDrop})
-		if waits == ran || slices.Contains(c.later, resets) == ran || !out.Recovery.At.Equal(resets) {
+		if !slices.Equal(out.Recovery.Offer, want) || slices.Contains(c.later, resets) == ran ||
+			!out.Recovery.At.Equal(resets) {
 			t.Errorf("ran: %v, offers %v, runs at %v", ran, out.Recovery, c.later)
 		}
 	}

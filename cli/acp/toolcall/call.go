@@ -3,6 +3,7 @@ package toolcall
 import (
 	"cmp"
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	"ductor/cli"
@@ -76,6 +77,21 @@ func (c *Call) Merge(update Call) {
 		c.Meta = update.Meta
 	}
 	c.Title, c.Name = cmp.Or(c.Command(), c.Title), cmp.Or(update.Name, c.Name)
+}
+
+// Differs reports whether an announcement contradicts the description of the call.
+func (c *Call) Differs(announced Call) bool {
+	other := *c
+	other.Merge(Call{Name: announced.Name, Title: announced.Title, ToolKind: announced.ToolKind,
+		Input: announced.Input})
+	return other.Title != c.Title || other.ToolKind != c.ToolKind || other.Name != c.Name ||
+		given(announced.Input) && string(announced.Input) != "{}" && !sameJSON(announced.Input, c.Input)
+}
+
+// sameJSON reports whether two JSON values are equal.
+func sameJSON(a, b json.RawMessage) bool {
+	var left, right any
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
 // Overwrite replaces the description of the call in a request, which is a decoded JSON object.

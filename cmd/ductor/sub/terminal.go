@@ -33,6 +33,9 @@ func installTerminal(env config.Environment, from Source) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := m.RecordAccounts(); err != nil {
+				return err
+			}
 			return writeHooks(cmd, files, yes, "the hooks are installed; restart running sessions to use them")
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "write without asking")

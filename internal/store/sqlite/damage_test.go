@@ -205,6 +205,13 @@ func TestUndecodableRowsAreSkipped(t *testing.T) {
 		return err
 	}))
 	same(t, "tables", db.Unreadable(), []string{"items"})
+	db = newDB(t)
+	must(t, put(t.Context(), db, "damaged", nil))
+	must(t, db.Write(t.Context(), func(tx *Tx) error {
+		_, err := ManyIn(tx, Value[int], "UPDATE items SET content = x'00' RETURNING name")
+		return err
+	}))
+	same(t, "tables after an update", db.Unreadable(), []string{"items"})
 }
 
 // TestALargeFileIsCheckedLater tests that Open does not read a large file. CheckPages, or a read of the damaged part,

@@ -130,13 +130,14 @@ func Value[T any](row Row) (v T, err error) {
 // because it does not check the text in them.
 type unreadable struct{ tables sync.Map }
 
-var fromPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bFROM (\w+)`) })
+// tablePattern matches the table that a query reads or updates. Its group is the name of the table.
+var tablePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:FROM|UPDATE) (\w+)`) })
 
 // recorder returns a function that adds the table of the query to the set.
 func (u *unreadable) recorder(query string) func() {
 	return func() {
-		if from := fromPattern().FindStringSubmatch(query); from != nil {
-			u.tables.Store(from[1], true)
+		if m := tablePattern().FindStringSubmatch(query); m != nil {
+			u.tables.Store(m[1], true)
 		}
 	}
 }

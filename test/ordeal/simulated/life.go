@@ -12,6 +12,7 @@ import (
 
 	"ductor/internal/app"
 	"ductor/internal/sim/disk"
+	"ductor/orchestrator"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -231,7 +232,8 @@ func (l *life) awaitEnd() error {
 		if err := l.world.disk.release(); err != nil {
 			return err
 		}
-		if l.err != nil && !errors.Is(l.err, context.Canceled) && !isOfDisk(l.err) {
+		full := errors.Is(l.err, orchestrator.ErrDiskFull) // ductor must wait for room
+		if l.err != nil && !errors.Is(l.err, context.Canceled) && (full || !isOfDisk(l.err)) {
 			return fmt.Errorf("life %d failed: %w", l.number, l.err)
 		}
 		return nil

@@ -97,19 +97,19 @@ func TestAPreparedRunOfADeadRunner(t *testing.T) {
 
 // TestNothingIsPreparedWithoutAClient: a user may delete the directory as soon as no client uses it.
 func TestNothingIsPreparedWithoutAClient(t *testing.T) {
-	s := &server{dir: t.TempDir(), conns: map[*conn]bool{}}
+	s := &server{dir: directory{path: t.TempDir()}, clients: clients{conns: map[*conn]bool{}}}
 	isThere := func() bool {
-		_, err := os.Stat(filepath.Join(s.dir, preparedDir))
+		_, err := os.Stat(filepath.Join(s.dir.path, preparedDir))
 		return err == nil
 	}
 	s.prepare(time.Hour)
 	if isThere() {
 		t.Error("a run was prepared that no client can start")
 	}
-	s.conns[&conn{}] = true
+	s.clients.add(&conn{})
 	s.prepare(time.Hour)
 	if !isThere() {
 		t.Error("no run was prepared for a client")
 	}
-	s.prepared.remove(s.dir)
+	s.prepared.remove(s.dir.path)
 }

@@ -1,17 +1,18 @@
-package conversation
+// Package inbox runs functions one at a time. It protects the state of a conversation without holding a lock while a
+// function runs.
+package inbox
 
 import (
 	"slices"
 	"sync"
 )
 
-// inbox runs functions one at a time, in the order of their arrival. Only these functions may access the state of the
-// conversation.
+// Inbox runs functions one at a time, in the order of their arrival. The zero value is empty.
 //
-// The caller of handle waits until its function has run. If the inbox is empty, the caller runs the function itself,
+// The caller of Handle waits until its function has run. If the inbox is empty, the caller runs the function itself,
 // which is faster than another goroutine. If more functions arrive in the meantime, a new goroutine runs them and then
 // ends.
-type inbox struct {
+type Inbox struct {
 	mu       sync.Mutex // guards messages only; not held while a function runs
 	messages []message  // the first one runs now
 }
@@ -21,8 +22,8 @@ type message struct {
 	handled chan struct{}
 }
 
-// handle runs f after all earlier functions, and returns when f has returned.
-func (in *inbox) handle(f func()) {
+// Handle runs f after all earlier functions, and returns when f has returned.
+func (in *Inbox) Handle(f func()) {
 	m := message{f, make(chan struct{})}
 	if !in.add(m) {
 		<-m.handled
@@ -35,22 +36,22 @@ func (in *inbox) handle(f func()) {
 }
 
 // add appends a message. It returns true if the inbox was empty, so that the caller must run the message.
-func (in *inbox) add(m message) bool {
+func (in *Inbox) add(m message) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.messages = append(in.messages, m)
 	return len(in.messages) == 1
 }
 
-func (in *inbox) serve(m message) {
+func (in *Inbox) serve(m message) {
 	for ok := true; ok; m, ok = in.next() {
 		m.call()
 		close(m.handled)
 	}
 }
 
-// next removes the first message when its function has run. It returns the next message, or false if there is none.
-func (in *inbox) next() (message, bool) {
+// next removes the first message when its function has run. It returns the next message, or false after the last one.
+func (in *Inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.messages = slices.Delete(in.messages, 0, 1)

@@ -1,0 +1,25 @@
+package turn
+
+import "ductor/cli"
+
+// Absences contains the owner's MCP servers that the last turn of a conversation did not get, with the reasons.
+type Absences map[string]string
+
+// Update records which of the owner's MCP servers are missing in this turn. It returns the servers about which the
+// chat must notify the user: those that were not missing in the previous turn for the same reason.
+func (a *Absences) Update(all []cli.AbsentServer) (news []cli.AbsentServer) {
+	before, now := *a, Absences{}
+	*a = now
+	for _, s := range all {
+		switch {
+		case s.Why == "" && before[s.Name] != "": // the turn needs no such server: keep what the chat last reported
+			now[s.Name] = before[s.Name]
+		case s.Why != "":
+			now[s.Name] = s.Why
+			if before[s.Name] != s.Why {
+				news = append(news, s)
+			}
+		}
+	}
+	return news
+}
