@@ -312,7 +312,7 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool
 // handleRenaming renames a session if the message replies to the request for the session's new title. It returns false
 // for any other message.
 func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message) bool {
-	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.By(), in.ReplyTo, in.Plain)
+	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, in.ReplyTo, in.Plain)
 	if err != nil {
 		h.commands.log.Error("rename a session", "update", in.Update, "err", err)
 		answer = cmp.Or(answer, h.commands.lang.Of(in.Conversation.Chat).Text("common.failed"))
