@@ -91,7 +91,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		users: &users.Screen{Directory: p.opts.Users, Bot: o.Me.Username, Lang: o.Lang},
 		usage: &usage.Screen{Store: p.opts.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
 		sessions: sessions.New(sessions.Options{
-			Sessions: p.opts.Sessions, SetAway: p.opts.SetAway, Now: o.Now, Lang: o.Lang,
+			Sessions: p.opts.Sessions, Journal: p.opts.Journal, SetAway: p.opts.SetAway, Now: o.Now, Lang: o.Lang,
 			Files: sessionFiles(p.opts.Changes),
 			Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
 				st, err := p.desk.Status(ctx, in)
@@ -207,7 +207,7 @@ func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	if in.ReplyTo == 0 || len(in.Files) > 0 {
 		return false
 	}
-	return h.handleCorrection(ctx, in) || h.handleJobReply(ctx, in) ||
+	return h.handleCorrection(ctx, in) || h.handleJobReply(ctx, in) || h.handleRenaming(ctx, in) ||
 		h.handleCommitReply(ctx, in) || h.handleConsultReply(ctx, in)
 }
 
@@ -307,6 +307,24 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool
 		h.feedback.Unbutton(in.Conversation, in.ReplyTo)
 	}
 	return state != cron.Prompt
+}
+
+// handleRenaming renames a session if the message replies to the request for the session's new title. It returns false
+// for any other message.
+func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message) bool {
+	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, in.ReplyTo, in.Plain)
+	if err != nil {
+		h.commands.log.Error("rename a session", "update", in.Update, "err", err)
+		answer = cmp.Or(answer, h.commands.lang.Of(in.Conversation.Chat).Text("common.failed"))
+	}
+	if !ok {
+		return false
+	}
+	h.finisher.Answer(ctx, in, answer, nil)
+	if page.Text != "" {
+		h.feedback.Edit(in.Conversation, in.ReplyTo, page.Text, page.Keyboard)
+	}
+	return true
 }
 
 // Named implements updates.Handler.

@@ -20,8 +20,8 @@ func TestStatusSaysWhatLives(t *testing.T) {
 		live cli.Living
 		want string
 	}{
-		{"its own process", id, l, "Process: Codex, live, pid 42, 120 MB, idle\nRunning agents: 3 of at most 4, 300 MB, 1 waiting for a free place"},
-		{"no process here", orchestrator.ConversationID{Chat: 8}, l, "Running agents: 3 of at most 4, 300 MB, 1 waiting for a free place"},
+		{"its own process", id, l, "Process: Codex, live, pid 42, 120 MB, idle\nAgents ready or working: 3 of at most 4, 300 MB, 1 waiting for a free place"},
+		{"no process here", orchestrator.ConversationID{Chat: 8}, l, "Agents ready or working: 3 of at most 4, 300 MB, 1 waiting for a free place"},
 		{"nothing known", id, cli.Living{}, ""},
 		{"an agent is left alone, and no process lives", id, cli.Living{Resting: []*cli.Failure{{Kind: cli.NotInstalled, Agent: "codex"}}},
 			(&cli.Failure{Kind: cli.NotInstalled, Agent: "codex"}).Sentence(lang.Printer{})},

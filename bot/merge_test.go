@@ -270,10 +270,32 @@ func TestAnAbortWordBehindAPromptThatWaits(t *testing.T) {
 		if got := r.desk.Calls(); !slices.Equal(got, []string{"abort 7/0"}) || len(r.desk.Texts()) > 0 {
 			t.Errorf("calls %q, %d prompts", got, len(r.desk.Texts()))
 		}
+		r.send(r.text("stop."))
+		r.settle()
+		if got := r.desk.Calls(); len(got) != 2 || len(r.desk.Texts()) > 0 {
+			t.Errorf("calls %q, prompts %q after a second word", got, r.desk.Texts())
+		}
+		time.Sleep(10 * time.Second)
 		r.send(r.text("stop"))
 		r.settle()
 		if got := r.desk.Texts(); !slices.Equal(got, []string{"stop"}) {
 			t.Errorf("prompts %q", got)
+		}
+	})
+}
+
+// A waiting message that the user changes to an abort word is not sent to the agent.
+func TestAMessageIsChangedToAnAbortWord(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.running = true
+		edited := r.text("work")
+		r.send(edited)
+		r.settle()
+		edited["message"].(map[string]any)["text"] = "stop"
+		r.send(map[string]any{"edited_message": edited["message"]})
+		r.settle()
+		if got := r.desk.Calls(); !slices.Contains(got, "abort 7/0") || slices.Contains(r.desk.Texts(), "stop") {
+			t.Errorf("calls %q, prompts %q", got, r.desk.Texts())
 		}
 	})
 }

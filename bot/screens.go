@@ -48,7 +48,7 @@ func (s screens) buttons(l *lang.Choices) map[string]button {
 		project.Action:   {orchestrator.ChangeSettings, onScreen(s.projects.Press)},
 		consult.Action:   {orchestrator.SendPrompts, onMessage(s.consults.Press)},
 		changes.Action:   {orchestrator.Read, onMessage(s.changes.Press)},
-		sessions.Action:  {orchestrator.Read, onScreen(s.sessions.Press)},
+		sessions.Action:  {orchestrator.Read, onMessage(s.sessions.Press)},
 		agent.Action:     {orchestrator.ChangeSettings, onScreen(s.agent.Press)},
 		usage.Action:     {orchestrator.Read, onScreen(s.usage.Press)},
 		usage.PlotAction: {orchestrator.ChangeSettings, onMessage(s.usage.Plot)},

@@ -44,7 +44,7 @@ func (s *Scheduler) ReadJob(in orchestrator.ConversationID, text string) (orches
 	p := s.opts.Lang.Of(in.Chat)
 	spec, prompt, err := schedule.ParseRequest(text, s.now(), s.opts.Zone)
 	if err != nil {
-		return orchestrator.Job{}, &orchestrator.BadJob{Why: p.Text("job.unclear", sentence(err))}
+		return orchestrator.Job{}, s.badJob(in, err)
 	}
 	j := orchestrator.Job{Prompt: prompt}
 	j.Schedule, j.Zone = spec.Split()
@@ -56,12 +56,12 @@ func (s *Scheduler) ReadJob(in orchestrator.ConversationID, text string) (orches
 	return j, nil
 }
 
-func (s *Scheduler) ReadSchedule(text, zone string) (line, named string, err error) {
+func (s *Scheduler) ReadSchedule(in orchestrator.ConversationID, text, zone string) (line, named string, err error) {
 	j := orchestrator.Job{}
 	j.Zone = zone
 	spec, err := schedule.ParseSentence(text, s.now(), s.knownZone(j))
 	if err != nil {
-		return "", "", badJob(err)
+		return "", "", s.badJob(in, err)
 	}
 	line, named = spec.Split()
 	return line, cmp.Or(named, zone), nil
@@ -75,7 +75,7 @@ func (s *Scheduler) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error)
 	j.Created = s.now()
 	next, err := s.next(j)
 	if err != nil {
-		return orchestrator.JobStatus{}, badJob(err)
+		return orchestrator.JobStatus{}, s.badJob(j.Conversation, err)
 	}
 	return s.show(orchestrator.JobStatus{Job: j, Next: next}), nil
 }
@@ -196,7 +196,21 @@ func (s *Scheduler) validated(j orchestrator.Job) (orchestrator.Job, error) {
 }
 
 // badJob converts an error of validation to an error for the chat.
-func badJob(err error) error { return &orchestrator.BadJob{Why: sentence(err)} }
+func (s *Scheduler) badJob(in orchestrator.ConversationID, err error) error {
+	p, unknown := s.opts.Lang.Of(in.Chat), schedule.Unknown{}
+	why := ""
+	switch {
+	case errors.As(err, &unknown):
+		why = p.Text("job.unknown-time", unknown.Text, schedule.Examples)
+	case errors.Is(err, schedule.ErrUnclear):
+		why = p.Text("job.unclear", sentence(err))
+	case errors.Is(err, schedule.ErrPassed):
+		why = p.Text("job.passed")
+	default:
+		why = sentence(err)
+	}
+	return &orchestrator.BadJob{Why: why}
+}
 
 // sentence returns the text of an error with a capital letter and a full stop.
 func sentence(err error) string {

@@ -143,7 +143,7 @@ func TestAnUnclearScheduleIsSaidInTheChatsLanguage(t *testing.T) {
 	_, err = h.ReadJob(orchestrator.ConversationID{Chat: 42}, "bald mal")
 	var bad *orchestrator.BadJob
 	if !errors.As(err, &bad) ||
-		!strings.HasPrefix(bad.Why, "Ich verstehe nicht, wann das sein soll. Schreib es auf Englisch:\n") ||
+		!strings.HasPrefix(bad.Why, `Ich weiß nicht, wann "bald mal" ist. Schreib es auf Englisch, etwa `) ||
 		!strings.Contains(bad.Why, "every weekday at 8:30") {
 		t.Errorf("the answer is %v", err)
 	}

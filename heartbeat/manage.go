@@ -218,7 +218,7 @@ func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job,
 func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
 	if err := validate(j); err != nil {
-		return orchestrator.JobStatus{}, badJob(err)
+		return orchestrator.JobStatus{}, s.badJob(j.Conversation, err)
 	}
 	if err := s.opts.Store.SaveJob(ctx, j, st.Next, st.Planned); err != nil {
 		return orchestrator.JobStatus{}, err
@@ -230,7 +230,7 @@ func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	next, err := s.next(j)
 	if err != nil {
-		return orchestrator.JobStatus{}, badJob(err)
+		return orchestrator.JobStatus{}, s.badJob(j.Conversation, err)
 	}
 	if err := s.opts.Store.SaveJob(ctx, j, next, s.now()); err != nil {
 		return orchestrator.JobStatus{}, err

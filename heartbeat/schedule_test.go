@@ -13,7 +13,7 @@ func TestAddRefusesSchedules(t *testing.T) {
 	h := newRig(t, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	for line, why := range map[string]string{
 		"0 0 30 2 *":          "No such time comes any more.",
-		"at 2020-01-01 08:00": "No such time comes any more.",
+		"at 2020-01-01 08:00": "That time has passed. Change the schedule.",
 		"* * * * * *":         "It would run again after 1s; leave at least 10s.",
 	} {
 		_, err := h.Add(t.Context(), orchestrator.Job{Conversation: here, Prompt: "x",

@@ -156,3 +156,20 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+// TestNoButtonIsNamedLikeBack tests that no button is named like "‹ Back" or "Cancel" with another symbol. These two
+// stand beside many buttons.
+func TestNoButtonIsNamedLikeBack(t *testing.T) {
+	words := func(text string) string { return strings.ToLower(strings.Join(letters.FindAllString(text, -1), "")) }
+	for _, l := range Languages() {
+		texts := catalogueOf(t, l)
+		for _, leaves := range []string{"common.back", "common.cancel"} {
+			for key, forms := range texts {
+				text, leave := forms["other"], texts[leaves]["other"]
+				if text != leave && words(text) == words(leave) {
+					t.Errorf("%s is %q in %s, and %s is %q", key, text, l.Name(), leaves, leave)
+				}
+			}
+		}
+	}
+}

@@ -147,7 +147,7 @@ type jobs struct {
 // anyJobs is Jobs under another name, because a method has that name.
 type anyJobs interface{ orchestrator.Jobs }
 
-func (jobs) ReadSchedule(text, _ string) (string, string, error) {
+func (jobs) ReadSchedule(_ orchestrator.ConversationID, text, _ string) (string, string, error) {
 	if text == "sometime" {
 		return "", "", &orchestrator.BadJob{Why: "that is no time"}
 	}

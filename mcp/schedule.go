@@ -62,7 +62,7 @@ func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, er
 
 // job checks the arguments of a call and returns the job that they describe.
 func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
-	line, zone, err := t.s.opts.Jobs.ReadSchedule(in.When, "")
+	line, zone, err := t.s.opts.Jobs.ReadSchedule(c.Turn.Prompt.Conversation.Shown(), in.When, "")
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}

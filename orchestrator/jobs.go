@@ -33,7 +33,7 @@ type Jobs interface {
 	ReadJob(in ConversationID, text string) (Job, error)
 	// ReadSchedule parses a schedule in words or as a cron line. It also returns the time zone that the text contains,
 	// or the given zone if the text contains none. It returns a *BadJob if the text is unclear.
-	ReadSchedule(text, zone string) (schedule, jobZone string, err error)
+	ReadSchedule(in ConversationID, text, zone string) (schedule, jobZone string, err error)
 	// CheckJob fills in the defaults of a job. It returns the same results as AddJob, but stores nothing. It returns a
 	// *BadJob if the job is invalid.
 	CheckJob(j Job) (JobStatus, error)

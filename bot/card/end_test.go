@@ -97,7 +97,7 @@ func TestWhatATurnChangedIsAddedToItsEnd(t *testing.T) {
 		if len(all) != len(before) || s.chat.Count("edit") != edits+2 {
 			t.Errorf("%d messages after %d, %d edits:\n%s", len(all), len(before), s.chat.Count("edit")-edits, s.chat.Text())
 		}
-		for i, end := range []string{"looked\n\n1 file +2 -0 · ", "✅ Done · 1 file +2 -0 · "} {
+		for i, end := range []string{"looked\n\n1 file +2 −0 · ", "✅ Done · 1 file +2 −0 · "} {
 			if got := all[i].Text.Text; !strings.Contains(got, end) || strings.Count(got, "2 min") != 1 {
 				t.Errorf("message %d is %q", i, got)
 			}
@@ -108,7 +108,7 @@ func TestWhatATurnChangedIsAddedToItsEnd(t *testing.T) {
 // Lines are counted only if the file has lines.
 func TestAnEmptyFileHasNoLines(t *testing.T) {
 	for changed, want := range map[orchestrator.Changed]string{
-		{Files: 1}: "1 file", {Files: 2}: "2 files", {Files: 1, Removed: 3}: "1 file +0 -3",
+		{Files: 1}: "1 file", {Files: 2}: "2 files", {Files: 1, Removed: 3}: "1 file +0 −3",
 	} {
 		var o orchestrator.Outcome
 		o.Changed = changed

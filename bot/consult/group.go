@@ -59,7 +59,10 @@ func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, en
 	if e.CostUSD > 0 {
 		text += " " + p.Text("consult.cost", p.Cost(e.CostUSD))
 	}
-	if e.Unpriced > 0 {
+	switch {
+	case e.Unpriced > 0 && e.Unpriced == e.Questions:
+		text += " " + p.Text("consult.all-unpriced")
+	case e.Unpriced > 0:
 		text += " " + p.Text("consult.unpriced", e.Unpriced)
 	}
 	var more []tgapi.Button

@@ -57,7 +57,7 @@ func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 		text = when(p, st)
 	}
 	lines := append([]string{p.Text("cron.new", render.Cut(st.Job.Name, nameShown)), text}, s.settings(st.Job)...)
-	lines = append(lines, "", render.Cut(strings.TrimSpace(st.Job.Prompt), promptShown))
+	lines = append(lines, promptLines(st.Job)...)
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Keyboard{
 		{newButton(p.Text("cron.add"), opAdd, key, ""), newButton(p.Text("cron.change"), opEdit, key, "")},
 		{newButton(p.Text("common.cancel"), opCancel, key, "")},

@@ -52,7 +52,7 @@ func fields(p lang.Printer) []field {
 		{code: "s", label: p.Text("cron.schedule"), ask: p.Text("cron.ask-schedule"),
 			value: func(j orchestrator.Job) string { return j.When },
 			read: func(jobs orchestrator.Jobs, j *orchestrator.Job, text string) (err error) {
-				j.Schedule, j.Zone, err = jobs.ReadSchedule(text, j.Zone)
+				j.Schedule, j.Zone, err = jobs.ReadSchedule(j.Conversation, text, j.Zone)
 				return err
 			}},
 		{code: "t", label: p.Text("cron.prompt"), ask: p.Text("cron.ask-prompt"),

@@ -71,11 +71,14 @@ func when(p lang.Printer, st orchestrator.JobStatus) string {
 	case st.Next.IsZero():
 		return p.Text("cron.never-again", schedule)
 	}
-	next := p.Moment(st.Next)
+	zone := ""
 	if st.Job.Zone == "" {
-		next += " " + st.Next.Format("MST")
+		zone = " " + st.Next.Format("MST")
 	}
-	return p.Text("cron.next", schedule, next)
+	if strings.HasPrefix(st.Job.Schedule, "at ") { // the schedule is the time of the only run
+		return schedule + zone
+	}
+	return p.Text("cron.next", schedule, p.Moment(st.Next)+zone)
 }
 
 func lastRun(p lang.Printer, st orchestrator.JobStatus) string {
@@ -143,9 +146,7 @@ func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
 	if j.Configured {
 		lines = append(lines, "", p.Text("cron.in-config", section(j)))
 	}
-	if j.Prompt != "" {
-		lines = append(lines, "", render.Cut(strings.TrimSpace(j.Prompt), promptShown))
-	}
+	lines = append(lines, promptLines(j)...)
 	pause := newButton(p.Text("cron.pause"), opPause, key, "")
 	if j.Paused {
 		pause = newButton(p.Text("cron.resume"), opResume, key, "")
@@ -158,6 +159,16 @@ func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard,
 		[]tgapi.Button{newButton(p.Text("cron.history"), opHistory, key, ""),
 			newButton(p.Text("cron.all-jobs"), opList, "", "0")})}
+}
+
+// promptLines returns the prompt of a job for its page. It returns nothing if the job's name, which stands above, is the
+// whole prompt.
+func promptLines(j orchestrator.Job) []string {
+	prompt := strings.TrimSpace(j.Prompt)
+	if prompt == "" || prompt == render.Cut(j.Name, nameShown) {
+		return nil
+	}
+	return []string{"", render.Cut(prompt, promptShown)}
 }
 
 // section returns the name of a job's section in the configuration file.

@@ -126,6 +126,8 @@ func (a accounts) stays(p lang.Printer, now string) string { return a.full(p, no
 
 func (a accounts) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, name string) (said,
 	short string, err error) {
-	return p.Text("menu.model-set", a.full(p, name)), a.full(p, name),
-		a.service.SetAccount(ctx, in, a.Agent, cli.Account(name))
+	if err := a.service.SetAccount(ctx, in, a.Agent, cli.Account(name)); err != nil {
+		return "", "", err
+	}
+	return chosenText(ctx, a.service, p, in, a.full(p, name)), a.full(p, name), nil
 }

@@ -47,7 +47,8 @@ func (m meantModels) choose(ctx context.Context, p lang.Printer, in orchestrator
 	short string, err error) {
 	for _, c := range m.problem.Meant {
 		if nameOf(c) == name {
-			return chosenText(p, c), choiceText(p, c), m.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
+			said, err = setModel(ctx, m.service, p, in, c)
+			return said, choiceText(p, c), err
 		}
 	}
 	return "", "", orchestrator.ErrBadChoice

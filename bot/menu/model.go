@@ -18,7 +18,7 @@ import (
 // modelMenu is the menu of /model. The user chooses an agent, one of its models, and the effort of the model.
 type modelMenu struct {
 	frame
-	set     func(ctx context.Context, c naming.Choice) error // stores the choice
+	set     func(ctx context.Context, c naming.Choice) (said string, err error) // stores and describes the choice
 	entries []cli.MenuEntry
 	current orchestrator.Status
 	agent   int // index into entries; -1 before the user has chosen
@@ -51,8 +51,8 @@ func (k *Menus) Model(ctx context.Context, by orchestrator.Press) (page tgapi.Pa
 // newModelMenu returns a menu for the model of a conversation.
 func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuEntry,
 	current orchestrator.Status) *modelMenu {
-	set := func(ctx context.Context, c naming.Choice) error {
-		return k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
+	set := func(ctx context.Context, c naming.Choice) (string, error) {
+		return setModel(ctx, k.service, k.lang.Of(in.Chat), in, c)
 	}
 	return &modelMenu{
 		frame: frame{action: ModelAction}, set: set, entries: entries, current: current, agent: -1, model: -1,
@@ -109,18 +109,18 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 // chooseFound returns a menu of these models.
 func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
 	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
-	p := k.lang.Of(in.Chat)
-	text := chosenText(p, c)
+	p, note := k.lang.Of(in.Chat), ""
 	switch {
 	// The model has no efforts. Store the model anyway, because it matters more than the effort.
 	case problem != nil && problem.Kind == naming.NoEfforts:
-		text += "\n" + whyNot(p, problem)
+		note = "\n" + whyNot(p, problem)
 	case problem != nil && len(problem.Meant) > 0:
 		return k.openList(in, ModelAction, meantModels{k.service, problem, now}, ""), nil
 	case problem != nil:
 		return tgapi.Page{Text: whyNot(p, problem)}, nil
 	}
-	return tgapi.Page{Text: text}, k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
+	said, err := setModel(ctx, k.service, p, in, c)
+	return tgapi.Page{Text: said + note}, err
 }
 
 // Effort answers "/effort". If args is an effort of the current model, Effort selects this effort. If args is empty,
@@ -158,7 +158,8 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 		return tgapi.Page{Text: whyNot(p, &naming.Problem{Kind: naming.UnknownEffort, Name: args, Model: model})}, nil
 	}
 	c := naming.Choice{Agent: st.Agent, Model: st.Model, Effort: effort}
-	return tgapi.Page{Text: chosenText(p, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
+	said, err := setModel(ctx, k.service, p, by.Conversation, c)
+	return tgapi.Page{Text: said}, err
 }
 
 // efforts describes whether users can choose the effort of a model.
@@ -216,16 +217,28 @@ func choiceText(p lang.Printer, c naming.Choice) string {
 	return render.ChoiceText(p, c.Agent, c.Model, c.Effort)
 }
 
-func chosenText(p lang.Printer, c naming.Choice) string {
-	return p.Text("menu.model-set", choiceText(p, c))
+// setModel stores a model and returns a text about it.
+func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.ConversationID,
+	c naming.Choice) (said string, err error) {
+	if err := in.SetModel(ctx, of, c.Agent, c.Model, c.Effort); err != nil {
+		return "", err
+	}
+	return chosenText(ctx, in, p, of, choiceText(p, c)), nil
+}
+
+// chosenText returns a text about a model or account that was chosen. The waiting messages go there too.
+func chosenText(ctx context.Context, of Service, p lang.Printer, in orchestrator.ConversationID, chosen string) string {
+	st, err := of.Status(ctx, in)
+	if err != nil || st.Queue == 0 { // ignore the error, because the choice is stored anyway
+		return p.Text("menu.model-set", chosen)
+	}
+	return p.Text("menu.model-set-waiting", st.Queue, chosen)
 }
 
 func (m *modelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
 	c := m.chosen
-	if err := m.set(ctx, c); err != nil {
-		return "", "", err
-	}
-	return chosenText(m.lang, c), choiceText(m.lang, c), nil
+	said, err = m.set(ctx, c)
+	return said, choiceText(m.lang, c), err
 }
 
 func (m *modelMenu) unchanged() string {
@@ -247,11 +260,11 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 	}
 	m := k.newModelMenu(in, entries, current)
 	m.action, m.end = JobModelAction, back
-	m.set = func(ctx context.Context, c naming.Choice) error {
+	m.set = func(ctx context.Context, c naming.Choice) (string, error) { // the page of back replaces the text
 		if err := choose(ctx, c.Agent, c.Model, c.Effort); err != nil {
-			return fmt.Errorf("choose the model of a job: %w", err)
+			return "", fmt.Errorf("choose the model of a job: %w", err)
 		}
-		return nil
+		return "", nil
 	}
 	return k.open(in, m), nil
 }

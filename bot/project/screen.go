@@ -5,12 +5,14 @@
 package project
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/lang"
@@ -28,8 +30,9 @@ const (
 	opOpen   op = "o" // the key is the hash of the project's directory
 	opTrees  op = "t"
 	opTree   op = "w" // the key is the hash of the worktree's directory
-	opRemove op = "r"
-	opDrop   op = "R" // like opRemove, but discards uncommitted changes
+	opRemove op = "r" // asks first if the conversation works in the worktree
+	opLeave  op = "v" // removes the worktree in which the conversation works
+	opDrop   op = "R" // removes a worktree and discards its uncommitted changes
 )
 
 // Options configures a Screen. All fields are required.
@@ -133,7 +136,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, what op, key st
 		a, err = s.open(ctx, by, key)
 	case opTrees:
 		a.Edit, err = s.trees(ctx, by)
-	case opTree, opRemove, opDrop:
+	case opTree, opRemove, opLeave, opDrop:
 		a, err = s.tree(ctx, by, what, key)
 	default:
 		a = tgapi.Stale(s.o.Lang.Of(by.Conversation.Chat))
@@ -216,10 +219,7 @@ func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, 
 	text := []string{p.Text("project.trees")}
 	var k tgapi.Keyboard
 	for _, w := range all[:min(len(all), treesShown)] {
-		branch := render.Cut(w.Branch, 60)
-		if branch == "" {
-			branch = p.Text("project.no-branch")
-		}
+		branch := branchName(p, w)
 		line := branch + ": " + w.Dir
 		var row []tgapi.Button
 		if !w.Gone {
@@ -241,6 +241,11 @@ func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, 
 	}, nil
 }
 
+// branchName returns the branch of a worktree for users.
+func branchName(p lang.Printer, w orchestrator.Worktree) string {
+	return cmp.Or(render.Cut(w.Branch, 60), p.Text("project.no-branch"))
+}
+
 func sign(current bool) string {
 	if current {
 		return " ✓"
@@ -248,8 +253,8 @@ func sign(current bool) string {
 	return ""
 }
 
-// tree opens or removes a worktree. To remove a worktree with uncommitted changes, it first asks the user to confirm
-// the removal.
+// tree opens or removes a worktree. It first asks the user to confirm the removal if the worktree has uncommitted
+// changes, or if the conversation works in it.
 func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key string) (a tgapi.Answer, err error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {
@@ -264,6 +269,10 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 		return tgapi.Answer{}, err
 	}
 	p, w := s.o.Lang.Of(by.Conversation.Chat), all[i]
+	own := w.Dir == before.Dir
+	if own && what == opRemove {
+		return confirm(p, p.Text("project.really-remove", w.Dir), button(p.Text("project.remove"), opLeave, key)), nil
+	}
 	changes := orchestrator.KeepChanges
 	switch what {
 	case opTree:
@@ -276,13 +285,41 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 		a.Text, err = p.Text("project.removed", w.Branch), s.o.Projects.RemoveWorktree(ctx, by, w.Dir, changes)
 	}
 	if errors.Is(err, orchestrator.ErrDirtyWorktree) {
-		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("project.really-drop", w.Dir), Keyboard: tgapi.Keyboard{
-			button(p.Text("project.drop"), opDrop, key), button(p.Text("common.back"), opTrees, ""),
-		}}}, nil
+		return confirm(p, p.Text("project.really-drop", w.Dir), button(p.Text("project.drop"), opDrop, key)), nil
 	}
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
+	if own && what != opTree {
+		text, err := s.left(ctx, by, w, all)
+		if err != nil {
+			return tgapi.Answer{}, err
+		}
+		a.Messages = append(a.Messages, message.Compose(by.Conversation, message.Content{Text: render.Plain(text)}))
+	}
 	a.Edit, err = s.trees(ctx, by)
 	return a, err
+}
+
+// confirm returns a page that asks the user to confirm an operation on a worktree.
+func confirm(p lang.Printer, question string, yes []tgapi.Button) tgapi.Answer {
+	return tgapi.Answer{Edit: tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{
+		yes, button(p.Text("common.back"), opTrees, ""),
+	}}}
+}
+
+// left returns a text with the directory and the branch on which the conversation works after its worktree was removed.
+// all are the worktrees before the removal.
+func (s *Screen) left(ctx context.Context, by orchestrator.Press, removed orchestrator.Worktree,
+	all []orchestrator.Worktree) (string, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	now, err := s.o.Status(ctx, by.Conversation)
+	if err != nil {
+		return "", err
+	}
+	var at orchestrator.Worktree
+	if i := slices.IndexFunc(all, func(w orchestrator.Worktree) bool { return w.Dir == now.Dir }); i >= 0 {
+		at = all[i]
+	}
+	return p.Text("project.removed-own", branchName(p, removed), now.Dir, branchName(p, at)), nil
 }

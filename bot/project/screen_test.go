@@ -19,6 +19,7 @@ type fakeProjects struct {
 	trees    []orchestrator.Worktree
 	dirty    map[string]bool
 	dir      string
+	back     string // where the conversation works after its worktree was removed
 	err      error
 }
 
@@ -52,6 +53,9 @@ func (b *fakeProjects) RemoveWorktree(_ context.Context, _ orchestrator.Press, d
 	for i, w := range b.trees {
 		if w.Dir == dir {
 			b.trees = append(b.trees[:i:i], b.trees[i+1:]...)
+			if b.dir == dir {
+				b.dir = b.back
+			}
 		}
 	}
 	return b.err
@@ -63,6 +67,7 @@ type rig struct {
 	screen       *project.Screen
 	page         tgapi.Page
 	said         string
+	messages     []orchestrator.Message
 }
 
 func newRig(t *testing.T) *rig {
@@ -109,6 +114,7 @@ func (r *rig) press(row, column int) {
 	if err != nil {
 		r.Fatal(err)
 	}
+	r.messages = a.Messages
 	if r.said = a.Text; a.Edit.Text != "" {
 		r.page = a.Edit
 	}
@@ -149,6 +155,24 @@ func TestAWalkThroughTheProjects(t *testing.T) {
 	r.press(2, 0)
 	if len(r.fakeProjects.trees) != 2 {
 		t.Errorf("there are %+v", r.fakeProjects.trees)
+	}
+}
+
+// The folder in which the chat works is removed only after a question, and a message names where the chat works then.
+func TestTheRemovalOfTheOwnFolder(t *testing.T) {
+	r := newRig(t)
+	r.fakeProjects.dir = "/src/app/.worktrees/old"
+	r.command("", "The agent works in")
+	r.press(2, 0)
+	r.press(2, 1)
+	if !strings.Contains(r.page.Text, "This chat works in /src/app/.worktrees/old") || len(r.fakeProjects.trees) != 4 {
+		t.Fatalf("it asks %q", r.page.Text)
+	}
+	r.fakeProjects.back = "/src/app"
+	r.press(0, 0)
+	if len(r.fakeProjects.trees) != 3 || len(r.messages) != 1 ||
+		!strings.Contains(string(r.messages[0].Content), "works in /src/app, on main.") {
+		t.Errorf("%d worktrees, messages %+v", len(r.fakeProjects.trees), r.messages)
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 	opArchive op = "a"
 	opExport  op = "m"
 	opJSON    op = "j" // exported JSON; only in old messages
-	opRename  op = "n" // explains how to rename a session
+	opRename  op = "n" // asks for the new title of the session
 	opTurns   op = "t" // lists the turns from which users can fork the session
 	opFork    op = "f" // forks the session after a turn; the key is the ID of the turn
 	opDelete  op = "d" // asks the user whether to delete the session
@@ -118,7 +118,7 @@ func parseListed(arg string) listed {
 // changes reports whether the operation requires the right to change sessions.
 func (o op) changes() bool {
 	switch o {
-	case opResume, opPin, opArchive, opFork, opDelete, opDeleted, opMove, opStored, opReported:
+	case opResume, opPin, opArchive, opRename, opFork, opDelete, opDeleted, opMove, opStored, opReported:
 		return true
 	}
 	return false

@@ -35,7 +35,7 @@ func TestASessionIsTakenOver(t *testing.T) {
 	r.said("no longer exists")
 	member := owner
 	member.Role = orchestrator.RoleMember
-	if _, err := r.screen.Press(t.Context(), member, take); !errors.Is(err, orchestrator.ErrNotAllowed) {
+	if _, err := r.screen.Press(t.Context(), member, question, take); !errors.Is(err, orchestrator.ErrNotAllowed) {
 		t.Errorf("a member takes it over: %v", err)
 	}
 	r.pressBy(owner, take)

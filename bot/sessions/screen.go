@@ -17,6 +17,7 @@ import (
 // Options configures a Screen. All fields except Files and SetAway are required.
 type Options struct {
 	Sessions orchestrator.Sessions
+	Journal  orchestrator.CardStore // stores which messages ask for a title
 	// Current returns the session that the next prompt of the conversation continues. It returns "" if the next prompt
 	// starts a new session.
 	Current func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
@@ -73,13 +74,13 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 }
 
 // Press handles a button of this package. data is the button's data without the action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	p, ok := parseButton(data)
 	if !ok {
 		return tgapi.Stale(say), nil
 	}
-	a, err := s.act(ctx, by, p)
+	a, err := s.act(ctx, by, message, p)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere),
 		errors.Is(err, orchestrator.ErrNoTurn):
@@ -91,11 +92,18 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return a, err
 }
 
-func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a tgapi.Answer, err error) {
+func (s *Screen) act(ctx context.Context, by orchestrator.Press, message int, p pressed) (a tgapi.Answer, err error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	in, id := by.Conversation, orchestrator.SessionID(p.key)
 	if p.op.changes() && !by.May(orchestrator.ChangeSessions) {
 		return a, orchestrator.ErrNotAllowed
+	}
+	if p.op == opRename {
+		a.Edit, err = s.askTitle(ctx, by, message, id)
+		return a, err
+	}
+	if err := s.stopAsking(ctx, in, message); err != nil {
+		return a, err
 	}
 	switch p.op {
 	case opList:
@@ -111,8 +119,6 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 		return s.export(ctx, in, id)
 	case opJSON:
 		return tgapi.Answer{Text: say.Text("sessions.json-is-gone")}, nil
-	case opRename:
-		return tgapi.Answer{Text: say.Text("sessions.how-to-rename")}, nil
 	case opElsewhere:
 		page, _ := tgapi.ButtonNumber(p.key)
 		a.Edit, err = s.elsewhere(ctx, by, page, audience(p.arg))

@@ -29,6 +29,9 @@ var (
 	owner = orchestrator.Press{Conversation: here, Person: 1, Role: orchestrator.RoleUser}
 )
 
+// question is the ID of the message with the buttons.
+const question = 5
+
 // rig is a Screen over a real store.
 type rig struct {
 	t      testing.TB
@@ -122,7 +125,7 @@ func newRig(t testing.TB) *rig {
 	})
 	book.Attach(engine{db}, &r.agents)
 	r.screen = screen.New(screen.Options{
-		Sessions: book, Now: func() time.Time { return noon.Add(3 * time.Hour) },
+		Sessions: book, Journal: db, Now: func() time.Time { return noon.Add(3 * time.Hour) },
 		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
 			c, err := db.Conversation(ctx, in)
 			return c.Session, err
@@ -170,7 +173,7 @@ func (r *rig) press(part string) { r.t.Helper(); r.pressBy(owner, r.data(part)) 
 
 func (r *rig) pressBy(by orchestrator.Press, data string) {
 	r.t.Helper()
-	a, err := r.screen.Press(r.t.Context(), by, data)
+	a, err := r.screen.Press(r.t.Context(), by, question, data)
 	r.must(err)
 	r.answer = a
 	if a.Edit.Text != "" {
@@ -247,6 +250,38 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r.shows("⑂ A better parser", "1 message", "> Fix the parser")
 }
 
+// The page of a session that is not the current one asks for its title, and a reply renames that session.
+func TestRenameOnThePageOfASession(t *testing.T) {
+	r := newRig(t)
+	r.session(here, "s1", "Old", [2]string{"first?", "one"})
+	r.session(here, "s2", "Current", [2]string{"second?", "two"})
+	r.command("")
+	r.press("Old")
+	r.press("Rename")
+	r.shows(`Reply to this message with the new title of "Old".`)
+	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question+1, "another message"); ok || err != nil {
+		t.Errorf("a reply to another message is taken, %v", err)
+	}
+	stranger := owner
+	stranger.Person++
+	if _, _, ok, err := r.screen.Replied(t.Context(), stranger, question, "by another user"); ok || err != nil {
+		t.Errorf("a reply of another user is taken, %v", err)
+	}
+	answer, page, ok, err := r.screen.Replied(t.Context(), owner, question, "New")
+	if !ok || err != nil || answer != "This session is now called: New" || !strings.HasPrefix(page.Text, "New\n") {
+		t.Errorf("it says %q, %v, and shows %q, %v", answer, ok, page.Text, err)
+	}
+	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "once more"); ok || err != nil {
+		t.Errorf("a second reply is taken, %v", err)
+	}
+	r.press("Back")
+	r.press("Rename")
+	r.press("Back")
+	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "after Back"); ok || err != nil {
+		t.Errorf("a reply after Back is taken, %v", err)
+	}
+}
+
 func TestExport(t *testing.T) {
 	r := newRig(t)
 	r.session(here, "s1", "Fix it", [2]string{"first?", "one"}, [2]string{"second?", "two"})
@@ -281,7 +316,7 @@ func TestPutAsideAndDelete(t *testing.T) {
 	r.shows(`Delete "Old one" and all that was said in it?`)
 	member := owner
 	member.Role = orchestrator.RoleMember
-	if _, err := r.screen.Press(t.Context(), member, r.data("🗑")); err == nil {
+	if _, err := r.screen.Press(t.Context(), member, question, r.data("🗑")); err == nil {
 		t.Error("a member deleted it")
 	}
 	r.press("🗑")
@@ -304,7 +339,7 @@ func TestNoButtonReachesAnotherChat(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		data := rapid.SampledFrom(strings.Split("lorpamjntfdD?", "")).Draw(rt, "op") + ":" +
 			rapid.SampledFrom([]string{"s3", "s3-1", "", "x"}).Draw(rt, "key") + ":" + rapid.SampledFrom([]string{"", "n0 ", "a9 secret", "1", "n0 \"*"}).Draw(rt, "arg")
-		a, err := r.screen.Press(t.Context(), owner, data)
+		a, err := r.screen.Press(t.Context(), owner, question, data)
 		if err != nil {
 			rt.Fatalf("%s: %v", data, err)
 		}

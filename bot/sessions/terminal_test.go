@@ -64,7 +64,8 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	}
 	member := owner
 	member.Role = orchestrator.RoleMember
-	if _, err := r.screen.Press(t.Context(), member, r.data("Claude")); !errors.Is(err, orchestrator.ErrNotAllowed) {
+	_, err = r.screen.Press(t.Context(), member, question, r.data("Claude"))
+	if !errors.Is(err, orchestrator.ErrNotAllowed) {
 		t.Errorf("a member continues it: %v", err)
 	}
 	if text, err := r.screen.Terminal(t.Context(), member, ""); err != nil || !strings.Contains(text.Text, "Only") {
@@ -81,7 +82,7 @@ func TestAReportStaysAboveItsSession(t *testing.T) {
 		t.Fatal("there is no button")
 	}
 	_, data, _ := strings.Cut(b.Data, ":")
-	a, err := r.screen.Press(t.Context(), owner, data)
+	a, err := r.screen.Press(t.Context(), owner, question, data)
 	r.must(err)
 	if a.Edit.Text != "" || len(a.Messages) != 1 || !strings.Contains(string(a.Messages[0].Content), "continues it with your next message") {
 		t.Errorf("the press gives %+v", a)

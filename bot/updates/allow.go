@@ -51,8 +51,10 @@ type Policy struct {
 	AllowedGroups []int64      `toml:"allowed_groups"` // chat IDs
 	GroupMembers  GroupMembers `toml:"group_members" default:"listed" check:"listed|all"`
 	GroupTrigger  GroupTrigger `toml:"group_trigger" default:"mention" check:"mention|all"`
-	AbortWords    []string     `toml:"abort_words" default:"['stop', 'abort']"` // same as /abort in private chats
-	Reactions     bool         `toml:"reactions" default:"true"`                // react to prompts with 👀
+	Reactions     bool         `toml:"reactions" default:"true"` // react to prompts with 👀
+
+	// AbortWords do the same as /abort in private chats. The defaults are words of all languages.
+	AbortWords []string `toml:"abort_words" default:"['stop', 'abort', 'stopp', 'halt', 'abbrechen', '停', '停止']"`
 }
 
 // Check implements the checker interface of package config.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -59,6 +60,7 @@ type queues struct {
 
 	mu             sync.Mutex
 	byConversation map[orchestrator.ConversationID]*queue
+	aborted        map[orchestrator.ConversationID]time.Time // times of recent aborts
 }
 
 // pace is the state of the content task that a queue is running.
@@ -88,6 +90,7 @@ func newQueues(log *slog.Logger, patience time.Duration) *queues {
 	return &queues{
 		log: log, patience: patience, life: life, end: end, background: side, endBackground: endBeside,
 		byConversation: make(map[orchestrator.ConversationID]*queue),
+		aborted:        make(map[orchestrator.ConversationID]time.Time),
 	}
 }
 
@@ -141,6 +144,28 @@ func (q *queue) promptBefore(t *task) bool {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	return q.before(classContent, t.seq)
+}
+
+// abortWordsAfter is how long after an abort an abort word is not a prompt. Users often write "stop" more than once.
+const abortWordsAfter = 10 * time.Second
+
+// recordAbort stores that the conversation was aborted now.
+func (q *queue) recordAbort() {
+	k := q.all
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.aborted, func(_ orchestrator.ConversationID, at time.Time) bool {
+		return time.Since(at) >= abortWordsAfter
+	})
+	k.aborted[q.id] = time.Now()
+}
+
+// abortedRecently reports whether the conversation was aborted less than abortWordsAfter ago.
+func (q *queue) abortedRecently() bool {
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	at, found := q.all.aborted[q.id]
+	return found && time.Since(at) < abortWordsAfter
 }
 
 // becomeContent replaces the active task t by a content task at the same position.

@@ -244,8 +244,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 		return r.unsupported(ctx, u, m, in)
 	}
 	r.follower.remember(in)
-	if in.Private && !in.sent.forwarded && in.sent.file == nil &&
-		isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
+	if r.isAbortWord(in) {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
 	if t.class == classContent && in.sent.album == "" && r.queues.behindCommand(in.Conversation) {
@@ -264,6 +263,12 @@ func (r *Router) queueAlbumPart(ctx context.Context, t *task) fate {
 	}
 	in.sent.onlyWithAlbum = true
 	return r.enqueue(ctx, t, nil)
+}
+
+// isAbortWord reports whether a message consists of an abort word such as "stop", which counts only in private chats.
+func (r *Router) isAbortWord(in *Message) bool {
+	return in.Private && !in.sent.forwarded && in.sent.file == nil &&
+		isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords)
 }
 
 func (r *Router) isForBot(m *wireMessage, in *Message) bool {
@@ -306,6 +311,7 @@ func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 }
 
 func (r *Router) stop(ctx context.Context, q *queue, t *task) {
+	q.recordAbort()
 	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t})
 }
 
@@ -321,11 +327,11 @@ func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 
 const beginPatience = 2 * time.Second
 
-// abortIfRunning handles a message that consists of an abort word such as "stop". If nothing is running and no earlier
-// prompt waits, the message is a prompt.
+// abortIfRunning handles a message that consists of an abort word such as "stop". If nothing is running, no earlier
+// prompt waits, and nothing was aborted just before, the message is a prompt.
 func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.awaitEarlierCommands(ctx, q, t)
-	if !r.turns.Runs(t.conv) && !q.promptBefore(t) && !r.turns.Waits(t.conv) {
+	if !r.turns.Runs(t.conv) && !q.promptBefore(t) && !r.turns.Waits(t.conv) && !q.abortedRecently() {
 		q.becomeContent(t)
 		return
 	}
@@ -367,7 +373,11 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
-	return r.enqueue(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)
+	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
+	if r.isAbortWord(in) {
+		t.class, t.do = classUrgent, r.abortIfRunning
+	}
+	return r.enqueue(ctx, t, nil)
 }
 
 // enqueue adds a task to its queue. If the queue is full, enqueue notifies the sender of the message, unless in is nil.

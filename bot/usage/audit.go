@@ -99,6 +99,9 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 		}
 		of = p.List(words...)
 	}
+	if e.What == orchestrator.AuditMode {
+		of = modeText(p, e.Title)
+	}
 	line := p.Moment(e.At.Local()) + " " + p.Text(key)
 	switch e.By {
 	case 0:
@@ -116,6 +119,15 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 		}
 	}
 	return line
+}
+
+// modeText returns a permission mode for users. A mode that ends has a Go duration, such as "bypass 1h0m0s".
+func modeText(p lang.Printer, mode string) string {
+	name, lasts, _ := strings.Cut(mode, " ")
+	if d, err := time.ParseDuration(lasts); err == nil {
+		return name + " " + p.Span(d)
+	}
+	return mode
 }
 
 // grounds explains why an entry's action was allowed or denied: the rule, the user's reason, or an error. If the entry

@@ -38,7 +38,7 @@ func TestEntriesOfTheAudit(t *testing.T) {
 			"⌛ abgelaufen\n    Befehl ls"},
 		{orchestrator.AuditEntry{What: orchestrator.AuditRule, By: 7, Tool: "Bash", Rule: "Bash(ls:*)"},
 			"⚙️ Regel angelegt von Ann\n    Befehl\n    Regel: ls:*"},
-		{orchestrator.AuditEntry{What: orchestrator.AuditMode, By: 1, Title: "bypass 1h0m0s"}, "⚙️ Rechte geändert von dir\n    bypass 1h0m0s"},
+		{orchestrator.AuditEntry{What: orchestrator.AuditMode, By: 1, Title: "bypass 1h0m0s"}, "⚙️ Rechte geändert von dir\n    bypass 1 h"},
 		{orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: "ask", Reason: orchestrator.AuditElsewhere}, "⚙️ Rechte geändert\n    ask\n    es war für einen anderen Ordner oder eine andere Sandbox gewählt"},
 		{orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: "ask", Reason: "expired"}, "⚙️ Rechte geändert\n    ask\n    bypass ist zu Ende"},
 		{orchestrator.AuditEntry{What: orchestrator.AuditJob, By: 7, Tool: "added", Title: "news", Reason: "0 9 * * *"},

@@ -35,7 +35,7 @@ func auditCommand(env config.Environment) *cobra.Command {
 			if since <= 0 || limit <= 0 {
 				return errors.New("--since and --limit must be above zero")
 			}
-			cfg, err := from.load()
+			cfg, err := from.loadPlaces(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

@@ -51,7 +51,7 @@ func TestFilesAreComparedAfterAKill(t *testing.T) {
 	}
 	startDaemon(t, "run", "-c", path)
 	m := town.awaitMessage(func(m telegram.Message) bool { return m.HasButton("↩️ Undo") })
-	if strings.Count(m.Text, "1 file +1 -0") != 1 || strings.Count(m.Text, "changed") != 1 ||
+	if strings.Count(m.Text, "1 file +1 −0") != 1 || strings.Count(m.Text, "changed") != 1 ||
 		!strings.Contains(m.Text, "✓") {
 		t.Errorf("it shows %q", m.Text)
 	}

@@ -58,7 +58,7 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	asked := town.awaitButton("✅ Allow once")
 	town.awaitLook(2)
 	town.pressOn(asked, "✅ Allow once")
-	card := town.await("2 files +2 -0")
+	card := town.await("2 files +2 −0")
 	if !strings.Contains(card.Text, "Undo leaves ignored files as they are.") {
 		t.Errorf("the receipt says %q", card.Text)
 	}
@@ -116,7 +116,7 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	town.say("/diff a.txt")
 	town.await("Nothing has changed.")
 	town.press("Commit")
-	town.await("1 file +0 -1")
+	town.await("1 file +0 −1")
 }
 
 // The page of a session lists its turns, and restores the files from before or after one, also after a restart and

@@ -62,7 +62,7 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 		town.awaitLook(stored + 1)
 		town.pressOn(card, "✅ Allow once")
 		return town.awaitMessage(func(m telegram.Message) bool {
-			return m.ID > asked.ID && strings.Contains(m.Text, "made "+name) && strings.Contains(m.Text, "1 file +1 -0")
+			return m.ID > asked.ID && strings.Contains(m.Text, "made "+name) && strings.Contains(m.Text, "1 file +1 −0")
 		})
 	}
 	older := change("older")
@@ -92,7 +92,7 @@ func TestAnOpenCardLeavesOtherChatsTheirUndo(t *testing.T) {
 	}
 	town.sh("touch go.log")
 	if _, err := group.AwaitMessage(town.soon(), func(m telegram.Message) bool {
-		return strings.Contains(m.Text, "2 files +2 -0") &&
+		return strings.Contains(m.Text, "2 files +2 −0") &&
 			strings.Contains(m.Text, "no undo: another turn wrote here at the same time, in a private chat")
 	}); err != nil {
 		town.fatal(err)
@@ -148,7 +148,7 @@ func TestTheFilesOfATurnKeepNobodyWaiting(t *testing.T) {
 	}
 	release()
 	town.awaitMessage(func(m telegram.Message) bool {
-		return m.ID == first.ID && strings.Contains(m.Text, "1 file +1 -0") && m.HasButton("↩️ Undo") &&
+		return m.ID == first.ID && strings.Contains(m.Text, "1 file +1 −0") && m.HasButton("↩️ Undo") &&
 			strings.HasPrefix(m.Text, strings.Split(first.Text, "\n\n")[0])
 	})
 }

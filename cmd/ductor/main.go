@@ -125,6 +125,23 @@ func (s *source) load() (config.Config, error) {
 	return cfg, nil
 }
 
+// loadPlaces is like load, for commands that only need to know where ductor stores its state and runs its agents. If
+// the configuration has mistakes elsewhere, loadPlaces prints them to notes and continues, because a mistake must not
+// prevent a user from stopping an agent.
+func (s *source) loadPlaces(notes io.Writer) (config.Config, error) {
+	cfg, err := s.load()
+	var invalid *config.Invalid
+	if !errors.As(err, &invalid) {
+		return cfg, err
+	}
+	places, ok := invalid.Places()
+	if !ok {
+		return cfg, err
+	}
+	fmt.Fprintf(notes, "ductor: %v\nductor: the configuration has mistakes; this command works without them\n", err)
+	return places, nil
+}
+
 // read reads the configuration without the API keys.
 func (s *source) read() (config.Config, error) {
 	if s.path == "" && s.err != nil {

@@ -26,7 +26,7 @@ type listedRun struct {
 // withRuns opens the environments of a configuration, and calls f with their runs. ductor need not be running. If
 // withRuns cannot open a sandbox, it prints a line to notes and continues.
 func withRuns(ctx context.Context, from *source, notes io.Writer, f func([]environment.Runs) error) (err error) {
-	cfg, err := from.load()
+	cfg, err := from.loadPlaces(notes)
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,8 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	}
 
 	o.follow(id[:6], "to be read along")
-	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", o.config); code != exitOK ||
-		!strings.Contains(stdout, "ended "+id) {
+	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", withMistake(t, o.config)); code != exitOK ||
+		!strings.Contains(stdout, "ended "+id) || !strings.Contains(stderr, "there is no such") {
 		t.Errorf("kill: exit %d: %s%s", code, stdout, stderr)
 	}
 	checkNoProcessIn(t, o.cfg.Projects.DefaultDir)
@@ -44,6 +44,20 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	}
 	o.rise()
 	o.awaitDone(1)
+}
+
+// withMistake returns the path of a copy of a configuration that also contains an unknown key.
+func withMistake(t *testing.T, config string) string {
+	t.Helper()
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, append(text, "\n[nothing]\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // follow runs `ductor ps --output` until it has printed part, and then interrupts it.

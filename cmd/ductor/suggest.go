@@ -45,8 +45,12 @@ func suggestCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no command %q; did you mean %s %s?", cmd.CommandPath(), args[0], cmd.CommandPath(), near)
 }
 
-// suggestFlag extends the error for an unknown flag: it suggests a flag with a similar name.
+// suggestFlag extends the error for an unknown flag: it suggests a flag with a similar name. It explains a wrong number
+// without the name of Go's function.
 func suggestFlag(cmd *cobra.Command, err error) error {
+	if before, _, number := strings.Cut(err.Error(), ": strconv."); number {
+		return fmt.Errorf("%s: this is not a whole number", before)
+	}
 	wrong, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {
 		return err

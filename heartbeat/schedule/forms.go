@@ -121,7 +121,7 @@ func readSentence(text string, now time.Time) (string, error) {
 			return "", missingError(h.text, found["word"])
 		}
 	}
-	return "", unclearError("I do not know when %q is", text)
+	return "", Unknown{text}
 }
 
 // match returns the named groups of a match. It returns nil if the text does not match.

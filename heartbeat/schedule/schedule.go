@@ -21,6 +21,15 @@ const (
 // ErrNever means that a schedule has no time in the future.
 var ErrNever = errors.New("no such time comes any more")
 
+// ErrPassed is an ErrNever about a single time.
+var ErrPassed error = passed{}
+
+type passed struct{}
+
+func (passed) Error() string { return "that time has passed; change the schedule" }
+
+func (passed) Unwrap() error { return ErrNever }
+
 // Schedule computes the times at which something is due.
 type Schedule interface {
 	// Next returns the first time after t, in whole seconds. It returns zero if no such time exists.
@@ -182,6 +191,9 @@ func Zone(name string) (*time.Location, error) {
 // Check returns an error if a schedule has no time after now, or if its times are too close to each other.
 func Check(s Schedule, now time.Time) error {
 	last := s.Next(now)
+	if last.IsZero() && Once(s) {
+		return ErrPassed
+	}
 	if last.IsZero() {
 		return ErrNever
 	}

@@ -25,9 +25,20 @@ func (s Spec) Split() (line, zone string) {
 
 // ErrUnclear means that ParseSentence does not understand a text, or that the text is ambiguous. The message contains
 // examples.
-var ErrUnclear = errors.New(`say it like "every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
-	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes", ` +
-	`or as a cron line such as "30 8 * * 1-5"`)
+var ErrUnclear = errors.New("say it like " + Examples + `, or as a cron line such as "30 8 * * 1-5"`)
+
+// Examples lists sentences that ParseSentence understands.
+const Examples = `"every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
+	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes"`
+
+// Unknown is an ErrUnclear about a text that looks like no schedule at all.
+type Unknown struct{ Text string }
+
+func (u Unknown) Error() string {
+	return fmt.Sprintf("I do not know when %q is; %v", u.Text, ErrUnclear)
+}
+
+func (u Unknown) Unwrap() error { return ErrUnclear }
 
 // hint is an ErrUnclear that names the missing part of a schedule.
 type hint struct{ error }
@@ -105,7 +116,7 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string,
 		}
 	}
 	ends := wordEnds(text, sentenceWords)
-	why := ErrUnclear
+	why := error(Unknown{beginning(text, ends)})
 	for i := len(ends) - 1; i >= 0; i-- {
 		said, err := ParseSentence(strings.TrimRight(text[:ends[i]], ":,"), now, loc)
 		if err == nil {
@@ -134,6 +145,17 @@ func explanation(err error) int {
 		return missingPart
 	}
 	return noExplanation
+}
+
+// beginningWords is the maximum number of words of a text that an error quotes.
+const beginningWords = 6
+
+// beginning returns the first words of a text. ends are the offsets at which its words end.
+func beginning(text string, ends []int) string {
+	if len(ends) <= beginningWords {
+		return text
+	}
+	return text[:ends[beginningWords-1]] + "…"
 }
 
 // namesZone reports whether a word looks like the name of a time zone, and not like a part of a cron line.

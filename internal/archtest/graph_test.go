@@ -75,7 +75,7 @@ var imports = map[string][]string{
 		"bot/tgapi", "cli", "cli/naming", "lang"},
 	"bot/display":    {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
 	"bot/cron":       {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/project":    {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/project":    {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/sessions":   {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/transcript": {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
 	"bot/files":      {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},

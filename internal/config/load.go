@@ -79,7 +79,9 @@ func build(path string, text []byte, mode fs.FileMode, env Environment) (Config,
 	c.checkAccounts(&found, env)
 	if len(found) > 0 {
 		doc.locate(found)
-		return Config{}, found.asError(path)
+		invalid := found.invalid(path)
+		invalid.decoded = &c
+		return Config{}, invalid
 	}
 	c.Warnings = append(c.Warnings, c.doubts()...)
 	c.ModelNames = c.modelNames(doc)

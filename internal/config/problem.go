@@ -23,6 +23,29 @@ type Problem struct {
 type Invalid struct {
 	Path     string
 	Problems []Problem
+
+	decoded *Config // nil if the file is not TOML; keys with a mistake have any value
+}
+
+// Places returns where ductor stores its state and runs its agents, in spite of mistakes in other parts of the
+// configuration. It returns false if storage.dir is unknown. If the table sandbox contains a mistake, Places returns no
+// sandboxes.
+func (e *Invalid) Places() (Config, bool) {
+	if e.decoded == nil || e.concerns("storage") {
+		return Config{}, false
+	}
+	c := *e.decoded
+	if e.concerns("sandbox") {
+		c.Sandbox = Default().Sandbox
+	}
+	return c, true
+}
+
+// concerns reports whether a problem is about a table or a key in it.
+func (e *Invalid) concerns(table string) bool {
+	return slices.ContainsFunc(e.Problems, func(p Problem) bool {
+		return p.Key == table || strings.HasPrefix(p.Key, table+".")
+	})
 }
 
 // Error returns one line per problem, with file, line, column and key.
@@ -70,6 +93,11 @@ func (p problems) asError(path string) error {
 	if len(p) == 0 {
 		return nil
 	}
+	return p.invalid(path)
+}
+
+// invalid returns an *Invalid with the problems, sorted by their positions.
+func (p problems) invalid(path string) *Invalid {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Key, b.Key))
 	})

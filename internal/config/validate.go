@@ -193,7 +193,7 @@ func (c *Config) checkPlaces(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Projects.Named)) {
 		dir, key := c.Projects.Named[name].Dir, below("projects.named", name)
 		if !c.inRoots(dir) {
-			p.add(key+".dir", "%q is outside of roots", dir)
+			p.add(key+".dir", "%q is outside of projects.roots (%s)", dir, strings.Join(c.Projects.Roots, ", "))
 		}
 		if strings.ContainsAny(name, "@ ") {
 			p.add(key, "a name has neither @ nor blanks")
@@ -210,7 +210,7 @@ func (c *Config) checkPlaces(p *problems) {
 		return
 	}
 	if filepath.IsAbs(dir) && !c.inRoots(dir) {
-		p.add("projects.default_dir", "%s is outside of roots", dir)
+		p.add("projects.default_dir", "%s is outside of projects.roots (%s)", dir, strings.Join(c.Projects.Roots, ", "))
 	}
 }
 

@@ -75,10 +75,10 @@ func rows() []row {
 			put("[agents.gemini]", "[agents.gemini]\nenabled = false")(s)
 		}, state: Warning, says: "run: ductor secret rm gemini.GEMINI_API_KEY"},
 		{check: proxy, spoil: change(func(c *config.Config) { c.Telegram.Proxy = "gopher://127.0.0.1:1" }), state: Failed, says: "correct telegram.proxy"},
-		{check: telegram, spoil: put("token = ", `token = "666666:AAnobodys-nobodys-nobodys-nobodys" # `), state: Failed, says: "check telegram.token"},
+		{check: telegram, spoil: put("token = ", `token = "666666:AAnobodys-nobodys-nobodys-nobodys" # `), state: Failed, says: "check telegram.api_base, telegram.token"},
 		{check: telegram, spoil: func(s *setUp) {
 			s.restore = s.srv.Inject(telegramsim.Fault{Method: "getMe", Kind: telegramsim.ServerError, Times: telegramsim.Always}).Remove
-		}, state: Failed, says: "check telegram.token"},
+		}, state: Failed, says: "check telegram.api_base, telegram.token"},
 		{check: groups, spoil: func(s *setUp) { s.serve(s.processWithoutGroup()) }, fix: func(s *setUp) { s.serve(s.processWithGroup()) }, state: Warning, says: "Delegate=yes"},
 		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, fix: func(s *setUp) { s.remove("ductor.db") }, state: Failed, says: "ductor restore"},
 		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, fix: func(s *setUp) {

@@ -37,7 +37,8 @@ func examine(ctx context.Context, cfg config.Config, withAgents func(func([]cli.
 	defer cancel()
 	d.ok(configuration, cfg.File)
 	for _, w := range cfg.Warnings {
-		d.warn(configuration, w, "change that in "+cfg.File+"; docs/configuration.md explains it")
+		text, fix := cutFix(w, "change that in "+cfg.File+"; docs/configuration.md explains it")
+		d.warn(configuration, text, fix)
 	}
 	d.checkKeys(cfg)
 	d.checkTelegram(ctx, cfg)
@@ -71,14 +72,24 @@ func Report(ctx context.Context, running config.Config, agents []cli.Provider) (
 // Unreadable returns one finding for each mistake in a configuration that cannot be loaded.
 func Unreadable(path string, err error) Findings {
 	d := &doctor{}
-	fix := "correct " + path + ", or run: ductor setup"
+	general := "correct " + path + ", or run: ductor setup"
 	if errors.Is(err, fs.ErrNotExist) {
-		fix = "run: ductor setup"
+		general = "run: ductor setup"
 	}
 	for mistake := range strings.Lines(err.Error()) {
-		d.fail(configuration, mistake, fix)
+		text, fix := cutFix(mistake, general)
+		d.fail(configuration, text, fix)
 	}
 	return d.found
+}
+
+// cutFix splits a text that ends in its own fix, such as "run: chmod 600 FILE". For any other text it returns general
+// as the fix.
+func cutFix(text, general string) (what, fix string) {
+	if what, command, found := strings.Cut(text, "; run: "); found {
+		return what, "run: " + command
+	}
+	return text, general
 }
 
 type doctor struct {
@@ -110,12 +121,20 @@ func (d *doctor) checkTelegram(ctx context.Context, cfg config.Config) {
 		d.fail(proxy, err.Error(), "correct telegram.proxy")
 		return
 	}
-	d.ok(proxy, "")
+	through := "none, Telegram is reached directly"
+	if cfg.Telegram.Proxy != "" {
+		through = "as configured"
+	}
+	d.ok(proxy, through)
 	name, err := bot.Probe(ctx, bot.Options{
 		Token: cfg.Telegram.Token.Reveal(), APIBase: cfg.Telegram.APIBase, Scrub: d.scrub, Transport: transport,
 	})
 	if err != nil {
-		d.fail(telegram, err.Error(), "check telegram.token, telegram.proxy and the network of this machine")
+		fix := "check telegram.token, telegram.proxy and the network of this machine"
+		if cfg.Telegram.APIBase != config.Default().Telegram.APIBase {
+			fix = "check telegram.api_base, telegram.token, telegram.proxy and the network of this machine"
+		}
+		d.fail(telegram, err.Error(), fix)
 	} else {
 		d.ok(telegram, "serves @"+name)
 	}

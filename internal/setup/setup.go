@@ -49,11 +49,10 @@ type World struct {
 // file if the owner agrees. Before the owner has agreed, it changes nothing. It preserves comments and other keys, and
 // makes the file accessible only to this user. It returns ErrStopped if ctx ends before the file is written.
 func Run(ctx context.Context, path string, given Given, on Console, world World) error {
-	cfg, text, err := config.Draft(path, world.Environment)
-	if err != nil {
-		return fmt.Errorf("read what is configured: %w", err)
+	s := &setup{Console: on, world: world, given: given, path: path}
+	if err := s.read(ctx); err != nil {
+		return err
 	}
-	s := &setup{Console: on, world: world, given: given, path: path, before: text, cfg: cfg}
 	for _, step := range []func(context.Context) error{s.chooseServer, s.chooseToken, s.askOwner, s.askProject, s.askSandbox, s.offerAgents, s.askAgent, s.write} {
 		err := step(ctx)
 		if err != nil && ctx.Err() != nil {
@@ -69,17 +68,48 @@ func Run(ctx context.Context, path string, given Given, on Console, world World)
 // ErrStopped means that the owner stopped a setup before the setup wrote anything.
 var ErrStopped = errors.New("stopped; nothing was written")
 
+// read reads the configuration file. If it contains mistakes, read offers to replace it by a new one.
+func (s *setup) read(ctx context.Context) (err error) {
+	s.cfg, s.before, err = config.Draft(s.path, s.world.Environment)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("read what is configured: %w", err)
+	if !errors.As(err, new(*config.Invalid)) || s.given.Unattended {
+		return err
+	}
+	s.Say("%v", err)
+	agreed, askErr := Agree(ctx, s.Console, "Begin with a new file, and keep this one as "+s.path+oldFile+"?", "no")
+	if askErr != nil && ctx.Err() != nil {
+		return ErrStopped
+	}
+	if askErr != nil || !agreed {
+		return errors.Join(askErr, err)
+	}
+	if s.replaced, err = os.ReadFile(s.path); err != nil {
+		return fmt.Errorf("read what is configured: %w", err)
+	}
+	s.cfg = config.Default()
+	s.cfg.File = s.path
+	return nil
+}
+
+// oldFile is the end of the name under which setup keeps a configuration file that it replaces by a new one.
+const oldFile = ".bak"
+
 type setup struct {
 	Console
-	world   World
-	given   Given
-	path    string
-	before  []byte
-	cfg     config.Config
-	changes []config.Change
-	api     API
-	bot     string
-	dir     string // working directory of agents; created after the owner has agreed
+	world  World
+	given  Given
+	path   string
+	before []byte
+	// replaced is the content of a file with mistakes that the owner has agreed to replace. It is nil otherwise.
+	replaced []byte
+	cfg      config.Config
+	changes  []config.Change
+	api      API
+	bot      string
+	dir      string // working directory of agents; created after the owner has agreed
 }
 
 func (s *setup) addChange(table, key string, value any, comment string) {
@@ -165,10 +195,11 @@ func (s *setup) askProject(ctx context.Context) error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return fmt.Errorf("find the directory: %w", err)
 	}
-	if s.dir = dir; dir == had.DefaultDir {
+	s.dir = dir
+	inside := slices.ContainsFunc(had.Roots, func(root string) bool { return cli.Lies(dir, root) })
+	if inside && dir == had.DefaultDir {
 		return nil
 	}
-	inside := slices.ContainsFunc(had.Roots, func(root string) bool { return cli.Lies(dir, root) })
 	if !inside {
 		roots := []string{dir}
 		if !slices.Equal(had.Roots, config.Default().Projects.Roots) { // keep roots that the owner has configured

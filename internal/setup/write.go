@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -45,10 +46,29 @@ func (s *setup) write(ctx context.Context) error {
 	if err := s.makeDir(); err != nil {
 		return err
 	}
+	if err := s.keepOld(); err != nil {
+		return err
+	}
 	if err := config.Replace(s.path, next, s.world.Environment); err != nil {
 		return fmt.Errorf("write %s: %w", s.path, err)
 	}
 	s.Say("%s is written.", s.path)
+	return nil
+}
+
+// keepOld stores a copy of the file that the owner has agreed to replace. It replaces no earlier copy.
+func (s *setup) keepOld() error {
+	if s.replaced == nil {
+		return nil
+	}
+	f, err := os.OpenFile(s.path+oldFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = f.Write(s.replaced)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("keep the old file: %w", err)
+	}
 	return nil
 }
 

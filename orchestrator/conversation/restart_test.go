@@ -102,6 +102,22 @@ func TestATurnOfWhichNobodyKnowsIsShownAsInterruptedAndNotAskedAgain(t *testing.
 }
 
 // crash records crashes of ductor until it gives up the turn or outcome.
+func TestARestartDoesNotChangeWhenATurnBegan(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	h.agent.reply = untilAborted
+	began := h.clock.now()
+	h.clock.advance(time.Minute)
+	h.recover(t)
+	h.await(t, "reopened running")
+	st, err := h.Status(t.Context(), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Running == nil || !st.Running.Started.Equal(began) {
+		t.Errorf("runs since %+v, began at %s", st.Running, began)
+	}
+}
+
 func (h *house) crash(t *testing.T) {
 	t.Helper()
 	for range orchestrator.MostCrashes {

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -54,14 +55,14 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 		return err
 	}
 	c.do(func() { st.Queue = len(c.queue) })
-	if r := c.running.Load(); r != nil {
-		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: sessions.Title(r.turn.Prompt.Text),
-			Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: r.started,
-			Rights: r.turn.Prompt.Rights}
-	}
-	if st.Running == nil {
+	r := c.running.Load()
+	if r == nil {
 		return nil
 	}
+	t := r.turn
+	st.Running = &orchestrator.RunningTurn{Turn: t.ID, Title: sessions.Title(t.Prompt.Text),
+		Prompt: t.Prompt.Text, Message: t.Prompt.Message, Rights: t.Prompt.Rights,
+		Started: cmp.Or(t.Started, r.started)} // a restart does not change when the turn began
 	open, err := e.opts.Store.OpenApprovals(ctx)
 	if err != nil {
 		return fmt.Errorf("load open approvals: %w", err)

@@ -78,7 +78,11 @@ func describeArchive(out io.Writer, name string, m backup.Manifest, secrets bool
 	if secrets {
 		more = "with token, keys and log-ins: keep it as safe as a password"
 	}
-	_, err := fmt.Fprintf(out, "%s: %d files (%d KB), checked; %s\n", name, len(m.Entries), size>>10, more)
+	files := fmt.Sprintf("%d files", len(m.Entries))
+	if len(m.Entries) == 1 {
+		files = "1 file"
+	}
+	_, err := fmt.Fprintf(out, "%s: %s (%d KB), checked; %s\n", name, files, size>>10, more)
 	return err
 }
 

@@ -207,6 +207,10 @@ func match(all []wire.Conversation, name string) (string, error) {
 	if len(begin) == 1 {
 		return begin[0], nil
 	}
+	if len(begin) == 0 {
+		return "", fmt.Errorf("no conversation is called %q; name one of these by its number:\n%s", name,
+			strings.Join(shown, "\n"))
+	}
 	return "", fmt.Errorf("%d conversations are called %q; name one of these by its number:\n%s", len(begin), name,
 		strings.Join(shown, "\n"))
 }

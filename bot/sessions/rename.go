@@ -1,0 +1,77 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"ductor/bot/message"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// renamePatience is how long a page waits for the new title. The agent gets a later reply as a prompt.
+const renamePatience = 10 * time.Minute
+
+// renaming describes a page that asks for the new title of a session. It is stored in the database.
+type renaming struct {
+	Session orchestrator.SessionID `json:"session,omitempty"` // empty if the page expects no title any more
+	From    orchestrator.PersonID  `json:"from,omitempty"`
+	Until   time.Time              `json:"until,omitzero"`
+}
+
+func renamingName(in orchestrator.ConversationID, message int) string {
+	return "rename@" + string(in.Key()) + "/" + strconv.Itoa(message)
+}
+
+// askTitle returns a page that asks for the new title of a session. The next reply to the message is the title.
+func (s *Screen) askTitle(ctx context.Context, by orchestrator.Press, messageID int,
+	id orchestrator.SessionID) (tgapi.Page, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	now, err := s.o.Sessions.Session(ctx, by.Conversation, id)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	page := tgapi.Page{
+		Text: p.Text("sessions.ask-title", s.title(p, now)), Keyboard: tgapi.Keyboard{{OpenButton(p, id)}},
+	}
+	return page, message.SaveValue(ctx, s.o.Journal, renamingName(by.Conversation, messageID), renaming{
+		Session: id, From: by.Person, Until: s.o.Now().Add(renamePatience),
+	})
+}
+
+// stopAsking records that a message asks for no title any more. The agent then gets replies to it as prompts.
+func (s *Screen) stopAsking(ctx context.Context, in orchestrator.ConversationID, messageID int) error {
+	asked, found, err := message.LoadValue[renaming](ctx, s.o.Journal, renamingName(in, messageID))
+	if err != nil || !found || asked.Session == "" {
+		return err
+	}
+	return message.SaveValue(ctx, s.o.Journal, renamingName(in, messageID), renaming{})
+}
+
+// Replied renames a session if the message with the ID replyTo asks for the session's title. It returns an answer for
+// the user, and the new page of that message. It returns false if the message asks for no title.
+func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, replyTo int,
+	title string) (answer string, page tgapi.Page, ok bool, err error) {
+	p, in := s.o.Lang.Of(by.Conversation.Chat), by.Conversation
+	asked, found, err := message.LoadValue[renaming](ctx, s.o.Journal, renamingName(in, replyTo))
+	if err != nil || !found || asked.Session == "" || asked.From != by.Person || !s.o.Now().Before(asked.Until) {
+		return "", tgapi.Page{}, false, err
+	}
+	changed, err := s.o.Sessions.Rename(ctx, by, asked.Session, title)
+	switch {
+	case errors.Is(err, orchestrator.ErrNotAllowed):
+		return p.Text("common.not-for-members"), tgapi.Page{}, true, nil
+	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere):
+		return p.Text("sessions.gone"), tgapi.Page{}, true, s.stopAsking(ctx, in, replyTo)
+	case err != nil:
+		return "", tgapi.Page{}, true, err
+	}
+	answer = p.Text("sessions.renamed", changed.Title)
+	if err := s.stopAsking(ctx, in, replyTo); err != nil {
+		return answer, tgapi.Page{}, true, err
+	}
+	page, err = s.page(ctx, p, changed)
+	return answer, page, true, err
+}
