@@ -134,6 +134,43 @@ func TestApprovalsOutliveARestart(t *testing.T) {
 	}
 }
 
+// A reason or an answer that the user sends while ductor is down reaches the agent also if the agent is slow to repeat
+// its request. The next prompt is a prompt.
+func TestWordsThatArriveBeforeTheAgentAsksAgain(t *testing.T) {
+	question := cli.QuestionAsked{ID: "q", Questions: []cli.Question{
+		{Text: "Which colour?", Free: true, Options: []cli.Option{{Label: "Red"}}},
+	}}
+	for _, tc := range []struct {
+		asked         cli.Event
+		shown, button string
+		told          string
+	}{
+		{bash("a", gitStatus), "May Claude", "Deny with reason…", "a false because no[]"},
+		{question, "Which colour?", "Own words…", "q true [[because no]]"},
+	} {
+		agent := agentAsking(tc.asked)
+		agent.late = 20 * time.Second
+		withApprovals(t, agent, func(s *approvalRig) {
+			s.begin()
+			s.press(s.card(tc.shown), tc.button)
+			s.restartAfter(func() { s.say("because no") })
+			time.Sleep(agent.late)
+			s.wantTold(tc.told)
+			if got := s.agent.prompts(); !slices.Equal(got, []string{"go"}) {
+				s.Errorf("the agent was asked %q", got)
+			}
+			if _, asksBack := s.in.View().Find("I passed this on as your answer"); asksBack != (tc.shown == "May Claude") {
+				s.Errorf("the words can become a prompt: %v\n%s", asksBack, s.in.Transcript())
+			} else if asksBack {
+				s.press(s.card("I passed this on as your answer"), "No, a new prompt")
+				if got := s.agent.prompts(); !slices.Equal(got, []string{"go", "because no"}) {
+					s.Errorf("the agent was asked %q", got)
+				}
+			}
+		})
+	}
+}
+
 // An approval that may not have arrived is not sent again. A notice says so, and becomes the approval when the user
 // asks for it.
 func TestAnApprovalThatMayBeMissing(t *testing.T) {

@@ -26,6 +26,7 @@ type askingAgent struct {
 	echo
 	asks  []cli.Event
 	steer func(text string) error // nil: it accepts nothing while it works
+	late  time.Duration           // how long it waits after a restart of ductor before it repeats its requests
 
 	mu    sync.Mutex
 	waits map[cli.ApprovalID]chan cli.Decision
@@ -51,6 +52,7 @@ func (p *askingAgent) Run(ctx context.Context, agent cli.Agent, req cli.Request,
 
 func (p *askingAgent) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	emit(cli.SessionStarted{AgentSessionID: "native"})
+	time.Sleep(p.late)
 	return p.ask(ctx, agent, req.Dir, emit, func() { emit(cli.CaughtUp{}) })
 }
 
@@ -339,12 +341,19 @@ func mention() telegram.SendOption {
 // restart stops ductor and starts it again with the same state. The agent continues in the meantime.
 func (s *approvalRig) restart() {
 	s.Helper()
+	s.restartAfter(func() {})
+}
+
+// restartAfter is restart with something that happens while ductor is down.
+func (s *approvalRig) restartAfter(meanwhile func()) {
+	s.Helper()
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	s.now.end()
 	must(s, <-s.now.done)
 	s.now.desk.Detach(last)
 	must(s, s.now.bot.Close(last))
+	meanwhile()
 	s.now = startDuctor(s.T, s.botRig, s.db, s.gateway)
 	s.settle()
 }

@@ -281,8 +281,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// offerPrompt sends a notice that the user's message was used as the answer to a question. A button of this notice also
-// sends the message to the agent as a prompt.
+// offerPrompt sends a notice that the user's message was used as the answer to a question or as the reason of a denial.
+// A button of this notice also sends the message to the agent as a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID,
