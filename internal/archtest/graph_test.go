@@ -207,7 +207,7 @@ var modules = map[string][]string{
 	"golang.org/x/sys": {"docker", "internal/doctor", "internal/proctree", "internal/runner",
 		"internal/runner/fdstore", "internal/runner/fork", "internal/runner/inotify", "internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
-	"github.com/aymanbagabas/go-udiff":       {"cli/acp/toolcall", "internal/setup", "internal/terminal"},
+	"github.com/aymanbagabas/go-udiff":       {"cli", "internal/setup", "internal/terminal"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client
 	"github.com/google/uuid":                 {""},
 	"github.com/coreos/go-systemd":           {"internal/health"},
