@@ -269,7 +269,9 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	case o.Handling == approval.TreatAsPrompt:
 		in.Context = cmp.Or(o.Text, in.Context)
 		return false
-	case o.Handling == approval.MarkHandled && o.Text != "":
+	case o.Handling == approval.MarkHandled && o.Text != "" && !o.Secret:
+		f.Refuse(ctx, in, o.Text)
+	case o.Handling == approval.MarkHandled && o.Text != "": // its message is deleted
 		f.Answer(ctx, in, o.Text, nil)
 	case o.Guessed && o.Handling == approval.Ignore:
 		h.offerPrompt(ctx, in, nil)

@@ -49,7 +49,7 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	}
 	switch {
 	case err != nil:
-		r.finisher.Answer(ctx, in, p.Text("bot.edit-not-stored"), nil)
+		r.finisher.Refuse(ctx, in, p.Text("bot.edit-not-stored"))
 	case was.Offered:
 		r.finisher.Finish(ctx, in.Updates())
 	default:

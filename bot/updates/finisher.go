@@ -173,7 +173,13 @@ func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi
 // answerPrompt is like Answer, but for a prompt that will not run. updateIDs are the updates of all messages of the
 // prompt.
 func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updateIDs []int64, text string) {
-	f.finish(ctx, in, updateIDs, refusal(in.Conversation, in.Quote(), text))
+	f.finish(ctx, in, updateIDs, refusal(in.Conversation, in.ID, text))
+}
+
+// Refuse marks the update of a message as handled and answers that the message had no effect. The answer is a reply in
+// every chat, because other messages may have come in between.
+func (f *Finisher) Refuse(ctx context.Context, in *Message, text string) {
+	f.Finish(ctx, in.Updates(), refusal(in.Conversation, in.ID, text))
 }
 
 // refusal returns a notice that the user's message had no effect. The notice replies to the message with the ID

@@ -342,7 +342,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			return
 		case err != nil:
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
-			r.finisher.Answer(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"), nil)
+			r.finisher.Refuse(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"))
 			return
 		case changed && r.reactions():
 			r.feedback.React(in.Conversation, in.ID, editEmoji, 0)
