@@ -333,8 +333,8 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	case opSignal:
 		return reply{}, a.kill(syscall.Signal(q.Signal))
 	case opStop:
-		if q.Grace < 0 {
-			q.Grace = a.grace()
+		if q.Grace == ownGrace {
+			return reply{}, a.terminate(ByKill, a.grace())
 		}
 		return reply{}, a.terminate(ByStop, q.Grace)
 	case opLimits:

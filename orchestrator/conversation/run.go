@@ -67,7 +67,8 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.finish(p.req, result)
-	if f := result.Err; w.remains == cli.RemainsRun && f != nil && f.Kind == cli.Crashed {
+	f := result.Err
+	if w.remains == cli.RemainsRun && f != nil && (f.Kind == cli.Crashed || f.Kind == cli.Killed) {
 		for _, t := range c.e.doubtSteered(r.record, r.turn.ID) { // this process does not know what the agent has read
 			c.redeliver(r.record, t)
 		}
