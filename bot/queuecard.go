@@ -185,9 +185,8 @@ func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 			changed = append(changed, c)
 		}
 	}
-	changed = foremost(changed)
 	q.mu.Unlock()
-	show(changed)
+	show(changed) // not only the foremost: a card that waits long must not ask for an answer that the agent has
 }
 
 // unqueued removes the card of a turn that has left the queue, even if a previous process sent the card. It also
