@@ -26,7 +26,6 @@ type askingAgent struct {
 	echo
 	asks  []cli.Event
 	steer func(text string) error // nil: it accepts nothing while it works
-	late  time.Duration           // how long it waits after a restart of ductor before it repeats its requests
 
 	mu    sync.Mutex
 	waits map[cli.ApprovalID]chan cli.Decision
@@ -52,7 +51,6 @@ func (p *askingAgent) Run(ctx context.Context, agent cli.Agent, req cli.Request,
 
 func (p *askingAgent) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	emit(cli.SessionStarted{AgentSessionID: "native"})
-	time.Sleep(p.late)
 	return p.ask(ctx, agent, req.Dir, emit, func() { emit(cli.CaughtUp{}) })
 }
 

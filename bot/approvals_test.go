@@ -46,7 +46,7 @@ func TestApprovalsByButton(t *testing.T) {
 				}
 				want := 2 // the approval and the answer
 				if tc.name == "as the next message" {
-					want++ // what makes a prompt of the reason
+					want++ // the button that makes a prompt of the reason
 				}
 				if n := len(s.in.View().FromBot()); n != want {
 					s.Errorf("%d messages, want %d", n, want)

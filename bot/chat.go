@@ -34,7 +34,6 @@ type Chat struct {
 	names     *tgapi.ChatNames
 	lang      *lang.Choices
 	typing    *typing
-	edits     *editOffers
 }
 
 var (
@@ -75,7 +74,7 @@ func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	c.silence.Forget(t.ID, t.Prompt.Conversation)
 	c.icons.Ended(t.Prompt.Conversation, t.Outcome)
-	c.edits.ended(ctx, t)
+	c.queue.edits.ended(ctx, t)
 	if err := c.cards.Redeliver(ctx, t); err != nil {
 		return err
 	}
@@ -178,7 +177,7 @@ func (c turnCard) Show(ev cli.Event) {
 func (c turnCard) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	c.chat.icons.Ended(c.turn.Prompt.Conversation, o)
 	c.silence.Ended()
-	c.chat.edits.ended(ctx, c.turn)
+	c.chat.queue.edits.ended(ctx, c.turn)
 	if err := c.Card.Finish(ctx, o); err != nil {
 		return err
 	}

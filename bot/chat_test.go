@@ -24,7 +24,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		messages := message.New(out, w, journal, nil, log)
 		approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 		approvals.Attach(NewDeskFake(newJournalFake()))
-		chat := &Chat{approvals: approvals, queue: newQueueCards(messages, nil)}
+		chat := &Chat{approvals: approvals, queue: newQueueCards(messages, nil, nil)}
 		approval := orchestrator.Approval{
 			ID: "1", Nonce: "n", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 			ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",

@@ -111,8 +111,8 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			Examine: p.opts.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang,
 		}),
 		changes: changes.New(changes.Options{
-			Changes: p.opts.Changes, Store: p.opts.Journal, Journal: p.opts.Journal, Messages: p.chat.messages,
-			Log: o.Log, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
+			Changes: p.opts.Changes, Store: p.opts.Journal, Journal: p.opts.Journal,
+			Messages: p.chat.messages, Log: o.Log, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
 			Session: sessions.OpenButton,
 		}),
 	}

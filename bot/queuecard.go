@@ -23,15 +23,17 @@ import (
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
+	edits    *editOffers // the offers about prompts that have left the queue
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
 	past  map[cli.TurnID]bool // turns that left the queue before queued was called
 }
 
-func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
+func newQueueCards(messages *message.Messages, l *lang.Choices, edits *editOffers) *queueCards {
 	return &queueCards{
-		messages: messages, lang: l, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),
+		messages: messages, lang: l, edits: edits,
+		cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),
 	}
 }
 

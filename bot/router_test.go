@@ -221,8 +221,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 	}
 }
 
-// In a private chat, answers are no replies. What says that a message had no effect is: other messages may have come in
-// between.
+// In a private chat, answers are no replies, but refusals are: other messages may have come in between.
 func TestARefusalRepliesToTheMessage(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text   string
@@ -230,12 +229,14 @@ func TestARefusalRepliesToTheMessage(t *testing.T) {
 		set    func(r *inboundRig)
 		reply  int
 	}{
-		"an answer":      {text: "/help"},
-		"full queue":     {text: "more", set: func(r *inboundRig) { r.desk.full = true }, reply: 501},
-		"not stored":     {text: "more", set: func(r *inboundRig) { r.desk.fail = errors.New("no") }, reply: 501},
-		"a panic":        {text: "panic", reply: 501},
-		"a sticker":      {fields: map[string]any{"text": nil, "sticker": map[string]any{"file_id": "s"}}, reply: 501},
-		"a large file":   {fields: map[string]any{"text": nil, "document": map[string]any{"file_id": "d", "file_size": 1 << 40}}, reply: 501},
+		"an answer":  {text: "/help"},
+		"full queue": {text: "more", set: func(r *inboundRig) { r.desk.full = true }, reply: 501},
+		"not stored": {text: "more", set: func(r *inboundRig) { r.desk.fail = errors.New("no") }, reply: 501},
+		"a panic":    {text: "panic", reply: 501},
+		"a sticker":  {fields: map[string]any{"text": nil, "sticker": map[string]any{"file_id": "s"}}, reply: 501},
+		"a large file": {fields: map[string]any{
+			"text": nil, "document": map[string]any{"file_id": "d", "file_size": 1 << 40},
+		}, reply: 501},
 		"unheard speech": {fields: map[string]any{"text": nil, "voice": map[string]any{"file_id": "v"}}, reply: 501},
 	} {
 		t.Run(name, func(t *testing.T) {

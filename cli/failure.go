@@ -98,6 +98,9 @@ func (f *Failure) Sentence(p lang.Printer) string {
 	return upperFirst(what) + "." + help
 }
 
+// Died reports whether the agent's program ended in the middle of the turn. f may be nil.
+func (f *Failure) Died() bool { return f != nil && (f.Kind == Crashed || f.Kind == Killed) }
+
 func (f *Failure) what(p lang.Printer) string {
 	agent := f.Account.NameOf(p, f.Agent)
 	if agent == "" {

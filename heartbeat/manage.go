@@ -98,9 +98,9 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 // job's open runs.
 //
 // key identifies the user's request: if an earlier call had the same key, RunNow returns orchestrator.ErrRepeated. It
-// also does if a user's earlier run is open or began only seconds ago: the user has then tapped a button twice, of which
-// the second was drawn anew after the first tap. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there is
-// none.
+// also does if a user's earlier run is open or began only seconds ago, because the second tap may have been on a button
+// that was drawn after the first. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there
+// is none.
 func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()

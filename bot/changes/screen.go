@@ -245,8 +245,9 @@ func short(commit string) string { return commit[:min(len(commit), 10)] }
 // follow.
 const commitKey = "commit/"
 
-// askCommit asks the user whether to commit with a proposed message. The user can reply with another message. An
-// earlier question about the turn is withdrawn. A second tap on a button has no effect while the question is being sent.
+// askCommit asks the user whether to commit with a proposed message. The user can reply with another message. askCommit
+// withdraws an earlier question about the turn. It does nothing while an earlier question is being sent, because the
+// user has then tapped the button twice.
 func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, messageID int, id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	switch {

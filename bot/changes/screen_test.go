@@ -28,7 +28,8 @@ type fake struct {
 }
 
 func newFake() *fake {
-	b := &fake{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}, cards: bottest.NewJournal()}
+	b := &fake{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}}
+	b.cards = bottest.NewJournal()
 	for chat := range 2 {
 		in := orchestrator.ConversationID{Chat: int64(chat + 1)}
 		turn, point := fmt.Sprintf("turn-%d", chat+1), fmt.Sprintf("point-%d", chat+1)

@@ -69,8 +69,8 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 	return fmt.Sprint(keyPrefix, in.Key(), "/", spoken)
 }
 
-// Answered stores a text that was used as the answer to a question or as the reason of a denial. It returns the notice about this, with a button
-// that sends the text as a prompt.
+// Answered stores a text that was used as the answer to a question or as the reason of a denial. It returns the notice
+// about this, with a button that sends the text as a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Arrived: p.Arrived}
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)

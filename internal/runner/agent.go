@@ -201,9 +201,12 @@ func (a *agent) awaitOutputEnd() {
 	a.s.wake()
 }
 
-// terminate ends the agent and all its descendants, for the given reason (a By constant).
+// terminate ends the agent and all its descendants, for the given reason (a By constant). grace may be ownGrace.
 func (a *agent) terminate(reason string, grace time.Duration) error {
 	a.mu.Lock()
+	if grace < 0 {
+		grace = a.Limits.Grace
+	}
 	if a.state.phase == running && a.state.by == "" {
 		a.state.by = reason
 		a.appendLog(lineBy, reason)

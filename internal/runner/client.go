@@ -322,7 +322,7 @@ func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, 
 // Collect ends the remaining processes of a run, and deletes the run and its output. The client need not be attached.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
-// ownGrace in a request means the grace period from the run's Limits. Only Kill and Collect use it.
+// ownGrace means the grace period from the run's Limits. In requests, only those of Kill and Collect have it.
 const ownGrace = -1
 
 func (c *Client) end(ctx context.Context, id string, op op) error {

@@ -191,7 +191,7 @@ func (a *agent) enforceJournal() time.Duration {
 	full := a.out.enforceLimit(most, owned)
 	a.logFreed()
 	if full {
-		a.s.wg.Go(func() { _ = a.terminate(ByFullDisk, a.grace()) })
+		a.s.wg.Go(func() { _ = a.terminate(ByFullDisk, ownGrace) })
 		return scarceEvery
 	}
 	a.updateFlow()

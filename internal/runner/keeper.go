@@ -64,12 +64,6 @@ func (a *agent) snapshot() agentState {
 	return a.state
 }
 
-func (a *agent) grace() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.Limits.Grace
-}
-
 // enforceDeadlines ends agents at their deadlines. It returns when the runner should exit: if mayLeave returns true, or
 // if a SIGTERM has arrived and all agents have ended.
 func (s *server) enforceDeadlines(signals <-chan os.Signal) {
@@ -174,7 +168,7 @@ func (s *server) endAll() {
 	s.starts.forbid() // if a run is just starting, the next runner ends it
 	var ending sync.WaitGroup
 	for _, a := range s.all() {
-		ending.Go(func() { _ = a.terminate(ByTerminated, a.grace()) }) // on failure, the next runner finds the agent
+		ending.Go(func() { _ = a.terminate(ByTerminated, ownGrace) }) // on failure, the next runner finds the agent
 	}
 	ending.Wait()
 }

@@ -333,10 +333,11 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	case opSignal:
 		return reply{}, a.kill(syscall.Signal(q.Signal))
 	case opStop:
-		if q.Grace == ownGrace {
-			return reply{}, a.terminate(ByKill, a.grace())
+		by := ByStop
+		if q.Grace < 0 {
+			by = ByKill
 		}
-		return reply{}, a.terminate(ByStop, q.Grace)
+		return reply{}, a.terminate(by, q.Grace)
 	case opLimits:
 		if q.Limits != nil {
 			a.setLimits(*q.Limits)

@@ -45,7 +45,7 @@ func TestAWholeFileIsComparedWithTheFileThatExists(t *testing.T) {
 		f := currentFiles{files: machine{}, dir: dir, room: currentBytes, known: secrets.NewSet("hunter2")}
 		got := f.compare(t.Context(), filepath.Join(dir, tc.file), cli.FileChanged{Kind: tc.reported, Diff: write})
 		if got.Kind != tc.kind || got.Diff != tc.diff {
-			t.Errorf("%s, reported as %q: %q %q, want %q %q", tc.file, tc.reported, got.Kind, got.Diff, tc.kind, tc.diff)
+			t.Errorf("%s, reported as %q: %q %q", tc.file, tc.reported, got.Kind, got.Diff)
 		}
 	}
 }

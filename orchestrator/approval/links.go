@@ -140,8 +140,8 @@ type currentFiles struct {
 // compare completes a change that only adds lines. Many agents do not report whether the file exists, and show a file
 // that they write as a whole as if it were new:
 //   - The kind is FileUpdated if the file exists, and FileAdded if not.
-//   - If the agent writes the whole file, the diff also shows the lines that this removes. If the current content cannot
-//     be read, is too long or contains a secret, the kind is FileReplaced.
+//   - If the agent writes the whole file, the diff also shows the lines that this removes. If the current content
+//     cannot be read, is too long or contains a secret, the kind is FileReplaced.
 func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChanged) cli.FileChanged {
 	text, added := cli.AddedText(c.Diff)
 	if !added {

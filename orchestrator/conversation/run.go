@@ -67,8 +67,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.finish(p.req, result)
-	f := result.Err
-	if w.remains == cli.RemainsRun && f != nil && (f.Kind == cli.Crashed || f.Kind == cli.Killed) {
+	if w.remains == cli.RemainsRun && result.Err.Died() {
 		for _, t := range c.e.doubtSteered(r.record, r.turn.ID) { // this process does not know what the agent has read
 			c.redeliver(r.record, t)
 		}
