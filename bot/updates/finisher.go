@@ -179,7 +179,7 @@ func (f *Finisher) answerPrompt(ctx context.Context, in *Message, updateIDs []in
 // Refuse marks the update of a message as handled and answers that the message had no effect. The answer is a reply in
 // every chat, because other messages may have come in between.
 func (f *Finisher) Refuse(ctx context.Context, in *Message, text string) {
-	f.Finish(ctx, in.Updates(), refusal(in.Conversation, in.ID, text))
+	f.Tell(ctx, in.Conversation, in.ID, in.Updates(), text, nil)
 }
 
 // refusal returns a notice that the user's message had no effect. The notice replies to the message with the ID

@@ -384,7 +384,7 @@ func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 			return ignore
 		}
 		text := r.lang.Of(in.Conversation.Chat).Text("updates.crowded")
-		r.finisher.Refuse(ctx, in, text)
+		r.finisher.Finish(ctx, in.Updates(), refusal(in.Conversation, in.ID, text))
 	case silenced:
 		return ignore
 	}
