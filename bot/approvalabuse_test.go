@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 )
 
 // These presses must change nothing: whatever the answer, they allow the agent nothing.
@@ -129,6 +131,50 @@ func TestApprovalsOutliveARestart(t *testing.T) {
 			s.wantShown("⛔ Denied: because")
 			if n := strings.Count(s.in.Transcript(), gitStatus); n != 1 {
 				s.Errorf("it is shown %d times", n)
+			}
+		})
+	}
+}
+
+// slowGateway resumes turns slowly.
+type slowGateway struct{ orchestrator.Gateway }
+
+const slowResume = 20 * time.Second
+
+func (g slowGateway) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	time.Sleep(slowResume)
+	return g.Gateway.Resume(ctx, agent, req, emit)
+}
+
+// A reason or an answer that the user sends while ductor is down reaches the agent also if the agent is slow to repeat
+// its request. The next prompt is a prompt.
+func TestWordsThatArriveBeforeTheAgentAsksAgain(t *testing.T) {
+	question := cli.QuestionAsked{ID: "q", Questions: []cli.Question{
+		{Text: "Which colour?", Free: true, Options: []cli.Option{{Label: "Red"}}},
+	}}
+	for _, tc := range []struct {
+		asked         cli.Event
+		shown, button string
+		told          string
+	}{
+		{bash("a", gitStatus), "May Claude", "Deny with reason…", "a false because no[]"},
+		{question, "Which colour?", "Own words…", "q true [[because no]]"},
+	} {
+		agent := agentAsking(tc.asked)
+		withGateway(t, agent, slowGateway{agent}, func(s *approvalRig) {
+			s.begin()
+			s.press(s.card(tc.shown), tc.button)
+			s.restartAfter(func() { s.say("because no") })
+			time.Sleep(slowResume)
+			s.wantTold(tc.told)
+			if got := s.agent.prompts(); !slices.Equal(got, []string{"go"}) {
+				s.Errorf("the agent was asked %q", got)
+			}
+			if tc.shown == "May Claude" {
+				s.press(s.card("I passed this on as your answer"), "No, a new prompt")
+				if got := s.agent.prompts(); !slices.Equal(got, []string{"go", "because no"}) {
+					s.Errorf("the agent was asked %q", got)
+				}
 			}
 		})
 	}

@@ -339,12 +339,19 @@ func mention() telegram.SendOption {
 // restart stops ductor and starts it again with the same state. The agent continues in the meantime.
 func (s *approvalRig) restart() {
 	s.Helper()
+	s.restartAfter(func() {})
+}
+
+// restartAfter is restart with something that happens while ductor is down.
+func (s *approvalRig) restartAfter(meanwhile func()) {
+	s.Helper()
 	last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	s.now.end()
 	must(s, <-s.now.done)
 	s.now.desk.Detach(last)
 	must(s, s.now.bot.Close(last))
+	meanwhile()
 	s.now = startDuctor(s.T, s.botRig, s.db, s.gateway)
 	s.settle()
 }

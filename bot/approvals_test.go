@@ -44,8 +44,12 @@ func TestApprovalsByButton(t *testing.T) {
 				if got := s.rules(); !slices.Equal(got, tc.rules) {
 					s.Errorf("rules %q, want %q", got, tc.rules)
 				}
-				if n := len(s.in.View().FromBot()); n != 2 {
-					s.Errorf("%d messages, want the approval and the answer", n)
+				want := 2 // the approval and the answer
+				if tc.name == "as the next message" {
+					want++ // the button that makes a prompt of the reason
+				}
+				if n := len(s.in.View().FromBot()); n != want {
+					s.Errorf("%d messages, want %d", n, want)
 				}
 			})
 		})

@@ -167,7 +167,8 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	asks := display.New(b.messages, o.Lang)
 	cards := b.cardOptions(lost, asks)
 	b.chat = &Chat{typing: newTyping(), lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
-		queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
+		queue:    newQueueCards(b.messages, o.Lang, &editOffers{o.Journal, b.messages, o.Lang, b.log}),
+		messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang,
 			Log: b.log, Now: time.Now,

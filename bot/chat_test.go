@@ -24,7 +24,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		messages := message.New(out, w, journal, nil, log)
 		approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 		approvals.Attach(NewDeskFake(newJournalFake()))
-		chat := &Chat{approvals: approvals, queue: newQueueCards(messages, nil)}
+		chat := &Chat{approvals: approvals, queue: newQueueCards(messages, nil, nil)}
 		approval := orchestrator.Approval{
 			ID: "1", Nonce: "n", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 			ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",
@@ -48,6 +48,22 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		synctest.Wait()
 		if strings.Contains(w.Text(), "is waiting for your answer") {
 			t.Errorf("nothing is asked, and the chat shows\n%s", w.Text())
+		}
+		approval.ID, approval.State = "2", orchestrator.ApprovalOpen
+		chat.ShowApproval(approval)
+		for i := range 9 { // more than the cards that move up at once
+			id := orchestrator.Turn{ID: cli.TurnID(rune('a' + i)), Prompt: waits.Prompt}
+			chat.queue.queued(id, i+2, func() string { return approvals.WaitingHint(approval.Conversation) })
+		}
+		time.Sleep(time.Minute)
+		if n := strings.Count(w.Text(), "is waiting for your answer"); n != 9 {
+			t.Errorf("%d cards mention the question:\n%s", n, w.Text())
+		}
+		approval.State = orchestrator.ApprovalAllowed
+		chat.ShowApproval(approval)
+		time.Sleep(time.Minute)
+		if strings.Contains(w.Text(), "is waiting for your answer") {
+			t.Errorf("it is decided, and the chat shows\n%s", w.Text())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

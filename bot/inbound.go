@@ -111,7 +111,8 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			Examine: p.opts.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: spawn, Lang: o.Lang,
 		}),
 		changes: changes.New(changes.Options{
-			Changes: p.opts.Changes, Store: p.opts.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
+			Changes: p.opts.Changes, Store: p.opts.Journal, Journal: p.opts.Journal,
+			Messages: p.chat.messages, Log: o.Log, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
 			Session: sessions.OpenButton,
 		}),
 	}
@@ -269,7 +270,9 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	case o.Handling == approval.TreatAsPrompt:
 		in.Context = cmp.Or(o.Text, in.Context)
 		return false
-	case o.Handling == approval.MarkHandled && o.Text != "":
+	case o.Handling == approval.MarkHandled && o.Text != "" && !o.Secret:
+		f.Refuse(ctx, in, o.Text)
+	case o.Handling == approval.MarkHandled && o.Text != "": // its message is deleted
 		f.Answer(ctx, in, o.Text, nil)
 	case o.Guessed && o.Handling == approval.Ignore:
 		h.offerPrompt(ctx, in, nil)
@@ -281,8 +284,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// offerPrompt sends a notice that the user's message was used as the answer to a question. A button of this notice also
-// sends the message to the agent as a prompt.
+// offerPrompt sends a notice that the user's message was used as the answer to a question or as the reason of a denial.
+// A button of this notice also sends the message to the agent as a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.Person, Text: in.Context + in.Text, Message: in.ID,

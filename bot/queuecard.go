@@ -23,15 +23,17 @@ import (
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
+	edits    *editOffers // the offers about prompts that have left the queue
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
 	past  map[cli.TurnID]bool // turns that left the queue before queued was called
 }
 
-func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
+func newQueueCards(messages *message.Messages, l *lang.Choices, edits *editOffers) *queueCards {
 	return &queueCards{
-		messages: messages, lang: l, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),
+		messages: messages, lang: l, edits: edits,
+		cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool),
 	}
 }
 
@@ -185,9 +187,8 @@ func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 			changed = append(changed, c)
 		}
 	}
-	changed = foremost(changed)
 	q.mu.Unlock()
-	show(changed)
+	show(changed) // not only the foremost: a card that waits long must not ask for an answer that the agent has
 }
 
 // unqueued removes the card of a turn that has left the queue, even if a previous process sent the card. It also

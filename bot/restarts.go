@@ -1,11 +1,15 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 
 	"ductor/bot/message"
+	"ductor/bot/outbox"
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
@@ -25,9 +29,9 @@ type restarts struct {
 
 // editedPrompt is the stored new text of an edited prompt.
 type editedPrompt struct {
-	Text    string `json:"text"`
-	Offered bool   `json:"offered"` // true if an offer is open
-	Taken   bool   `json:"taken"`   // true if the user has accepted the offer
+	Text  string `json:"text"`
+	Offer string `json:"offer,omitempty"` // key of the message with the open offer; empty if no offer is open
+	Taken bool   `json:"taken"`           // true if the user has accepted the offer
 }
 
 // editKey returns the database key for the new text of a turn's prompt.
@@ -36,28 +40,31 @@ func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 // offer offers to restart the running turn after its prompt, the message with the given ID, was edited to text. It
 // returns false if no turn with this prompt is running, or if the user's own words are the same as before. If the user
 // edits the prompt again, an open offer changes to the newest text.
-func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
+func (r *restarts) offer(ctx context.Context, in *updates.Message, prompt int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
-	if err != nil || st.Running == nil || st.Running.Message != message || sameWords(st.Running.Prompt, text, in.Text) {
+	if err != nil || st.Running == nil || st.Running.Message != prompt || sameWords(st.Running.Prompt, text, in.Text) {
 		return false
 	}
 	turn := st.Running.Turn
+	offer := message.Compose(in.Conversation, message.Content{
+		Text: render.Plain(p.Text("bot.edited")), ReplyTo: prompt,
+		Keyboard: tgapi.Keyboard{{
+			turnButton(p.Text("bot.start-over"), actRestart, turn),
+			turnButton(p.Text("bot.keep-running"), actKeep, turn),
+		}},
+	})
 	was, err := r.load(ctx, turn)
 	if err == nil {
-		err = r.save(ctx, turn, editedPrompt{Text: text, Offered: true})
+		err = r.save(ctx, turn, editedPrompt{Text: text, Offer: cmp.Or(was.Offer, offer.Key)})
 	}
 	switch {
 	case err != nil:
-		r.finisher.Answer(ctx, in, p.Text("bot.edit-not-stored"), nil)
-	case was.Offered:
+		r.finisher.Refuse(ctx, in, p.Text("bot.edit-not-stored"))
+	case was.Offer != "":
 		r.finisher.Finish(ctx, in.Updates)
 	default:
-		r.finisher.Tell(ctx, in.Conversation, message, in.Updates, p.Text("bot.edited"),
-			tgapi.Keyboard{{
-				turnButton(p.Text("bot.start-over"), actRestart, turn),
-				turnButton(p.Text("bot.keep-running"), actKeep, turn),
-			}})
+		r.finisher.Finish(ctx, in.Updates, offer)
 	}
 	return true
 }
@@ -132,4 +139,33 @@ func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (
 	}
 	r.feedback.Edit(p.By.Conversation, p.Message, say.Text("bot.runs-on"), nil)
 	return "", nil
+}
+
+// editOffers withdraws the offers of restarts.
+type editOffers struct {
+	journal  orchestrator.CardStore
+	messages *message.Messages
+	lang     *lang.Choices
+	log      *slog.Logger
+}
+
+// ended replaces the open offer to restart a turn by a text that the turn has ended.
+func (o *editOffers) ended(ctx context.Context, t orchestrator.Turn) {
+	e, _, err := message.LoadValue[editedPrompt](ctx, o.journal, editKey(t.ID))
+	if err == nil && e.Offer != "" {
+		err = message.SaveValue(ctx, o.journal, editKey(t.ID), editedPrompt{Text: e.Text})
+	}
+	if err != nil {
+		o.log.Warn("withdraw the offer to start over", "turn", t.ID, "err", err)
+	}
+	if e.Offer == "" {
+		return
+	}
+	text := render.Plain(o.lang.Of(t.Prompt.Conversation.Chat).Text("bot.ended-before"))
+	o.messages.Open(message.Spec{
+		Key: e.Offer, To: t.Prompt.Conversation,
+		Content: func(context.Context) (message.Content, error) {
+			return message.Content{Text: text, Lifecycle: message.EditOnly}, nil
+		},
+	}).Update(outbox.Awaited)
 }

@@ -16,7 +16,7 @@ func TestStartingOverTooLateTwice(t *testing.T) {
 		desk: desk, journal: journal, feedback: &voiceFake{},
 		finisher: updates.NewFinisher(journal, stuckMessages(journal, log), log),
 	}
-	if err := r.save(t.Context(), "a", editedPrompt{Text: "go left", Offered: true}); err != nil {
+	if err := r.save(t.Context(), "a", editedPrompt{Text: "go left", Offer: "offer"}); err != nil {
 		t.Fatal(err)
 	}
 	desk.fail = orchestrator.ErrNoTurn

@@ -221,6 +221,39 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 	}
 }
 
+// In a private chat, answers are no replies, but refusals are: other messages may have come in between.
+func TestARefusalRepliesToTheMessage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text   string
+		fields map[string]any
+		set    func(r *inboundRig)
+		reply  int
+	}{
+		"an answer":  {text: "/help"},
+		"full queue": {text: "more", set: func(r *inboundRig) { r.desk.full = true }, reply: 501},
+		"not stored": {text: "more", set: func(r *inboundRig) { r.desk.fail = errors.New("no") }, reply: 501},
+		"a panic":    {text: "panic", reply: 501},
+		"a sticker":  {fields: map[string]any{"text": nil, "sticker": map[string]any{"file_id": "s"}}, reply: 501},
+		"a large file": {fields: map[string]any{
+			"text": nil, "document": map[string]any{"file_id": "d", "file_size": 1 << 40},
+		}, reply: 501},
+		"unheard speech": {fields: map[string]any{"text": nil, "voice": map[string]any{"file_id": "v"}}, reply: 501},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				if tt.set != nil {
+					tt.set(r)
+				}
+				r.send(r.text(tt.text, tt.fields))
+				r.settle()
+				if l := r.journal.lastNotice(t); l.ReplyTo != tt.reply {
+					t.Errorf("%q replies to %d, want %d", l.Text, l.ReplyTo, tt.reply)
+				}
+			})
+		})
+	}
+}
+
 func TestAnswersInGroupsAnswerToTheMessage(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		r.send(r.text("/help", inGroup()))

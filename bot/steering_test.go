@@ -119,9 +119,10 @@ func TestAnOfferToStartOverIsTurnedDown(t *testing.T) {
 		s.wantShown("It keeps running with the old text.")
 		s.who.Edit(sent, "go right")
 		later := s.card("start over")
+		over := s.data(later, "Start over") // a phone may still show the button
 		s.press(s.card("May Claude"), "Allow once")
 		time.Sleep(time.Minute)
-		s.wantAnswer(s.press(later, "Start over"), "Too late")
+		s.wantAnswer(s.tap(s.who, later, over), "Too late")
 		s.wantTold("a true []")
 	})
 }
@@ -151,4 +152,26 @@ func TestRulesAreRevoked(t *testing.T) {
 			s.Errorf("audited %+v, %v", log, err)
 		}
 	})
+}
+
+// The offer to start over with an edited prompt is withdrawn when the turn ends, also after a restart.
+func TestAnOfferToStartOverEndsWithItsTurn(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
+			sent := s.begin()
+			m := s.card("May Claude")
+			s.who.Edit(sent, "go elsewhere")
+			if offer := s.card("working on the old text"); !offer.HasButton("🔁 Start over") {
+				s.Errorf("the offer has the buttons %v", offer.Keyboard)
+			}
+			if restarts {
+				s.restart()
+			}
+			s.press(m, "Allow once")
+			s.wantShown("The work is done.", "It has ended. To run the new text, send it again.")
+			if stale, there := s.in.View().Find("working on the old text"); there {
+				s.Errorf("the offer stays: %v", stale.Keyboard)
+			}
+		})
+	}
 }

@@ -117,6 +117,9 @@ const (
 	FileAdded   ChangeKind = "add"
 	FileUpdated ChangeKind = "update"
 	FileDeleted ChangeKind = "delete"
+	// FileReplaced is the kind of a proposed change that writes a whole file, if the file's current content is unknown.
+	// Diff then contains only the new content.
+	FileReplaced ChangeKind = "replace"
 )
 
 // FileChanged is the event that the agent changed a file. Diff is in unified format, or empty if the agent provides

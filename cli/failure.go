@@ -24,6 +24,7 @@ const (
 	APIFailed    FailureKind = "api-failed" // the model's API had an internal error
 	TimedOut     FailureKind = "timeout"    // the turn took too long; the partial output remains
 	Crashed      FailureKind = "crashed"    // Code and Detail (the end of stderr) are set
+	Killed       FailureKind = "killed"     // `ductor kill` ended the agent
 	BadOutput    FailureKind = "bad-output"
 	DeniedTools  FailureKind = "denied"
 	ResumeFailed FailureKind = "resume-failed"
@@ -97,6 +98,9 @@ func (f *Failure) Sentence(p lang.Printer) string {
 	return upperFirst(what) + "." + help
 }
 
+// Died reports whether the agent's program ended in the middle of the turn. f may be nil.
+func (f *Failure) Died() bool { return f != nil && (f.Kind == Crashed || f.Kind == Killed) }
+
 func (f *Failure) what(p lang.Printer) string {
 	agent := f.Account.NameOf(p, f.Agent)
 	if agent == "" {
@@ -147,6 +151,8 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 		return p.Text("failure.api-failed", agent)
 	case TimedOut:
 		return p.Text("failure.timeout", agent)
+	case Killed:
+		return p.Text("failure.killed", agent)
 	case BadOutput:
 		return p.Text("failure.bad-output", agent)
 	case DeniedTools:

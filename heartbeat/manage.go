@@ -97,9 +97,10 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 // RunNow starts a run of a job in the conversation, even if the job is paused or has quiet hours. The run waits for the
 // job's open runs.
 //
-// key identifies the user's request: if an earlier call had the same key, RunNow returns the run of that call and
-// orchestrator.ErrRepeated. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there is
-// none.
+// key identifies the user's request: if an earlier call had the same key, RunNow returns orchestrator.ErrRepeated. It
+// also does if a user's earlier run is open or began only seconds ago, because the second tap may have been on a button
+// that was drawn after the first. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there
+// is none.
 func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
@@ -111,6 +112,16 @@ func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orches
 	}
 	if st.Open >= orchestrator.MostQueuedRuns {
 		return orchestrator.JobRun{}, fmt.Errorf("%d runs of it wait already: %w", st.Open, orchestrator.ErrJobsFull)
+	}
+	runs, err := s.opts.Store.Runs(ctx, id, orchestrator.MostQueuedRuns)
+	if err != nil {
+		return orchestrator.JobRun{}, err
+	}
+	if slices.ContainsFunc(runs, func(r orchestrator.JobRun) bool {
+		again := r.State.Open() || s.now().Sub(r.Due).Abs() < doubleTap
+		return r.Cause == orchestrator.CauseManual && again
+	}) {
+		return orchestrator.JobRun{}, orchestrator.ErrRepeated
 	}
 	if key == "" {
 		key = s.opts.NewID()
@@ -128,6 +139,9 @@ func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orches
 	}
 	return r, err
 }
+
+// doubleTap is the time after a user has started a run in which another tap does not start a second one.
+const doubleTap = 5 * time.Second
 
 // lastCall returns the prompt of a webhook's last delivery. It returns ErrNotCalled if there is none.
 func (s *Scheduler) lastCall(ctx context.Context, id orchestrator.JobID) (string, error) {

@@ -3,6 +3,7 @@ package heartbeat_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -15,6 +16,39 @@ import (
 	"ductor/heartbeat"
 	"ductor/orchestrator"
 )
+
+// Two taps on Run now start one run, also if the second one is on a button that was drawn after the first.
+func TestTwoTapsStartOneRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newRig(t, day)
+		h.runner.hang = true
+		id := h.add(t, "0 1 * * *").Job.ID
+		h.start(t)
+		defer h.stop()
+		press := 0
+		tap := func(want error) {
+			t.Helper()
+			press++
+			if _, err := h.RunNow(t.Context(), id, here, fmt.Sprint("press ", press)); !errors.Is(err, want) {
+				t.Errorf("tap %d: %v, want %v", press, err, want)
+			}
+			synctest.Wait()
+		}
+		tap(nil)
+		tap(orchestrator.ErrRepeated)
+		time.Sleep(time.Minute) // the first run still works
+		tap(orchestrator.ErrRepeated)
+		h.runner.hang = false
+		h.runner.finish(orchestrator.Outcome{State: orchestrator.TurnDone, Text: "fine"})
+		time.Sleep(time.Minute)
+		tap(nil)
+		time.Sleep(time.Second)
+		tap(orchestrator.ErrRepeated) // the run was short
+		if n := len(h.runner.times()); n != 2 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
 
 // TestJobActionsOfTheChat performs the actions of the chat's screens.
 func TestJobActionsOfTheChat(t *testing.T) {

@@ -125,10 +125,16 @@ func TestTheNextRunDoesNotWaitForTheChat(t *testing.T) {
 		h.runner.hang, h.chat.fail = true, heartbeat.ErrLater
 		st := h.add(t, "0 1 * * *")
 		h.start(t)
-		for _, press := range []string{"one", "two"} {
-			if _, err := h.RunNow(t.Context(), st.Job.ID, here, press); err != nil {
-				t.Fatal(err)
-			}
+		called := orchestrator.JobRun{
+			ID: "next", Job: st.Job.ID, Cause: orchestrator.CauseHook, Due: day, StandsFor: 1, Prompt: "look",
+			Attempt: 1, State: orchestrator.RunWaiting,
+		}
+		_, err := h.store.RecordRuns(t.Context(), st.Job.ID, []orchestrator.JobRun{called}, st.Next, st.Planned)
+		if err == nil {
+			_, err = h.RunNow(t.Context(), st.Job.ID, here, "press")
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 		synctest.Wait()
 		h.runner.finish(orchestrator.Outcome{State: orchestrator.TurnDone, Text: "fine"})

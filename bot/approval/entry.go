@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,6 +223,19 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 		e.message.AssumeShown(c)
 	}
 	return nil
+}
+
+// loadOpen reads the stored drafts of all open approvals that no message of this process has shown yet.
+func (s *Screen) loadOpen(ctx context.Context) error {
+	s.mu.Lock()
+	entries := slices.Collect(maps.Values(s.entries))
+	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.loaded || !e.open() })
+	s.mu.Unlock()
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, s.load(ctx, e))
+	}
+	return errors.Join(errs...)
 }
 
 // supergroupBound separates the IDs of supergroups from the IDs of other groups: the IDs of supergroups are less than

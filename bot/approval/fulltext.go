@@ -50,7 +50,11 @@ func (a view) fullApproval() []render.Text {
 	block("", a.about())
 	for _, ch := range req.Changes {
 		path := cli.Relative(a.Dir, ch.Path)
-		lines = append(lines, render.Plain(render.ChangeSign(ch.Kind)+" "+render.OneLine(render.Revealed(path))))
+		line := render.ChangeSign(ch.Kind) + " " + render.OneLine(render.Revealed(path))
+		if ch.Kind == cli.FileReplaced {
+			line += extent(a.lang, ch)
+		}
+		lines = append(lines, render.Plain(line))
 		block("diff", render.DiffText(a.lang, path, ch.Diff))
 	}
 	block("", fullFields(a.lang, shownFields(req.Fields)))

@@ -32,8 +32,8 @@ type Outcome struct {
 	Handling Handling
 	Text     string
 	Secret   bool // the message contains a secret: the caller must delete it from the chat and not store it
-	// Guessed means that the message was used as the answer although it is not a reply, because only one question is
-	// open.
+	// Guessed means that the user may have meant the message as a prompt: it became the reason of a denial although it
+	// is not a reply, or the answer to a question only because no other question is open.
 	Guessed bool
 }
 
@@ -77,6 +77,9 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 // addressee returns the approval to which a message may belong, or nil.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {
+		if err := s.loadOpen(ctx); err != nil {
+			return nil, orchestrator.Approval{}, err
+		}
 		return s.current(ctx, m, cmp.Or(s.listening(m), s.onlyQuestion(m)))
 	}
 	key, err := s.o.Messages.KeyAt(ctx, m.Conversation, m.ReplyTo)
@@ -115,8 +118,7 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 }
 
 // listening returns the approval for which the user pressed a button that asks for text, or nil. If there are several
-// such approvals, it returns the one with the last press. After a restart, it ignores approvals that were not shown
-// again yet.
+// such approvals, it returns the one with the last press. The caller must have called loadOpen.
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +180,9 @@ func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orch
 		return s.denyAndPrompt(ctx, m, e, a)
 	}
 	denial := orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text, Files: m.Files}
-	return s.decideByReply(ctx, m, e, a, denial)
+	o, decided := s.decideByReply(ctx, m, e, a, denial)
+	o.Guessed = decided && m.ReplyTo == 0
+	return o
 }
 
 // denyAndPrompt denies a request of an agent that does not accept a reason. The caller must then send the reason to the
@@ -205,13 +209,15 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		render.ShortLine(a.Request.Title, answerMax) + ". That was denied:]\n"}
 }
 
+// decideByReply decides an approval. The same transaction marks the message as handled. decideByReply returns false if
+// no decision was made.
 func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval,
-	v orchestrator.Verdict) Outcome {
+	v orchestrator.Verdict) (Outcome, bool) {
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role, Updates: m.Updates}
 	if now, err := s.decide(ctx, e, a, by, m.ReplyTo, v); err != nil {
-		return s.notDecided(m, now, err)
+		return s.notDecided(m, now, err), false
 	}
-	return Outcome{Handling: Ignore}
+	return Outcome{Handling: Ignore}, true
 }
 
 // notDecided returns an outcome with a text that explains to the user why no decision was made.
@@ -273,7 +279,8 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		s.o.Log.Error("keep an answer", "updates", m.Updates, "err", err)
 		return Outcome{Handling: MarkHandled, Text: p.Text("approval.not-kept")}
 	case last && d.complete(a.Questions):
-		return s.decideByReply(ctx, m, e, a, d.verdict(a.Questions))
+		o, _ := s.decideByReply(ctx, m, e, a, d.verdict(a.Questions))
+		return o
 	}
 	s.push(e)
 	return Outcome{Handling: MarkHandled}

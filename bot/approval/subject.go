@@ -192,9 +192,17 @@ func (s *subject) changes(a view) {
 		path, whole := inLine(cli.Relative(dir, ch.Path), pathMax)
 		s.cut = s.cut || !whole
 		s.add(render.Concat(render.Plain(render.ChangeSign(ch.Kind)+" "+outsideSign(a.Links, ch.Path, dir)),
-			render.Styled(render.Code, path), render.Plain(render.DiffCount(ch.Diff))))
+			render.Styled(render.Code, path), render.Plain(extent(s.lang, ch))))
 		s.block("diff", render.DiffText(s.lang, cli.Relative(dir, ch.Path), ch.Diff), room)
 	}
+}
+
+// extent returns how much of a file a change affects.
+func extent(p lang.Printer, ch cli.FileChanged) string {
+	if ch.Kind == cli.FileReplaced {
+		return " · " + p.Text("approval.whole-file")
+	}
+	return render.DiffCount(ch.Diff)
 }
 
 // outsideSign returns a warning sign if a path is outside of the working directory, or is a link that leads outside.

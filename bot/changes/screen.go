@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"ductor/bot/message"
@@ -50,9 +51,13 @@ type Store interface {
 type Options struct {
 	Changes orchestrator.FileChanges // nil if ductor does not record changes
 	Store   Store
-	Spool   *message.Spool // stores pictures of diffs; if nil, diffs are sent as files
-	Names   *tgapi.ChatNames
-	Lang    *lang.Choices
+	Journal orchestrator.CardStore // stores which questions are open
+	// Messages deletes questions that are no longer open.
+	Messages *message.Messages
+	Spool    *message.Spool // stores pictures of diffs; if nil, diffs are sent as files
+	Names    *tgapi.ChatNames
+	Lang     *lang.Choices
+	Log      *slog.Logger
 	// Session returns a button that leads to the page of a session. It can be nil.
 	Session func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
 }
@@ -107,6 +112,9 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, messageID int, 
 	case opCommits:
 		return s.commit(ctx, by, messageID, id)
 	case opCancel:
+		if err := s.closeQuestion(ctx, by.Conversation, id, messageID, ""); err != nil {
+			return tgapi.Answer{}, err
+		}
 		return tgapi.Answer{Text: p.Text("common.cancelled"), Edit: tgapi.Page{Text: p.Text("common.cancelled")}}, nil
 	case opSince:
 		return s.pressSince(ctx, by, messageID, id)
@@ -206,6 +214,9 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, messageID 
 		if err != nil {
 			return tgapi.Answer{}, err
 		}
+		if err := s.closeQuestion(ctx, by.Conversation, id, 0, p.Text("common.cancelled")); err != nil {
+			s.o.Log.Warn("withdraw the question about a commit", "turn", id, "err", err)
+		}
 		text := p.Text("changes.undone", c.Changed.Files)
 		if c.Changed.Ignored {
 			text += "\n" + p.Text("changes.ignored")
@@ -234,7 +245,9 @@ func short(commit string) string { return commit[:min(len(commit), 10)] }
 // follow.
 const commitKey = "commit/"
 
-// askCommit asks the user whether to commit with a proposed message. The user can reply with another message.
+// askCommit asks the user whether to commit with a proposed message. The user can reply with another message. askCommit
+// withdraws an earlier question about the turn. It does nothing while an earlier question is being sent, because the
+// user has then tapped the button twice.
 func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, messageID int, id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	switch {
@@ -248,10 +261,16 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, messageID
 		return tgapi.Answer{}, orchestrator.ErrCommitted
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
+	if coming, err := s.isComing(ctx, id); err != nil || coming {
+		return tgapi.Answer{}, err
+	}
+	if err := s.closeQuestion(ctx, by.Conversation, id, 0, p.Text("common.cancelled")); err != nil {
+		return tgapi.Answer{}, err
+	}
 	m := s.say(by, messageID, p.Text("changes.ask-commit", c.Changed.Files, proposal(c)),
 		button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
 	m.Key = commitKey + id + "/" + fmt.Sprint(by.Updates)
-	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil
+	return tgapi.Answer{Messages: []orchestrator.Message{m}}, s.openQuestion(ctx, id, m.Key)
 }
 
 func proposal(c orchestrator.TurnChanges) string {
@@ -263,19 +282,26 @@ func (s *Screen) commit(ctx context.Context, by orchestrator.Press, messageID in
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	done, err := s.commitAs(ctx, by, id, proposal(c))
+	done, err := s.commitAs(ctx, by, id, messageID, proposal(c))
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
 	return tgapi.Answer{Edit: tgapi.Page{Text: done}}, nil
 }
 
-func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, message string) (string, error) {
+// commitAs commits the changes of a turn and withdraws the question about the commit. If the user pressed a button of
+// the question, pressed is the question's ID.
+func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id string, pressed int,
+	message string) (string, error) {
 	c, err := s.o.Changes.Commit(ctx, by, cli.TurnID(id), message)
 	if err != nil {
 		return "", err
 	}
-	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message), nil
+	done := s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message)
+	if err := s.closeQuestion(ctx, by.Conversation, id, pressed, done); err != nil {
+		s.o.Log.Warn("withdraw the question about a commit", "turn", id, "err", err)
+	}
+	return done, nil
 }
 
 // Replied handles a reply. If the user replied to the message that askCommit sent, Replied commits the changes, with
@@ -288,7 +314,7 @@ func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int,
 		return "", false, err
 	}
 	id, _, _ := strings.Cut(strings.TrimPrefix(m.Key, commitKey), "/")
-	answer, err = s.commitAs(ctx, by, id, text)
+	answer, err = s.commitAs(ctx, by, id, 0, text)
 	if why := s.why(by.Conversation, err); why != "" {
 		return why, true, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ductor/bot/bottest"
 	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -22,11 +23,13 @@ type fake struct {
 	done  []string
 	diff  string
 	store map[int]orchestrator.Message
+	cards orchestrator.CardStore
 	err   error
 }
 
 func newFake() *fake {
 	b := &fake{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}}
+	b.cards = bottest.NewJournal()
 	for chat := range 2 {
 		in := orchestrator.ConversationID{Chat: int64(chat + 1)}
 		turn, point := fmt.Sprintf("turn-%d", chat+1), fmt.Sprintf("point-%d", chat+1)
@@ -148,7 +151,7 @@ func (b *fake) MessageAt(_ context.Context, _ orchestrator.ConversationID, id in
 }
 
 func (b *fake) screen() *Screen {
-	return New(Options{Changes: b, Store: b, Names: &tgapi.ChatNames{}})
+	return New(Options{Changes: b, Store: b, Journal: b.cards, Names: &tgapi.ChatNames{}})
 }
 
 func by(chat int64) orchestrator.Press {
@@ -240,7 +243,7 @@ func TestADiffIsAPictureOrAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer spool.Close()
-	screen := New(Options{Changes: b, Store: b, Names: &tgapi.ChatNames{}, Spool: spool})
+	screen := New(Options{Changes: b, Store: b, Journal: b.cards, Names: &tgapi.ChatNames{}, Spool: spool})
 	for data, want := range map[string]string{"d:turn-1": "Dark", "D:turn-1": "Light", "scl": ""} {
 		if want == "" {
 			data = "s:cl"

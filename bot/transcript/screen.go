@@ -1,6 +1,6 @@
 // Package transcript asks users whether the transcript of a voice message is correct, before an agent gets it as a
-// prompt. The package also creates a notice if a user's message became the answer to an agent's question. The notice
-// has a button that also sends the message as a prompt.
+// prompt. The package also creates a notice if a user's message became the answer to an agent's question, or the reason
+// of a denial. The notice has a button that also sends the message as a prompt.
 package transcript
 
 import (
@@ -73,8 +73,8 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 	return fmt.Sprint(keyPrefix, in.Key(), "/", spoken)
 }
 
-// Answered stores a text that was used as the answer to a question. It returns the notice about this, with a button
-// that sends the text as a prompt.
+// Answered stores a text that was used as the answer to a question or as the reason of a denial. It returns the notice
+// about this, with a button that sends the text as a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Arrived: p.Arrived}
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)

@@ -111,6 +111,12 @@ func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi
 	f.Tell(ctx, in.Conversation, in.Quote(), in.Updates, text, k)
 }
 
+// Refuse marks the update of a message as handled and answers that the message had no effect. The answer is a reply in
+// every chat, because other messages may have come in between.
+func (f *Finisher) Refuse(ctx context.Context, in *Message, text string) {
+	f.Tell(ctx, in.Conversation, in.ID, in.Updates, text, nil)
+}
+
 // refusal returns a notice that the user's message had no effect. The notice replies to the message with the ID
 // replyTo, unless replyTo is 0. The notice must not get lost, so it may appear twice in the chat after a crash.
 func refusal(to orchestrator.ConversationID, replyTo int, text string) orchestrator.Message {

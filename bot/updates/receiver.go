@@ -311,7 +311,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 
 // refuse answers a prompt that will not run. Its error is that of handle.
 func (r *receiver) refuse(ctx context.Context, t *task, in *Message, text string) error {
-	return r.finisher.finish(ctx, t.updates, refusal(in.Conversation, in.Quote(), text))
+	return r.finisher.finish(ctx, t.updates, refusal(in.Conversation, in.ID, text))
 }
 
 // cutModelName removes the name of a model from the start of a prompt, such as "@fast" in "@fast explain this". It
@@ -373,7 +373,7 @@ func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
 			return err
 		case err != nil:
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
-			r.finisher.Answer(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"), nil)
+			r.finisher.Refuse(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"))
 			return nil
 		case changed && r.reactions():
 			r.feedback.React(in.Conversation, in.ID, editEmoji, 0)

@@ -68,7 +68,11 @@ func NewRouter(o RouterOptions) *Router {
 	queues.content = receiver.receive
 	queues.broke = func(t *task) { // do not run the task again, because it may be half done
 		text := o.Lang.Of(t.conv.Chat).Text("updates.broke")
-		o.Finisher.Finish(context.Background(), t.updates, refusal(t.conv, 0, text))
+		of := 0
+		if t.content != nil {
+			of = t.content.ID
+		}
+		o.Finisher.Finish(context.Background(), t.updates, refusal(t.conv, of, text))
 	}
 	return &Router{
 		me: o.Me, queues: queues, receiver: receiver, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
@@ -235,7 +239,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	r.follower.seen.remember(m, "")
 	r.noteLanguage(ctx, m.From, m)
 	if !in.Role.May(orchestrator.SendPrompts) {
-		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
+		return r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
 	if in.sent.file != nil && in.sent.file.kind == speech && r.receiver.listener == nil {
 		return r.explainSpeech(ctx, in)
@@ -279,7 +283,7 @@ func (r *Router) isForBot(m *wireMessage, in *Message) bool {
 func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec CommandSpec) fate {
 	in := c.In
 	if !spec.Allows(in.Role) {
-		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
+		return r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
 	if spec.isAbort() {
 		return r.enqueue(ctx, &task{
@@ -347,9 +351,9 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 	r.follower.remember(in)
 	p := r.lang.Of(in.Conversation.Chat)
 	if kind == "updates.videos" || kind == "updates.animations" {
-		return r.say(ctx, in, p.Text("updates.only-as-file", p.Text(kind)))
+		return r.refuse(ctx, in, p.Text("updates.only-as-file", p.Text(kind)))
 	}
-	return r.say(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
+	return r.refuse(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
 }
 
 // explainSpeech tells the user how to enable speech recognition. For an album, it sends only one notice.
@@ -358,7 +362,7 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 		return ignore
 	}
 	r.follower.remember(in)
-	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
+	return r.refuse(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
 // edit handles an edited message. If seen.isNew returns true, the message is handled as if it were new. Otherwise the
@@ -390,14 +394,14 @@ func (r *Router) enqueue(ctx context.Context, t *task, in *Message) fate {
 			return ignore
 		}
 		text := r.lang.Of(in.Conversation.Chat).Text("updates.crowded")
-		r.finisher.Finish(ctx, in.Updates, refusal(in.Conversation, in.Quote(), text))
+		r.finisher.Finish(ctx, in.Updates, refusal(in.Conversation, in.ID, text))
 	case silenced:
 		return ignore
 	}
 	return taken
 }
 
-func (r *Router) say(ctx context.Context, in *Message, text string) fate {
-	r.finisher.Answer(ctx, in, text, nil)
+func (r *Router) refuse(ctx context.Context, in *Message, text string) fate {
+	r.finisher.Refuse(ctx, in, text)
 	return taken
 }

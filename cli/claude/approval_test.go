@@ -135,3 +135,20 @@ func TestACommandThatPrintedNothingHasNoOutput(t *testing.T) {
 		t.Errorf("it ended with %+v", end)
 	}
 }
+
+// A request to write a file is an addition until ductor knows whether the file exists. An edit never is.
+func TestTheKindOfAProposedChange(t *testing.T) {
+	for input, want := range map[string]cli.ChangeKind{
+		`{"file_path":"a","content":"x"}`:                            cli.FileAdded,
+		`{"file_path":"a","old_string":"x","new_string":"y"}`:        cli.FileUpdated,
+		`{"notebook_path":"a.ipynb","new_source":"x","cell_id":"1"}`: cli.FileUpdated,
+	} {
+		tool := map[cli.ChangeKind]string{cli.FileAdded: "Write", cli.FileUpdated: "Edit"}[want]
+		if strings.Contains(input, "notebook") {
+			tool = "NotebookEdit"
+		}
+		if ev := asks(tool, input, ""); len(ev.Changes) != 1 || ev.Changes[0].Kind != want {
+			t.Errorf("%s %s: %+v", tool, input, ev.Changes)
+		}
+	}
+}

@@ -278,7 +278,7 @@ type snippet struct {
 // input fields that these changes show.
 //
 // The input does not contain the position of a replaced text in the file, so line numbers start at 1. Nor does it say
-// whether the file exists, so the change for a written file shows the whole new content.
+// whether a written file exists, so the change adds the whole new content.
 func proposedChanges(tool string, input json.RawMessage, dir string, visible map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`
@@ -291,7 +291,7 @@ func proposedChanges(tool string, input json.RawMessage, dir string, visible map
 	if tolerant(json.Unmarshal(input, &in)) != nil {
 		return nil
 	}
-	path, edit := in.Path, fileEdit{Type: "create"}
+	path, edit, kind := in.Path, fileEdit{Type: "create"}, cli.FileUpdated
 	shown := map[string]string{"file_path": path}
 	switch tool {
 	case "Edit":
@@ -304,7 +304,7 @@ func proposedChanges(tool string, input json.RawMessage, dir string, visible map
 			shown[at+"old_string"], shown[at+"new_string"] = e.Old, e.New
 		}
 	case "Write":
-		edit.Content = in.Content
+		edit.Content, kind = in.Content, cli.FileAdded
 		shown["content"] = in.Content
 	case "NotebookEdit":
 		path, edit.Content = in.Notebook, in.Source
@@ -316,7 +316,7 @@ func proposedChanges(tool string, input json.RawMessage, dir string, visible map
 		return nil
 	}
 	maps.Copy(visible, shown)
-	return []cli.FileChanged{{Path: cli.Relative(dir, path), Kind: cli.FileUpdated, Diff: edit.diff()}}
+	return []cli.FileChanged{{Path: cli.Relative(dir, path), Kind: kind, Diff: edit.diff()}}
 }
 
 // hunk returns the replacement as a hunk of a diff. Equal lines at the start and the end become context.

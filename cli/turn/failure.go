@@ -127,6 +127,8 @@ var warningLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 // Otherwise it returns "".
 func outsideCause(e cli.ExitStatus) (cli.FailureKind, string) {
 	switch {
+	case e.By == cli.EndedByKill:
+		return cli.Killed, ""
 	case e.By == cli.EndedByAge:
 		return cli.TimedOut, "it had been running for longer than is allowed"
 	case e.By == cli.EndedOrphaned:

@@ -332,6 +332,8 @@ func TestFailureSaysWhoEndedTheProgram(t *testing.T) {
 		want string
 	}{
 		{cli.ExitStatus{Code: -15, By: cli.EndedByAge}, cli.TimedOut, "Fake took too long and was stopped: it had been running for longer than is allowed."},
+		{cli.ExitStatus{Code: -15, By: cli.EndedByKill}, cli.Killed, "Fake was stopped with ductor kill."},
+		{cli.ExitStatus{Code: 0, By: cli.EndedByKill}, cli.Killed, "Fake was stopped with ductor kill."},
 		{cli.ExitStatus{Code: -15, By: cli.EndedOrphaned}, cli.TimedOut, "Fake took too long and was stopped: ductor was not there for too long."},
 		{cli.ExitStatus{Code: -15, By: cli.EndedByTerminated}, cli.Crashed, "ended from outside"},
 		{cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen}, cli.Crashed, "Fake ended unexpectedly (for an unknown reason): the process that watched over it was killed."},

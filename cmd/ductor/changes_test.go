@@ -90,9 +90,15 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 		t.Errorf("the diff is a picture of %+v, %v", size, err)
 	}
 	town.pressOn(card, "✅ Commit")
-	asked = town.await("Commit 2 files with this message?")
+	first := town.await("Commit 2 files with this message?")
+	town.pressOn(card, "✅ Commit")
+	asked = town.awaitMessage(func(m telegram.Message) bool {
+		return m.ID != first.ID && strings.HasPrefix(m.Text, "Commit 2 files with this message?")
+	})
+	town.awaitDeleted(first)
 	town.chat.Person().Send(town.chat, "Count to two", telegram.ReplyTo(asked.ID))
 	town.await("✅ Committed 2 files as ")
+	town.awaitDeleted(asked)
 	if got := town.sh(
 		"git log -1 --format='%an %s'; git show --name-only --format=; git status --porcelain"); got != "Ann Count to two\na.txt\nn.txt\nA  s.txt\n" {
 		t.Errorf("git says %q", got)

@@ -44,6 +44,9 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 	}
 	o.rise()
 	o.awaitDone(1)
+	if shown := o.chat.Transcript(); !strings.Contains(shown, "Claude was stopped with ductor kill.") {
+		t.Errorf("the chat does not say who ended the agent:\n%s", shown)
+	}
 }
 
 // withMistake returns the path of a copy of a configuration that also contains an unknown key.

@@ -322,7 +322,7 @@ func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, 
 // Collect ends the remaining processes of a run, and deletes the run and its output. The client need not be attached.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
-// ownGrace in a request means the grace period from the run's Limits.
+// ownGrace means the grace period from the run's Limits. Only the requests of Kill and Collect contain it.
 const ownGrace = -1
 
 func (c *Client) end(ctx context.Context, id string, op op) error {

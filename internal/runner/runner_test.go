@@ -194,6 +194,10 @@ func TestNothingEscapes(t *testing.T) {
 				if err := other.Kill(t.Context(), r.ID()); err != nil {
 					t.Fatal(err)
 				}
+				await(t, "done", r.Done())
+				if by := r.Exit().By; by != ByKill {
+					t.Errorf("it was ended by %q", by)
+				}
 			},
 		} {
 			t.Run(fmt.Sprintf("grouped %v, %s", grouped, how), func(t *testing.T) {

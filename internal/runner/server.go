@@ -281,10 +281,11 @@ func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	case opSignal:
 		return reply{}, a.s.children.signal(a, syscall.Signal(q.Signal))
 	case opStop:
+		by := ByStop
 		if q.Grace < 0 {
-			q.Grace = a.life.grace()
+			by, q.Grace = ByKill, a.life.grace()
 		}
-		return reply{}, a.terminate(ByStop, q.Grace)
+		return reply{}, a.terminate(by, q.Grace)
 	case opLimits:
 		if q.Limits != nil {
 			a.setLimits(*q.Limits)

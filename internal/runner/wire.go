@@ -203,7 +203,8 @@ type Exit struct {
 
 // Reasons why the runner ended an agent.
 const (
-	ByStop       = "stop"       // a client requested it
+	ByStop       = "stop"       // Run.Stop
+	ByKill       = "kill"       // Client.Kill, for example by `ductor kill`
 	ByMaxAge     = "max age"    // Limits.MaxAge
 	ByOrphaned   = "orphaned"   // Limits.OrphanAfter
 	ByTerminated = "terminated" // a signal ended the runner

@@ -3,6 +3,7 @@ package approval
 import (
 	"testing"
 
+	"ductor/cli"
 	"ductor/internal/sim/hostile"
 )
 
@@ -17,7 +18,8 @@ func TestTheWorkOverACommandIsLinear(t *testing.T) {
 			readWords(command)
 			lastingCommand(command)
 		}
-		onlyAdds(text)
+		cli.AddedText(text)
+		cli.UnifiedDiff(text, "a"+text)
 		_, _ = parsePattern(text)
 		patternCovers("Bash(git *)", commandApproval(text))
 	})

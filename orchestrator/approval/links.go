@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"ductor/cli"
 	"ductor/internal/rooted"
+	"ductor/internal/secrets"
 	"ductor/orchestrator"
 )
 
@@ -101,10 +103,13 @@ func (r *Requests) findLinks(ctx context.Context, a *orchestrator.ApprovalReques
 		realOf[path] = real[i+1]
 	}
 	p.Changes = slices.Clone(p.Changes)
+	current := currentFiles{files: files, dir: real[0], room: currentBytes, known: r.turn.Known()}
+	if r.s.touchesOwn(*a) { // never open ductor's database, because closing it would release SQLite's locks
+		current.room = 0
+	}
 	for i, c := range p.Changes {
-		if path := realOf[cli.Absolute(r.turn.Dir, c.Path)]; path != "" && c.Kind != cli.FileDeleted &&
-			onlyAdds(c.Diff) {
-			p.Changes[i].Kind = kindOf(ctx, files, path, c.Kind)
+		if path := realOf[cli.Absolute(r.turn.Dir, c.Path)]; path != "" && c.Kind != cli.FileDeleted {
+			p.Changes[i] = current.compare(ctx, path, c)
 		}
 	}
 }
@@ -120,30 +125,55 @@ func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 	return now.Request.Missing != asked.Request.Missing || !slices.Equal(now.Links, asked.Links)
 }
 
-func onlyAdds(diff string) bool {
-	for line := range strings.Lines(diff) {
-		if !strings.ContainsAny(line[:1], `@+\`) {
-			return false
-		}
-	}
-	return true
+// currentBytes limits how much of the current content of files is read for one request. It is smaller than the longest
+// request that a chat can show.
+const currentBytes = 32 << 10
+
+// currentFiles compares proposed changes with the files that exist.
+type currentFiles struct {
+	files Files
+	dir   string // directory of the turn, without symbolic links
+	room  int64  // how many bytes may still be read
+	known *secrets.Set
 }
 
-// kindOf returns FileUpdated if the file exists, and FileAdded if not. It does not rely on the kind that the agent
-// reported, because many agents report none. It returns the reported kind if it cannot check the file.
-func kindOf(ctx context.Context, files Files, path string, reported cli.ChangeKind) cli.ChangeKind {
-	_, err := files.ReadFile(ctx, "/", strings.TrimPrefix(path, "/"), 0)
+// compare completes a change that only adds lines. Many agents do not report whether the file exists, and show a file
+// that they write as a whole as if it were new:
+//   - The kind is FileUpdated if the file exists, and FileAdded if not.
+//   - If the agent writes the whole file, the diff also shows the lines that this removes. If the current content
+//     cannot be read, is too long or contains a secret, the kind is FileReplaced.
+func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChanged) cli.FileChanged {
+	text, added := cli.AddedText(c.Diff)
+	if !added {
+		return c
+	}
+	whole, room := c.Kind == cli.FileAdded, int64(0)
+	if whole {
+		room = f.room
+	}
+	dir, below := "/", strings.TrimPrefix(path, "/")
+	if rel, err := filepath.Rel(f.dir, path); err == nil && filepath.IsLocal(rel) { // f.dir itself may be hidden
+		dir, below = f.dir, rel
+	}
+	was, err := f.files.ReadFile(ctx, dir, below, room)
 	var refused *rooted.Error
-	if !errors.As(err, &refused) {
-		return reported
+	switch {
+	case err == nil:
+		f.room -= int64(len(was))
+		c.Kind = cli.FileReplaced
+		diff := cli.UnifiedDiff(string(was), text)
+		if utf8.Valid(was) && len(diff) <= max(len(c.Diff), currentBytes) && f.known.String(diff) == diff {
+			c.Kind, c.Diff = cli.FileUpdated, diff
+		}
+	case !errors.As(err, &refused):
+	case refused.Refusal == rooted.NotThere:
+		c.Kind = cli.FileAdded
+	case refused.Refusal == rooted.Empty, refused.Refusal == rooted.TooLarge && !whole:
+		c.Kind = cli.FileUpdated
+	case whole:
+		c.Kind = cli.FileReplaced
 	}
-	switch refused.Refusal {
-	case rooted.NotThere:
-		return cli.FileAdded
-	case rooted.TooLarge, rooted.Empty:
-		return cli.FileUpdated
-	}
-	return reported
+	return c
 }
 
 // linksOf returns the paths that lead through a symbolic link. The caller passes the directory and the paths twice: as

@@ -81,6 +81,7 @@ func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 func editsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	return p != nil && p.OnlyEdits() && !slices.ContainsFunc(p.Changes, func(c cli.FileChanged) bool {
-		return c.Kind != cli.FileAdded && c.Kind != cli.FileUpdated || !cli.VisibleBelow(a.Dir, c.Path)
+		writes := c.Kind == cli.FileAdded || c.Kind == cli.FileUpdated || c.Kind == cli.FileReplaced
+		return !writes || !cli.VisibleBelow(a.Dir, c.Path)
 	})
 }

@@ -160,7 +160,8 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 // chats that still show closed approvals as open.
 //
 // Approvals of running turns stay open, because the agents repeat their requests. Agents in terminals repeat theirs
-// within askAgainWait.
+// within askAgainWait. WithdrawEnded shows these approvals at once, because a user's first message may be the reason of
+// a denial or the answer to a question.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)
@@ -169,13 +170,16 @@ func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	}
 	for _, approval := range open {
 		if approval.OfTerminal() {
+			s.show(approval, false)
 			s.awaitTerminal(approval.Turn)
 			continue
 		}
 		goesOn := slices.ContainsFunc(turns, func(t orchestrator.Turn) bool {
 			return t.ID == approval.Turn && t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun
 		})
-		if !goesOn {
+		if goesOn {
+			s.show(approval, false)
+		} else {
 			s.WithdrawTurn(ctx, approval.Turn)
 		}
 	}

@@ -67,7 +67,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.finish(p.req, result)
-	if f := result.Err; w.remains == cli.RemainsRun && f != nil && f.Kind == cli.Crashed {
+	if w.remains == cli.RemainsRun && result.Err.Died() {
 		// The previous process may have known more about what the agent has read.
 		for _, t := range c.e.doubtSteered(r.record, r.turn.ID, result.Steered.Read...) {
 			c.redeliver(r.record, t)

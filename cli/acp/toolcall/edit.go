@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	udiff "github.com/aymanbagabas/go-udiff"
-
 	"ductor/cli"
 )
 
@@ -66,11 +64,7 @@ func (e Edit) Diff() string {
 			after += "\n"
 		}
 	}
-	diff, err := udiff.ToUnified("", "", before, udiff.Lines(before, after), udiff.DefaultContextLines)
-	if err != nil { // cannot happen: the edits fit the text
-		return ""
-	}
-	return strings.TrimPrefix(diff, "--- \n+++ \n")
+	return cli.UnifiedDiff(before, after)
 }
 
 // About reports whether the edit changes the file at path.
