@@ -213,12 +213,14 @@ func (o *Options) env(req cli.Request) []string {
 	env := map[string]string{}
 	maps.Copy(env, req.Env)
 	maps.Copy(env, o.vars(req)) // the request must not override these variables
+	// Any agent may be a wrapper of Claude. Without this variable, Claude runs a command where an earlier one ended.
+	env["CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"] = "1"
 	req.Env = env
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 
-// key returns a digest of everything that determines a process: its command line, its environment, its working
-// directory, and whether it may use the project's settings. Requests with the same key share a process.
+// key returns a digest of everything that determines a process: its command line, its environment, the directory of its
+// sessions, and whether it may use the project's settings. Requests with the same key share a process.
 func (o *Options) key(req cli.Request) string {
 	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir, req.Project == cli.WithProject)
 }
