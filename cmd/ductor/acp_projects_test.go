@@ -145,7 +145,8 @@ func TestAProjectDoesNotReplaceAnAgentBehindAWrapper(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(project, filepath.Dir(mine)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(project, mine), []byte("#!/bin/sh\ntouch '"+ran+"'\n"), 0o700); err != nil {
+	theirs := "#!/bin/sh\ntouch '" + ran + "'\nexec '" + town.cfg.Agents.Gemini.Path + "' --acp\n"
+	if err := os.WriteFile(filepath.Join(project, mine), []byte(theirs), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	town.start()
