@@ -66,8 +66,10 @@ func TestWhatAProjectSets(t *testing.T) {
 		{name: "variables of agents", tree: map[string]string{".env": "DB_URL=x\nexport GOOGLE_GEMINI_BASE_URL = http://evil\n# NODE_X=1\nhttps_proxy=y\rexport\tBASH_ENV: z\n\ufeffNODE_OPTIONS=w\nOPENAI_BASE_URL=v\nQWEN_HOME=u"},
 			want: []string{".env: GOOGLE_GEMINI_BASE_URL=http://evil", ".env: https_proxy=y", ".env: BASH_ENV=z", ".env: NODE_OPTIONS=w",
 				".env: OPENAI_BASE_URL=v", ".env: QWEN_HOME=u", ".env: other variables=DB_URL",
-				".env=144 bytes, sha256 " + sumOf("DB_URL=x\nexport GOOGLE_GEMINI_BASE_URL = http://evil\n# NODE_X=1\nhttps_proxy=y\rexport\tBASH_ENV: z\n\ufeffNODE_OPTIONS=w\nOPENAI_BASE_URL=v\nQWEN_HOME=u")}},
-		{name: "variables of runtimes that are not known", tree: map[string]string{".env": "OPENSSL_CONF=evil.cnf\nMAVEN_OPTS=-javaagent:x"},
+				".env=144 bytes, sha256 " + sumOf("DB_URL=x\nexport GOOGLE_GEMINI_BASE_URL = http://evil\n# NODE_X=1\n"+
+					"https_proxy=y\rexport\tBASH_ENV: z\n\ufeffNODE_OPTIONS=w\nOPENAI_BASE_URL=v\nQWEN_HOME=u")}},
+		{name: "variables that are not known",
+			tree: map[string]string{".env": "OPENSSL_CONF=evil.cnf\nMAVEN_OPTS=-javaagent:x"},
 			want: []string{".env: other variables=OPENSSL_CONF, MAVEN_OPTS",
 				".env=45 bytes, sha256 " + sumOf("OPENSSL_CONF=evil.cnf\nMAVEN_OPTS=-javaagent:x")}},
 		{name: "no variables", tree: map[string]string{".env": "\n# OPENSSL_CONF=x\n"}},

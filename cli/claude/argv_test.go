@@ -11,12 +11,13 @@ import (
 	"ductor/cli"
 )
 
+const home = `"env":{"CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR":"1"},` // keeps commands in the project
+
 func TestArguments(t *testing.T) {
 	const (
 		live   = "-p|--input-format|stream-json|--output-format|stream-json|--verbose|--include-partial-messages|--permission-prompt-tool|stdio|--replay-user-messages"
 		stream = "-p|--output-format|stream-json|--verbose|--include-partial-messages"
 		blocks = "-p|--input-format|stream-json|--output-format|stream-json|--verbose|--include-partial-messages"
-		home   = `"env":{"CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR":"1"},`
 		asks   = home + `"permissions":{"ask":["Agent(isolation:worktree)","CronCreate","CronDelete","EnterWorktree","ExitWorktree"]},`
 		judges = `"sandbox":{"autoAllowBashIfSandboxed":false},"useAutoModeDuringPlan":false}`
 		ours   = "|--settings|{" + asks + judges

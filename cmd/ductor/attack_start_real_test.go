@@ -25,11 +25,13 @@ func TestTheRealAgentsRunEveryCommandInTheProject(t *testing.T) {
 			if err := os.Symlink(outside, filepath.Join(project, "sub", "link")); err != nil {
 				t.Fatal(err)
 			}
-			said := town.say(`[[start]] [[tool cmd="cd sub && touch here"]] [[tool cmd="touch link/planted"]] [[text "it ended"]]`)
+			said := town.say(`[[start]] [[tool cmd="cd sub && touch here"]] [[tool cmd="touch link/planted"]]
+				[[text "it ended"]]`)
 			allowed := map[telegram.MessageID]bool{}
 			for done := false; !done; {
 				m := town.awaitMessage(func(m telegram.Message) bool {
-					return m.ID > said.ID && !allowed[m.ID] && (m.HasButton("✅ Allow once") || strings.Contains(m.Text, "it ended"))
+					news := m.HasButton("✅ Allow once") || strings.Contains(m.Text, "it ended")
+					return m.ID > said.ID && !allowed[m.ID] && news
 				})
 				if done = !m.HasButton("✅ Allow once"); !done {
 					allowed[m.ID] = true

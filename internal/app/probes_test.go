@@ -43,7 +43,8 @@ func TestAgentsAreProbedInTheStateDirectory(t *testing.T) {
 		}
 		gemini := a.provider(runEnv{launcher: l, inside: inside}, gemini.Agent, cli.AccountHome{})
 		for _, p := range []cli.Provider{provider, gemini} {
-			if _, err := p.Open(t.Context(), cli.Live, cli.Request{Dir: t.TempDir(), Permission: cli.Auto}); err == nil {
+			req := cli.Request{Dir: t.TempDir(), Permission: cli.Auto}
+			if _, err := p.Open(t.Context(), cli.Live, req); err == nil {
 				t.Errorf("%s has a session", p.Agent())
 			}
 		}

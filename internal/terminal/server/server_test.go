@@ -42,8 +42,10 @@ func serve(t *testing.T, change func(*Options)) (c *chat, say func(agent, event 
 	state := t.TempDir()
 	c = &chat{}
 	o := Options{
-		State: state, Descends: func(int) (bool, error) { return false, nil }, Away: func(context.Context) bool { return true }, Wait: 1 << 40, Chat: c,
-		Secrets: func(string) *secrets.Set { return secrets.NewSet("sk-very-secret-value") },
+		State: state, Wait: 1 << 40, Chat: c,
+		Away:     func(context.Context) bool { return true },
+		Descends: func(int) (bool, error) { return false, nil },
+		Secrets:  func(string) *secrets.Set { return secrets.NewSet("sk-very-secret-value") },
 		Ask: func(context.Context, Session, string, cli.Event) (cli.Decision, error) {
 			return cli.Decision{Allow: true}, nil
 		},
@@ -186,10 +188,12 @@ func TestAnAgentOfDuctorIsNoHook(t *testing.T) {
 // A hook that repeats its message after a restart of ductor is served although the user is there. It cannot have sent
 // its first message to an earlier process if that was after the start of this process.
 func TestOnlyARepeatedMessageIsServedWhileTheUserIsThere(t *testing.T) {
-	c := &chat{}
-	s := New(Options{Away: func(context.Context) bool { return false }, Chat: c, Lang: func() lang.Printer { return lang.Printer{} },
-		Secrets: func(string) *secrets.Set { return secrets.NewSet() }, Seen: func(context.Context, Session) error { return nil },
-		Name: func(a cli.Agent) string { return string(a) }, Log: slog.New(slog.DiscardHandler)})
+	var o Options
+	c, _ := serve(t, func(served *Options) {
+		served.Away = func(context.Context) bool { return false }
+		o = *served
+	})
+	s := New(o)
 	for since, want := range map[time.Time]int{{}: 0, s.started.Add(-time.Second): 1, s.started.Add(time.Second): 0} {
 		c.all = nil
 		h := hookCall{Message: hook.Message{Agent: "claude", Dir: "/d", Since: since}, s: s,
