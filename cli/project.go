@@ -36,7 +36,7 @@ type ProjectReader interface {
 	// The extension of a file determines what ductor shows to users:
 	//   - JSON: every value
 	//   - Markdown: the front matter, and the commands within the text
-	//   - .env: the lines that affect an agent or its runtime
+	//   - .env: the names of all variables, and the values of those that are known to affect an agent or its runtime
 	//   - TOML: the text
 	ProjectFiles() []string
 }

@@ -16,8 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// projectLeaves returns the values that users see of a settings file. Any change of the file changes the values, except
-// in .env files, where only some lines affect agents.
+// projectLeaves returns the values that users see of a settings file. Any change of the file changes the values.
 func projectLeaves(text []byte, extension string) []Leaf {
 	switch extension {
 	case ".env":
@@ -143,16 +142,29 @@ func yamlAsJSON(text []byte) []byte {
 	return raw
 }
 
-// envLeaves returns the lines of a .env file whose variables affect agents or their runtimes. It omits other lines,
-// because they concern only the project.
+// envLeaves returns the variables of a .env file and a hash of the file. It returns nothing for a file without variables.
+// It omits the values of variables that it does not know, because they may be secrets of the project. Their names count
+// nevertheless: no list contains every variable that makes a runtime load a file.
 func envLeaves(text []byte) []Leaf {
 	var leaves []Leaf
+	var others []string
 	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune("\n\r\u2028\u2029", r) }) {
-		if m := envLine().FindStringSubmatch(line); m != nil && steersAgent(m[1]) {
+		m := envLine().FindStringSubmatch(line)
+		switch {
+		case m == nil:
+		case steersAgent(m[1]):
 			leaves = append(leaves, Leaf{Name: m[1], Value: strings.TrimSpace(m[2])})
+		default:
+			others = append(others, m[1])
 		}
 	}
-	return leaves
+	if len(others) > 0 {
+		leaves = append(leaves, Leaf{Name: "other variables", Value: strings.Join(others, ", ")})
+	}
+	if len(leaves) == 0 {
+		return nil
+	}
+	return append(leaves, digestLeaf(text))
 }
 
 // envLine matches a line by the rules of the dotenv library, which most agents use.
@@ -160,7 +172,7 @@ var envLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[\s\v\p{Z}\x{feff}]*(?:export[\s\v\p{Z}\x{feff}]+)?([\w.-]+)[\s\v\p{Z}\x{feff}]*[=:](.*)$`)
 })
 
-// steersAgent reports whether a variable affects an agent, its runtime or its programs.
+// steersAgent reports whether a variable is known to affect an agent, its runtime or its programs. Users see its value.
 func steersAgent(name string) bool {
 	upper := strings.ToUpper(name)
 	prefixed := func(prefix string) bool { return strings.HasPrefix(upper, prefix) }

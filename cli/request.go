@@ -5,13 +5,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"ductor/internal/rooted"
 	"ductor/lang"
 )
 
@@ -57,15 +57,12 @@ type Image struct {
 	MIME string // "image/png", "image/jpeg", "image/gif" or "image/webp"
 }
 
-// Base64 returns the content of the file in base64. It returns an error if the file has more than limit bytes.
+// Base64 returns the content of the file in base64. It returns an error if the file has more than limit bytes. An agent
+// that may write to the folder can replace the file: Base64 follows no link and waits for no pipe.
 func (i Image) Base64(limit int) (string, error) {
-	f, err := os.Open(i.Path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
-	if err == nil && len(data) > limit {
+	data, err := rooted.Read(filepath.Dir(i.Path), filepath.Base(i.Path), int64(limit))
+	var refused *rooted.Error
+	if errors.As(err, &refused) && refused.Refusal == rooted.TooLarge {
 		err = fmt.Errorf("the image has more than %d MB", limit>>20)
 	}
 	return base64.StdEncoding.EncodeToString(data), err

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -70,5 +71,26 @@ func TestImagesInBase64(t *testing.T) {
 	}
 	if _, err := image.Base64(8); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("an image that is too large: %v", err)
+	}
+}
+
+// An agent that may write to the folder of uploads replaces a picture by a link to a file outside, or by a pipe.
+func TestAPictureIsNoLinkAndNoPipe(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("a secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, replace := range map[string]func(path string) error{
+		"a link":      func(path string) error { return os.Symlink(secret, path) },
+		"a hard link": func(path string) error { return os.Link(secret, path) },
+		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		image := Image{Path: filepath.Join(t.TempDir(), "a.png")}
+		if err := replace(image.Path); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := image.Base64(100); got != "" || err == nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
 }

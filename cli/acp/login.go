@@ -135,7 +135,7 @@ func (p *Provider) Logins() []cli.Login {
 // LogIn implements cli.LoginProvider. It logs in through a separate process, and stores the log-in method. Some agents
 // forget a log-in when their process exits. Their later processes log in by the stored method.
 func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode)) (err error) {
-	proc, err := p.private(ctx, cli.Request{Dir: p.opts.ProbeDir})
+	proc, err := p.private(ctx, cli.Request{Dir: p.opts.StartDir})
 	if err != nil {
 		return err
 	}

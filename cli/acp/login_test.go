@@ -196,7 +196,7 @@ func TestAnAgentIsProbedInADirectoryOfDuctor(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Dir(filepath.Dir(file)))
 	probes := filepath.Join(own, "probes")
 	provider, p := play(t, func(o *Options) {
-		o.Project, o.ProbeDir = Project{Files: []string{".sim/"}}, probes
+		o.Project, o.StartDir = Project{Files: []string{".sim/"}}, probes
 	})
 	p.methods = allMethods
 	if a := provider.Auth(t.Context()); a.State != cli.Authenticated {

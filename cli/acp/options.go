@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,10 +81,11 @@ type Options struct {
 	// Project describes the settings that a project can contain for the agent. If Project.Files is empty, the
 	// catalogue's description applies.
 	Project Project
-	// ProbeDir is the working directory of processes that ductor starts only to query the agent's log-in and models. It
-	// must have the same path for ductor and for the agent. Other users must not be able to write to it or its parents,
-	// because the agent would use settings from there. The default is os.TempDir.
-	ProbeDir string
+	// StartDir is the working directory of all processes. It is never a project: in a project, wrappers such as npx
+	// would start the program that the project brings. Each session has the directory of its request. StartDir must have
+	// the same path for ductor and for the agent. Other users must not be able to write to it or its parents, because
+	// the agent would use settings from there. ductor creates it if it is missing. The default is the root directory.
+	StartDir string
 	// NoWorkspace prevents the agent from reading files, writing files and running commands through ductor. It must be
 	// set for an agent in a container, because ductor would access files and run commands outside of the container, as
 	// its own user.
@@ -184,15 +186,19 @@ type Wish struct {
 	Changes           int    // number of files whose changes the agent shows
 }
 
-func (o *Options) command(req cli.Request, key string) cli.Command {
+// command returns the command that starts a process for req. It creates StartDir.
+func (o *Options) command(req cli.Request, key string) (cli.Command, error) {
 	command := cli.Command{
-		Path: o.Path, Args: o.argv(req), Dir: req.Dir, Env: o.env(req),
+		Path: o.Path, Args: o.argv(req), Dir: o.StartDir, Env: o.env(req),
 		For: cli.Purpose{Agent: o.Agent, Mode: cli.Live, Setting: key},
 	}
 	if o.OwnFiles != nil {
 		command.Files = o.OwnFiles(command.Args)
 	}
-	return command
+	if err := os.MkdirAll(o.StartDir, 0o700); err != nil {
+		return command, o.failure(err)
+	}
+	return command, nil
 }
 
 func (o *Options) argv(req cli.Request) []string {
@@ -213,12 +219,14 @@ func (o *Options) env(req cli.Request) []string {
 	env := map[string]string{}
 	maps.Copy(env, req.Env)
 	maps.Copy(env, o.vars(req)) // the request must not override these variables
+	// Any agent may be a wrapper of Claude. Without this variable, Claude runs a command where an earlier one ended.
+	env["CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"] = "1"
 	req.Env = env
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)
 }
 
-// key returns a digest of everything that determines a process: its command line, its environment, its working
-// directory, and whether it may use the project's settings. Requests with the same key share a process.
+// key returns a digest of everything that determines a process: its command line, its environment, the directory of its
+// sessions, and whether it may use the project's settings. Requests with the same key share a process.
 func (o *Options) key(req cli.Request) string {
 	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir, req.Project == cli.WithProject)
 }

@@ -3,7 +3,6 @@ package acp
 import (
 	"cmp"
 	"context"
-	"os"
 	"slices"
 	"strings"
 
@@ -96,12 +95,10 @@ func (p *Provider) private(ctx context.Context, req cli.Request) (*agentProcess,
 	if err := p.opts.checkProject(req); err != nil {
 		return nil, err
 	}
-	if req.Dir == p.opts.ProbeDir {
-		if err := os.MkdirAll(req.Dir, 0o700); err != nil {
-			return nil, p.opts.failure(err)
-		}
+	cmd, err := p.opts.command(req, "")
+	if err != nil {
+		return nil, err
 	}
-	cmd := p.opts.command(req, "")
 	cmd.For.Mode = "" // ductor does not reattach to this process after a restart
 	proc, err := p.pool.Private(ctx, cmd)
 	if err != nil {
@@ -121,6 +118,6 @@ func (p *Provider) probe(ctx context.Context) (*session, error) {
 		opened = newSession(proc, s, req)
 		return opened, nil
 	}
-	err := shared.NewSession(p.pool, &shared.Dialect[news]{Join: join}).Open(ctx, cli.Request{Dir: p.opts.ProbeDir})
+	err := shared.NewSession(p.pool, &shared.Dialect[news]{Join: join}).Open(ctx, cli.Request{Dir: p.opts.StartDir})
 	return opened, err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"os"
 	"sync"
 	"sync/atomic"
 
@@ -58,7 +57,7 @@ func New(o Options) *Provider {
 	}
 	o.Start = cmp.Or(o.Start, shared.DefaultStartLimit)
 	o.CallLimit = cmp.Or(o.CallLimit, DefaultCallLimit)
-	o.ProbeDir = cmp.Or(o.ProbeDir, os.TempDir())
+	o.StartDir = cmp.Or(o.StartDir, "/")
 	p := &Provider{opts: o, login: &login{}}
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Codec: rpc.JSON{Version: "2.0"},

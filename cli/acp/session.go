@@ -77,7 +77,11 @@ func (p *Provider) join(ctx context.Context, s *shared.Session[news], req cli.Re
 		}
 	}
 	key := p.opts.key(req)
-	proc, err := p.pool.Join(ctx, key, p.opts.command(req, key))
+	command, err := p.opts.command(req, key)
+	if err != nil {
+		return nil, err
+	}
+	proc, err := p.pool.Join(ctx, key, command)
 	if err != nil {
 		return nil, err
 	}

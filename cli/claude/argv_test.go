@@ -11,12 +11,14 @@ import (
 	"ductor/cli"
 )
 
+const home = `"env":{"CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR":"1"},` // keeps commands in the project
+
 func TestArguments(t *testing.T) {
 	const (
 		live   = "-p|--input-format|stream-json|--output-format|stream-json|--verbose|--include-partial-messages|--permission-prompt-tool|stdio|--replay-user-messages"
 		stream = "-p|--output-format|stream-json|--verbose|--include-partial-messages"
 		blocks = "-p|--input-format|stream-json|--output-format|stream-json|--verbose|--include-partial-messages"
-		asks   = `"permissions":{"ask":["Agent(isolation:worktree)","CronCreate","CronDelete","EnterWorktree","ExitWorktree"]},`
+		asks   = home + `"permissions":{"ask":["Agent(isolation:worktree)","CronCreate","CronDelete","EnterWorktree","ExitWorktree"]},`
 		judges = `"sandbox":{"autoAllowBashIfSandboxed":false},"useAutoModeDuringPlan":false}`
 		ours   = "|--settings|{" + asks + judges
 		noAsk  = "|--strict-mcp-config|--setting-sources|user"
@@ -44,7 +46,7 @@ func TestArguments(t *testing.T) {
 		{"accept edits, asked for", formatLive, cli.Request{Permission: cli.AcceptEdits, Attended: true}, live + asking},
 		{"plan", formatStream, cli.Request{Permission: cli.Plan}, stream + noAsk + "|--permission-mode|plan" + ours},
 		{"auto", formatStream, cli.Request{Permission: cli.Auto}, stream + noAsk + "|--permission-mode|auto" + ours},
-		{"bypass", formatStream, cli.Request{Permission: cli.Bypass}, stream + noAsk + "|--permission-mode|bypassPermissions|--settings|{" + judges},
+		{"bypass", formatStream, cli.Request{Permission: cli.Bypass}, stream + noAsk + "|--permission-mode|bypassPermissions|--settings|{" + home + judges},
 
 		{"system prompts are in files", formatStream, cli.Request{SystemPrompt: "S", AppendPrompt: "A"}, stream + asking + "|--system-prompt-file|/p/system|--append-system-prompt-file|/p/append"},
 		{"a model that looks like a flag", formatStream, cli.Request{Model: "--bare"}, stream + noAsk + "|--model=--bare|--permission-mode|default" + ours},
@@ -101,14 +103,15 @@ func TestSettingsOfTheOwnerAreJoined(t *testing.T) {
 	const ask = `"ask":["Agent(isolation:worktree)","CronCreate","CronDelete","EnterWorktree","ExitWorktree"]`
 	for _, tt := range []struct{ args, rest, want string }{
 		{"--verbose", "--verbose", ""},
-		{"--settings|" + file + "|--verbose", "--verbose", `{"cleanupPeriodDays":12345678901234567890,"env":{"KEY":"secret"},` +
+		{"--settings|" + file + "|--verbose", "--verbose", `{"cleanupPeriodDays":12345678901234567890,"env":{"CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR":"1","KEY":"secret"},` +
 			`"permissions":{` + ask + `},"sandbox":{"autoAllowBashIfSandboxed":false},"useAutoModeDuringPlan":false}`},
 		{`--settings={"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true},"permissions":{"ask":["Bash"],"allow":["Read"]}}`, "",
-			`{"permissions":{"allow":["Read"],` + strings.Replace(ask, `[`, `["Bash",`, 1) + `},"sandbox":{"autoAllowBashIfSandboxed":false,"enabled":true},` +
+			`{"env":{"CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR":"1"},"permissions":{"allow":["Read"],` + strings.Replace(ask, `[`, `["Bash",`, 1) + `},"sandbox":{"autoAllowBashIfSandboxed":false,"enabled":true},` +
 				`"useAutoModeDuringPlan":false}`},
 		{"--settings", "", "error"},
 		{"--settings|/no/such/file", "", "error"},
 		{`--settings|{"sandbox":7}`, "", "error"},
+		{`--settings|{"env":7}`, "", "error"},
 		{`--settings|{"permissions":{"ask":7}}`, "", "error"},
 		{"--settings=null", "", "error"},
 	} {

@@ -41,6 +41,17 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	return nil
 }
 
+// fixShellDir changes s so that Claude runs every command in the session's directory. Otherwise a command runs where an
+// earlier one ended, such as "cd sub", and neither users nor rules see where that is. As a setting, the variable has
+// priority over the settings of the user and of the project.
+func (s settings) fixShellDir() error {
+	env, err := s.part("env")
+	if err == nil {
+		env["CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"] = "1"
+	}
+	return err
+}
+
 // part returns the JSON object under the given key of s. If the object is missing, part adds an empty one.
 func (s settings) part(key string) (map[string]any, error) {
 	if s[key] == nil {
@@ -74,7 +85,7 @@ func settingsOf(req cli.Request) (text string, extra []string, configured bool, 
 		all, err = readSettings(value)
 	}
 	if err == nil {
-		err = all.decideNothing(req.Permission)
+		err = errors.Join(all.decideNothing(req.Permission), all.fixShellDir())
 	}
 	if err != nil {
 		return "", nil, configured, fmt.Errorf("the --settings of agents.claude.args: %w", err)

@@ -33,7 +33,7 @@ func (p *Provider) acp() *acp.Provider {
 		Project: acp.Project{
 			Files: p.ProjectFiles(), Env: map[string]string{trustVar: "false"},
 		},
-		Programs: Programs(), Resuming: Guard(p.opts.Launcher),
+		Programs: Programs(), Resuming: Guard(p.opts.Launcher), StartDir: p.opts.StartDir,
 		Login: loginFix, Auth: p.Auth,
 	})
 }

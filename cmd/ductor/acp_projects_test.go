@@ -126,3 +126,33 @@ func TestAnACPAgentIgnoresTheSettingsOfAProject(t *testing.T) {
 	town.awaitAfter(said, "it is written")
 	awaitFile(t, filepath.Join(dir, "written"))
 }
+
+// A wrapper such as npx prefers the program of the directory in which it starts. A project that brings such a program
+// does not replace the agent, and the agent works in the project nevertheless.
+func TestAProjectDoesNotReplaceAnAgentBehindAWrapper(t *testing.T) {
+	wrapper := filepath.Join(t.TempDir(), "npx")
+	const mine = "node_modules/.bin/gem"
+	town := surroundings(t, func(c *config.Config) {
+		script := "#!/bin/sh\n[ -x " + mine + " ] && exec " + mine + "\nexec '" + c.Agents.Gemini.Path + "' \"$@\"\n"
+		if err := os.WriteFile(wrapper, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c.Agents.Default, c.Agents.Fallback, c.Permissions.Mode = "gem", nil, cli.Bypass
+		c.Agents.ACP = overACP("gem", wrapper)
+	})
+	project := town.cfg.Projects.DefaultDir
+	ran := filepath.Join(t.TempDir(), "ran")
+	if err := os.MkdirAll(filepath.Join(project, filepath.Dir(mine)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	theirs := "#!/bin/sh\ntouch '" + ran + "'\nexec '" + town.cfg.Agents.Gemini.Path + "' --acp\n"
+	if err := os.WriteFile(filepath.Join(project, mine), []byte(theirs), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	town.start()
+	town.awaitAfter(town.say(`[[tool cmd="touch here"]] [[text "the agent answers"]]`), "the agent answers")
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the program of the project ran as the agent")
+	}
+	awaitFile(t, filepath.Join(project, "here"))
+}

@@ -216,7 +216,7 @@ func (a agents) provider(g runEnv, name cli.Agent, home cli.AccountHome) cli.Pro
 	case codex.Agent:
 		return codex.New(codex.Options{ProviderOptions: o, Sandbox: g.codexSandbox(a.cfg.Agents.Codex.Sandbox)})
 	case gemini.Agent:
-		return gemini.New(gemini.Options{ProviderOptions: o, StateDir: g.gemini})
+		return gemini.New(gemini.Options{ProviderOptions: o, StateDir: g.gemini, StartDir: a.startDir()})
 	case copilot.Agent:
 		return copilot.New(copilot.Options{ProviderOptions: o})
 	}
@@ -273,13 +273,16 @@ func (a agents) providerOptions(g runEnv, name cli.Agent, home cli.AccountHome, 
 	}
 }
 
+// startDir returns the directory in which ACP agents start.
+func (a agents) startDir() string { return filepath.Join(a.cfg.Storage.Dir, environment.ProbesDir) }
+
 // acp returns the provider of an ACP agent. An agent in a sandbox may not use ductor's file and terminal methods,
 // because these would use the files and processes of this machine.
 func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv, common cli.ProviderOptions) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: common,
 		Agent:           name, Args: c.Args, Holds: c.Holds, Project: c.Project, NoWorkspace: g.inside,
-		ProbeDir:   filepath.Join(a.cfg.Storage.Dir, environment.ProbesDir),
+		StartDir:   a.startDir(),
 		Background: a.background, Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
 		AuthMethod: c.AuthMethod, Spent: a.spent,
 	}

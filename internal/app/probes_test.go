@@ -5,10 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"ductor/cli"
 	"ductor/cli/acp"
+	"ductor/cli/gemini"
 	"ductor/internal/config"
 )
 
@@ -25,8 +27,9 @@ func (l *startsIn) Start(_ context.Context, c cli.Command) (cli.Process, error) 
 	return nil, errors.New("nothing starts here")
 }
 
-// TestAgentsAreProbedInTheStateDirectory tests that ductor asks an ACP agent for its log-in in a directory of its own,
-// on this machine and in a sandbox. Settings that others create in /tmp then do not count.
+// TestAgentsAreProbedInTheStateDirectory tests that ductor starts ACP agents in a directory of its own, to ask for the
+// log-in and to serve a session, on this machine and in a sandbox. Settings that others create in /tmp then do not count,
+// and no project brings the program that runs.
 func TestAgentsAreProbedInTheStateDirectory(t *testing.T) {
 	cfg := config.Default()
 	cfg.Storage.Dir = t.TempDir()
@@ -38,8 +41,16 @@ func TestAgentsAreProbedInTheStateDirectory(t *testing.T) {
 		if auth := provider.Auth(t.Context()); auth.State != cli.Installed {
 			t.Errorf("its log-in is %+v", auth)
 		}
-		if want := filepath.Join(cfg.Storage.Dir, "probes"); len(l.dirs) != 1 || l.dirs[0] != want {
-			t.Errorf("in a sandbox: %v, it starts in %q, want %q", inside, l.dirs, want)
+		gemini := a.provider(runEnv{launcher: l, inside: inside}, gemini.Agent, cli.AccountHome{})
+		for _, p := range []cli.Provider{provider, gemini} {
+			req := cli.Request{Dir: t.TempDir(), Permission: cli.Auto}
+			if _, err := p.Open(t.Context(), cli.Live, req); err == nil {
+				t.Errorf("%s has a session", p.Agent())
+			}
+		}
+		want := filepath.Join(cfg.Storage.Dir, "probes")
+		if !slices.Equal(l.dirs, []string{want, want, want}) {
+			t.Errorf("in a sandbox: %v, they start in %q, want %q", inside, l.dirs, want)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/sessions"
 	"ductor/cli"
+	"ductor/cli/host"
 	"ductor/internal/terminal"
 	"ductor/internal/terminal/presence"
 	"ductor/internal/terminal/server"
@@ -33,7 +34,7 @@ func (a *App) serveTerminals(ctx context.Context) (stop func()) {
 	}
 	p := func() lang.Printer { return a.lang.Of(owner.Conversation.Chat) }
 	s := server.New(server.Options{
-		State: a.cfg.Storage.Dir, Away: a.presence().Away,
+		State: a.cfg.Storage.Dir, Descends: host.Descends, Away: a.presence().Away,
 		Ask: func(ctx context.Context, of server.Session, id string, asked cli.Event) (cli.Decision, error) {
 			return a.orchestrator.AskTerminal(ctx, owner, of.Agent, of.Dir, id, asked)
 		},

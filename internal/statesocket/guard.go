@@ -76,6 +76,18 @@ func ReadSecret(dir string) (string, error) {
 
 // Admit returns an error if the client at the other end of conn is not allowed to connect. The client has sent secret.
 func (g Guard) Admit(conn net.Conn, secret string) error {
+	if err := CheckOutside(conn, g.descends); err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare([]byte(secret), []byte(g.secret)) != 1 {
+		return ErrSecret
+	}
+	return nil
+}
+
+// CheckOutside returns an error unless the client at the other end of conn is a process of this user that no agent
+// started. descends reports whether an agent started the process with the given PID; see host.Descends.
+func CheckOutside(conn net.Conn, descends func(pid int) (bool, error)) error {
 	c, ok := conn.(*net.UnixConn)
 	if !ok { // agents in a container or on another machine connect without a Unix socket
 		return ErrNested
@@ -84,14 +96,12 @@ func (g Guard) Admit(conn net.Conn, secret string) error {
 	if err != nil {
 		return err
 	}
-	nested, err := g.descends(pid)
-	switch {
-	case err != nil:
+	nested, err := descends(pid)
+	if err != nil {
 		return fmt.Errorf("find out who connects: %w", err)
-	case nested:
+	}
+	if nested {
 		return ErrNested
-	case subtle.ConstantTimeCompare([]byte(secret), []byte(g.secret)) != 1:
-		return ErrSecret
 	}
 	return nil
 }

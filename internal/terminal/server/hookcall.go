@@ -53,7 +53,7 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 	if h.turnEnded() {
 		h.s.waiting.release(h.session().ID)
 	}
-	if h.Since.IsZero() && !h.s.opts.Away(ctx) {
+	if !h.repeated() && !h.s.opts.Away(ctx) {
 		_ = h.send(hook.Answer{}) // fails only if the hook has ended
 		return
 	}
@@ -73,6 +73,9 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 	}
 }
 
+// repeated reports whether the hook sent the message first to an earlier process of ductor, which promised an answer.
+func (h hookCall) repeated() bool { return !h.Since.IsZero() && h.Since.Before(h.s.started) }
+
 // turnEnded reports whether the event means that the agent's turn has ended.
 func (h hookCall) turnEnded() bool {
 	return h.event.Name == "Stop" || h.event.Name == "AfterAgent" || h.event.Type == "agent-turn-complete"
@@ -90,8 +93,8 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	deciding, done := h.s.waiting.addWaiter(ctx, of.ID)
 	defer done()
 	wait := h.s.opts.Wait
-	if !h.Since.IsZero() {
-		wait -= max(time.Since(h.Since), 0)
+	if h.repeated() {
+		wait -= time.Since(h.Since)
 	}
 	deciding, stop := context.WithTimeout(deciding, wait)
 	defer stop()

@@ -24,7 +24,10 @@ import (
 // Options configures a Server. All fields are required.
 type Options struct {
 	State string // ductor's state directory with the socket
-	Away  func(ctx context.Context) bool
+	// Descends reports whether an agent of ductor started the process with the given PID. The server rejects such a
+	// process: agents of ductor have no hooks, and could send false reports and requests to the owner.
+	Descends func(pid int) (bool, error)
+	Away     func(ctx context.Context) bool
 	// Ask asks the owner; see conversation.Engine.AskTerminal. If a hook repeats its question after a restart of
 	// ductor, the repeated question has the same ID.
 	Ask     func(ctx context.Context, of Session, id string, asked cli.Event) (cli.Decision, error)
@@ -55,11 +58,12 @@ type Chat interface {
 // Server receives events from terminals.
 type Server struct {
 	opts    Options
+	started time.Time
 	waiting waiters
 }
 
 // New returns a Server.
-func New(o Options) *Server { return &Server{opts: o} }
+func New(o Options) *Server { return &Server{opts: o, started: time.Now()} }
 
 // maxHooks limits the number of connected hooks. If too many hooks connect, the server closes the new connections, and
 // the CLIs of these hooks ask in the terminal.
@@ -92,7 +96,7 @@ func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	defer cancel()
 	// SetDeadline fails only on a closed connection.
 	_ = conn.SetDeadline(time.Now().Add(ioTimeout))
-	if _, err := statesocket.Peer(conn); err != nil {
+	if err := statesocket.CheckOutside(conn, s.opts.Descends); err != nil {
 		s.opts.Log.Warn("rejected a hook", "err", err)
 		return
 	}

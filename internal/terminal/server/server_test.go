@@ -4,10 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ductor/cli"
 	"ductor/internal/secrets"
@@ -35,8 +42,10 @@ func serve(t *testing.T, change func(*Options)) (c *chat, say func(agent, event 
 	state := t.TempDir()
 	c = &chat{}
 	o := Options{
-		State: state, Away: func(context.Context) bool { return true }, Wait: 1 << 40, Chat: c,
-		Secrets: func(string) *secrets.Set { return secrets.NewSet("sk-very-secret-value") },
+		State: state, Wait: 1 << 40, Chat: c,
+		Away:     func(context.Context) bool { return true },
+		Descends: func(int) (bool, error) { return false, nil },
+		Secrets:  func(string) *secrets.Set { return secrets.NewSet("sk-very-secret-value") },
 		Ask: func(context.Context, Session, string, cli.Event) (cli.Decision, error) {
 			return cli.Decision{Allow: true}, nil
 		},
@@ -128,5 +137,70 @@ func TestEventsThatAreNotReported(t *testing.T) {
 	sayAway("claude", `{"hook_event_name":"Notification","notification_type":"idle_prompt","message":"I wait"}`)
 	if len(away.all) != 1 || !strings.Contains(away.all[0], "I wait") {
 		t.Errorf("reported %q", away.all)
+	}
+}
+
+// A process that an agent of ductor started can write to the socket as any process of this user can. The server neither
+// reports for it nor asks.
+func TestAnAgentOfDuctorIsNoHook(t *testing.T) {
+	reason := errors.New("cannot tell")
+	for name, descends := range map[string]func(int) (bool, error){
+		"an agent":         func(pid int) (bool, error) { return pid == os.Getpid(), nil },
+		"perhaps an agent": func(int) (bool, error) { return false, reason },
+		"a terminal":       nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var o Options
+			c, _ := serve(t, func(served *Options) {
+				if descends != nil {
+					served.Descends = descends
+				}
+				o = *served
+			})
+			ctx, stop := context.WithCancel(t.Context())
+			var serving sync.WaitGroup
+			serving.Go(func() {
+				if err := New(o).Serve(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			event := `{"hook_event_name":"Stop","session_id":"s","last_assistant_message":"[tap](https://example.org)"}`
+			var conn net.Conn
+			var err error
+			for conn == nil && t.Context().Err() == nil {
+				conn, err = net.Dial("unix", filepath.Join(o.State, "terminal.sock"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = fmt.Fprintf(conn, `{"agent":"claude","dir":"/d","event":%s}`+"\n", event)
+			_, _ = io.Copy(io.Discard, conn) // until the server closes the connection
+			_ = conn.Close()
+			stop()
+			serving.Wait()
+			if got, want := len(c.all), map[bool]int{true: 1}[descends == nil]; got != want {
+				t.Errorf("%d reports, want %d", got, want)
+			}
+		})
+	}
+}
+
+// A hook that repeats its message after a restart of ductor is served although the user is there. It cannot have sent
+// its first message to an earlier process if that was after the start of this process.
+func TestOnlyARepeatedMessageIsServedWhileTheUserIsThere(t *testing.T) {
+	var o Options
+	c, _ := serve(t, func(served *Options) {
+		served.Away = func(context.Context) bool { return false }
+		o = *served
+	})
+	s := New(o)
+	for since, want := range map[time.Time]int{{}: 0, s.started.Add(-time.Second): 1, s.started.Add(time.Second): 0} {
+		c.all = nil
+		h := hookCall{Message: hook.Message{Agent: "claude", Dir: "/d", Since: since}, s: s,
+			event: event{Name: "Stop"}, send: func(hook.Answer) error { return nil }}
+		h.handle(t.Context(), func() {})
+		if len(c.all) != want {
+			t.Errorf("since %v: %d reports, want %d", since.Sub(s.started), len(c.all), want)
+		}
 	}
 }
