@@ -81,10 +81,11 @@ type Options struct {
 	// Project describes the settings that a project can contain for the agent. If Project.Files is empty, the
 	// catalogue's description applies.
 	Project Project
-	// StartDir is the working directory of all processes. It is never a project: in a project, wrappers such as npx
-	// would start the program that the project brings. Each session has the directory of its request. StartDir must have
-	// the same path for ductor and for the agent. Other users must not be able to write to it or its parents, because
-	// the agent would use settings from there. ductor creates it if it is missing. The default is the root directory.
+	// StartDir is the working directory of processes, except where the user has allowed a project's settings. In a
+	// project, wrappers such as npx would start the program that the project brings. Each session has the directory of
+	// its request. StartDir must have the same path for ductor and for the agent. Other users must not be able to write
+	// to it or its parents, because the agent would use settings from there. ductor creates it if it is missing. The
+	// default is the root directory.
 	StartDir string
 	// NoWorkspace prevents the agent from reading files, writing files and running commands through ductor. It must be
 	// set for an agent in a container, because ductor would access files and run commands outside of the container, as
@@ -189,7 +190,7 @@ type Wish struct {
 // command returns the command that starts a process for req. It creates StartDir.
 func (o *Options) command(req cli.Request, key string) (cli.Command, error) {
 	command := cli.Command{
-		Path: o.Path, Args: o.argv(req), Dir: o.StartDir, Env: o.env(req),
+		Path: o.Path, Args: o.argv(req), Dir: o.startDir(req), Env: o.env(req),
 		For: cli.Purpose{Agent: o.Agent, Mode: cli.Live, Setting: key},
 	}
 	if o.OwnFiles != nil {
@@ -199,6 +200,21 @@ func (o *Options) command(req cli.Request, key string) (cli.Command, error) {
 		return command, o.failure(err)
 	}
 	return command, nil
+}
+
+// startDir returns the working directory of a process. It is the directory of the sessions if the user has allowed the
+// project's settings, because Gemini and others read these settings only there. A program that would run other programs
+// of the project starts in StartDir all the same.
+func (o *Options) startDir(req cli.Request) string {
+	if req.Project == cli.WithProject && !slices.Contains(searchers(), filepath.Base(o.Path)) {
+		return req.Dir
+	}
+	return o.StartDir
+}
+
+// searchers lists programs that prefer code in their working directory to the named program or module.
+func searchers() []string {
+	return []string{"npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "uv", "uvx", "pipx", "python", "python3"}
 }
 
 func (o *Options) argv(req cli.Request) []string {
