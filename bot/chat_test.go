@@ -50,7 +50,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 			t.Errorf("nothing is asked, and the chat shows\n%s", w.Text())
 		}
 		approval.ID, approval.State = "2", orchestrator.ApprovalOpen
-		chat.ShowApproval(approval)
+		chat.ShowApproval(approval, false)
 		for i := range 9 { // more than the cards that move up at once
 			id := orchestrator.Turn{ID: cli.TurnID(rune('a' + i)), Prompt: waits.Prompt}
 			chat.queue.queued(id, i+2, func() string { return approvals.WaitingHint(approval.Conversation) })
@@ -60,7 +60,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 			t.Errorf("%d cards mention the question:\n%s", n, w.Text())
 		}
 		approval.State = orchestrator.ApprovalAllowed
-		chat.ShowApproval(approval)
+		chat.ShowApproval(approval, false)
 		time.Sleep(time.Minute)
 		if strings.Contains(w.Text(), "is waiting for your answer") {
 			t.Errorf("it is decided, and the chat shows\n%s", w.Text())
