@@ -76,13 +76,31 @@ func TestASnapshotRunsNoProgramThatTheTurnPlanted(t *testing.T) {
 	}
 }
 
+// Undo goes on where a user starts the repository anew, or Git has deleted contents that no commit has.
+func TestASnapshotOfARepositoryThatLostItsObjects(t *testing.T) {
+	for _, lose := range []string{"rm -rf .git; git init -q -b main", "rm -r .git/objects/??"} {
+		r := newRepo(t)
+		r.changesOf("echo two > b.txt")
+		r.sh("app", lose)
+		changes := r.changesOf("echo three > b.txt")
+		if len(changes) != 1 || changes[0].Path != "b.txt" {
+			t.Errorf("%s: it changed %+v", lose, changes)
+		}
+		r.must(r.open().Restore(t.Context(), changes))
+		if got := r.sh("app", "cat b.txt"); got != "two\n" {
+			t.Errorf("%s: the file is %q", lose, got)
+		}
+	}
+}
+
 // Whoever can write to a working tree can make its .git point to any repository.
 func TestOwnGitDir(t *testing.T) {
 	r := newRepo(t)
 	r.sh("", `git init -q -b main other; cd app; git worktree add -q ../tree; git init -q ../lib; cd ../lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m x
 		cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub
+		git init -q ../common; echo "$PWD/../other/.git" > ../common/.git/commondir; git init -q ../refs; rm -r ../refs/.git/refs; ln -s ../../other/.git/refs ../refs/.git/refs
 		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git; ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git; cp sub/.git ../inner; echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git`)
-	for dir, own := range map[string]bool{"app": true, "tree": true, "app/sub": true, "file": false, "link": false, "copy": false, "inner": false} {
+	for dir, own := range map[string]bool{"app": true, "tree": true, "app/sub": true, "file": false, "link": false, "copy": false, "inner": false, "common": false, "refs": false} {
 		repo, err := r.git.Open(t.Context(), git.Place{Dir: filepath.Join(filepath.Dir(r.at.Dir), dir)})
 		if err != nil {
 			t.Logf("%s: %v", dir, err)

@@ -37,6 +37,7 @@ type Repo struct {
 	in             cli.Sandbox
 	gitDir         string
 	shadow         string // shadow directory
+	common         string // Git directory with the branches; differs from gitDir in a worktree
 	objects        string
 	mu             *sync.Mutex // shared by all Repos of this working tree
 	excluded       []string    // paths that snapshots do not contain; a snapshot can add more
@@ -51,7 +52,7 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 	}
 	out, err := execute(ctx, launcher, command{
 		args: []string{"rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-path",
-			"objects"},
+			"objects", "--git-common-dir"},
 		dir: at.Dir, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 20,
 	})
 	var exit *ExitError
@@ -65,7 +66,7 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != 3 { // a path contains a line break
+	if len(lines) != 4 { // a path contains a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
 	shadow := path.Join(lines[1], "ductor")
@@ -75,7 +76,7 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		}
 	}
 	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], shadow: shadow,
-		objects: lines[2], mu: g.lockOf(at.In, lines[1])}, nil
+		objects: lines[2], common: lines[3], mu: g.lockOf(at.In, lines[1])}, nil
 }
 
 // privateShadow returns the shadow directory of a Git directory on this host.
@@ -91,27 +92,37 @@ func (g *Git) privateShadow(gitDir string) (string, error) {
 // snapshot reads all files.
 const unusedAfter = 30 * 24 * time.Hour
 
-// removeUnused deletes shadow directories on this host that were not used for a long time.
+// removeUnused deletes shadow directories on this host that were not used for a long time. Each snapshot changes the
+// time of its directory, because Git creates a lock file there.
 func (g *Git) removeUnused() {
 	entries, _ := os.ReadDir(g.private)
 	for _, e := range entries {
-		dir := filepath.Join(g.private, e.Name())
-		info, err := os.Stat(filepath.Join(dir, "index"))
-		if err == nil && time.Since(info.ModTime()) > unusedAfter {
-			_ = os.RemoveAll(dir)
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > unusedAfter {
+			_ = os.RemoveAll(filepath.Join(g.private, e.Name()))
 		}
 	}
 }
 
-// OwnGitDir reports whether the Git directory belongs to the working tree, and not to another one: it is the directory
-// .git, or names the working tree as its own. Whoever can write to the working tree can make .git point anywhere.
+// OwnGitDir reports whether the Git directory is .git in the working tree, or names this working tree in its file gitdir
+// or in core.worktree, and has its branches and objects in itself or, in a worktree, in its repository. Whoever can
+// write to the working tree can make .git or a part of it point anywhere.
 func (r *Repo) OwnGitDir(ctx context.Context) bool {
-	if r.in != "" || r.gitDir == filepath.Join(r.Top, ".git") {
+	if r.in != "" {
 		return true
 	}
-	file, err := rooted.Read(r.gitDir, "gitdir", maxPath)
-	if err == nil {
-		return strings.TrimSpace(string(file)) == filepath.Join(r.Top, ".git")
+	for _, name := range []string{"HEAD", "config", "refs", "refs/heads", "packed-refs", "objects", "logs"} {
+		real, err := filepath.EvalSymlinks(filepath.Join(r.common, name))
+		if err == nil && real != filepath.Join(r.common, name) {
+			return false
+		}
+	}
+	if r.gitDir != r.common { // a worktree
+		file, err := rooted.Read(r.gitDir, "gitdir", maxPath)
+		return err == nil && strings.TrimSpace(string(file)) == filepath.Join(r.Top, ".git") &&
+			filepath.Dir(r.gitDir) == filepath.Join(r.common, "worktrees")
+	}
+	if r.gitDir == filepath.Join(r.Top, ".git") {
+		return true
 	}
 	top, err := r.runOwn(ctx, "", "config", "--file", filepath.Join(r.gitDir, "config"), "core.worktree")
 	if err != nil {
@@ -123,8 +134,8 @@ func (r *Repo) OwnGitDir(ctx context.Context) bool {
 	return filepath.Clean(top) == r.Top
 }
 
-// GitDir returns the Git directory.
-func (r *Repo) GitDir() string { return r.gitDir }
+// GitDir returns the Git directory with the branches.
+func (r *Repo) GitDir() string { return r.common }
 
 const maxPath = 4096
 
@@ -196,10 +207,16 @@ func (r *Repo) prepareShadow(ctx context.Context) error {
 	}
 	names, err := r.runShadowWith(ctx, exactSettings(""), "", "", "config", "--null", "--list", "--name-only")
 	if err == nil {
-		if _, err = r.runShadowWith(ctx, exactSettings(names), "", "", "rev-parse", "--verify", "-q", "refs/ductor/ready"); err == nil {
+		if _, err = r.runShadowWith(ctx, exactSettings(names), "", "", "rev-parse", "--verify", "-q", "refs/ductor/ready^{blob}"); err == nil {
 			r.shadowSettings = exactSettings(names)
 			return nil
 		}
+	}
+	if r.in == "" { // the repository may be a new one, which lacks the objects that the index names
+		if err := os.RemoveAll(r.shadow); err != nil {
+			return fmt.Errorf("delete a former directory of snapshots: %w", err)
+		}
+		names = ""
 	}
 	return r.createShadow(ctx, names)
 }

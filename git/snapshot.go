@@ -44,6 +44,19 @@ func (r *Repo) snapshot(ctx context.Context, when Moment) (tree string, err erro
 	if r.in != "" {
 		r.shadowSettings = nil
 	}
+	tree, err = r.writeSnapshot(ctx, when)
+	var exit *ExitError
+	if errors.As(err, &exit) && strings.Contains(exit.Stderr, "invalid object") {
+		// The index names contents that Git has deleted as unused. An empty index makes Git read all files again.
+		if _, err := r.runShadow(ctx, "", "", "read-tree", "--empty"); err != nil {
+			return "", fmt.Errorf("empty the index: %w", err)
+		}
+		tree, err = r.writeSnapshot(ctx, BeforeTurn)
+	}
+	return tree, err
+}
+
+func (r *Repo) writeSnapshot(ctx context.Context, when Moment) (tree string, err error) {
 	if when == BeforeTurn {
 		if err := r.syncTrackedIgnored(ctx); err != nil {
 			return "", err

@@ -16,7 +16,7 @@ func TestAWholeFileIsComparedWithTheFileThatExists(t *testing.T) {
 	long := strings.Repeat("key: value\n", currentBytes)
 	for name, content := range map[string]string{
 		"config.yaml": "key1: 1\nkey2: 2\n", "empty": "", "long": long, "binary": "\xff\xfe\n", ".env": "A=1\n",
-		"token": "password: hunter2\n",
+		"token": "password: hunter2\n", "../passwords.txt": "a\n",
 	} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -41,6 +41,7 @@ func TestAWholeFileIsComparedWithTheFileThatExists(t *testing.T) {
 		{"binary", cli.FileAdded, cli.FileReplaced, write},
 		{".env", cli.FileAdded, cli.FileReplaced, write},
 		{"token", cli.FileAdded, cli.FileReplaced, write},
+		{"../passwords.txt", cli.FileAdded, cli.FileReplaced, write}, // the chat may be a group
 	} {
 		f := currentFiles{files: machine{}, dir: dir, room: currentBytes, known: secrets.NewSet("hunter2")}
 		got := f.compare(t.Context(), filepath.Join(dir, tc.file), cli.FileChanged{Kind: tc.reported, Diff: write})

@@ -140,20 +140,21 @@ type currentFiles struct {
 // compare completes a change that only adds lines. Many agents do not report whether the file exists, and show a file
 // that they write as a whole as if it were new:
 //   - The kind is FileUpdated if the file exists, and FileAdded if not.
-//   - If the agent writes the whole file, the diff also shows the lines that this removes. If the current content
-//     cannot be read, is too long or contains a secret, the kind is FileReplaced.
+//   - If the agent writes the whole file, the diff also shows the lines that this removes. If the agent may not read
+//     the file without asking, or if the current content cannot be read, is too long or contains a secret, the kind is
+//     FileReplaced.
 func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChanged) cli.FileChanged {
 	text, added := cli.AddedText(c.Diff)
 	if !added {
 		return c
 	}
 	whole, room := c.Kind == cli.FileAdded, int64(0)
-	if whole {
-		room = f.room
-	}
 	dir, below := "/", strings.TrimPrefix(path, "/")
 	if rel, err := filepath.Rel(f.dir, path); err == nil && filepath.IsLocal(rel) { // f.dir itself may be hidden
 		dir, below = f.dir, rel
+		if whole && plainWord(rel, false) { // other files the agent may not read either, without asking
+			room = f.room
+		}
 	}
 	was, err := f.files.ReadFile(ctx, dir, below, room)
 	var refused *rooted.Error
