@@ -224,8 +224,8 @@ func (d *document) addThinking(text string) bool {
 	return true
 }
 
-// addOwn adds a note of ductor. It returns false if the document already starts with the same note, which the previous
-// process had added.
+// addOwn adds a note of ductor. It returns false if the notes at the start of the document already contain this note,
+// for example because it was restored after a restart.
 func (d *document) addOwn(s *segment) bool {
 	if slices.ContainsFunc(d.lead(), func(l *segment) bool { return l.note.Text == s.note.Text }) {
 		return false

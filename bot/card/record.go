@@ -223,6 +223,11 @@ func decodeCard(data []byte) (savedCard, error) {
 	if err := json.Unmarshal(data, &saved); err != nil {
 		return savedCard{}, fmt.Errorf("decode a card: %w", err)
 	}
+	if saved.Layout.Starts == nil { // older versions stored the layout beside the other fields
+		if err := json.Unmarshal(data, &saved.Layout); err != nil {
+			return savedCard{}, fmt.Errorf("decode the layout of a card: %w", err)
+		}
+	}
 	if saved.First < 0 || saved.First > maxParts ||
 		max(len(saved.Texts), len(saved.Layout.Starts), len(saved.Layout.Prints), len(saved.Layout.Lead)) > maxParts {
 		return savedCard{}, errors.New("decode a card: it has messages that cannot be")

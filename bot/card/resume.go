@@ -86,6 +86,9 @@ func (c *card) recall(ctx context.Context) error {
 func (d *document) begin(notes []leadNote) {
 	var lead []*segment
 	for _, n := range notes {
+		if slices.ContainsFunc(d.lead(), func(s *segment) bool { return s.note.Text == n.Note.Text }) {
+			continue
+		}
 		lead = append(lead, &segment{kind: noteSegment, note: n.Note, noteIfFailed: n.IfFailed, own: true})
 	}
 	d.segments = slices.Concat(lead, d.segments)
@@ -93,7 +96,7 @@ func (d *document) begin(notes []leadNote) {
 
 func (d *document) leadNotes() (all []leadNote) {
 	for _, s := range d.lead() {
-		all = append(all, leadNote{s.note, s.noteIfFailed})
+		all = append(all, leadNote{d.scrub.Text(s.note), d.scrub.Text(s.noteIfFailed)})
 	}
 	return all
 }

@@ -44,16 +44,8 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.openCard()
-	if p.instead != nil {
-		r.running.Events.Show(cli.Substituted{By: r.turn.Agent, Why: p.instead})
-	}
-	if p.endedMode != "" {
-		text := c.e.opts.Lang.Of(c.id().Chat).Text("turn.mode-ended", p.endedMode)
-		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: text})
-	}
-	for _, s := range c.last.absent.Update(p.req.Absent) {
-		text := c.e.opts.Lang.Of(c.id().Chat).Text("servers.without", s.Name, s.Why)
-		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: text})
+	if w.remains != cli.RemainsRun { // the card of a turn that goes on shows the notes of the previous process
+		r.showNotes(p)
 	}
 	result, promptSent := r.running.Run(p.req)
 	r.promptSent = promptSent
@@ -72,6 +64,21 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		for _, t := range c.e.doubtSteered(r.record, r.turn.ID, result.Steered.Read...) {
 			c.redeliver(r.record, t)
 		}
+	}
+}
+
+// showNotes shows notes above the answer, about what the preparation of the turn found.
+func (r *runningTurn) showNotes(p preparation) {
+	if p.instead != nil {
+		r.running.Events.Show(cli.Substituted{By: r.turn.Agent, Why: p.instead})
+	}
+	in := r.e.opts.Lang.Of(r.c.id().Chat)
+	if p.endedMode != "" {
+		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: in.Text("turn.mode-ended", p.endedMode)})
+	}
+	for _, s := range r.c.last.absent.Update(p.req.Absent) {
+		text := in.Text("servers.without", s.Name, s.Why)
+		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: text})
 	}
 }
 

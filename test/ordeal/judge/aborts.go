@@ -76,7 +76,8 @@ const abortWithin = 15 * time.Second
 func (f *facts) saidStopped(c Chat, stop Sent, answered map[telegram.MessageID]bool) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {
-		if !m.From.Bot || m.ReplyTo != stop.ID && (m.ID < stop.ID || c.place(m) != stop.In) || answered[m.ID] {
+		other := m.ReplyTo != stop.ID && (m.ReplyTo != 0 || m.ID < stop.ID || c.place(m) != stop.In)
+		if !m.From.Bot || other || answered[m.ID] {
 			continue
 		}
 		for _, v := range m.Versions {
