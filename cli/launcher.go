@@ -198,7 +198,7 @@ type Terminator string
 const (
 	EndedByItself     Terminator = ""
 	EndedByStop       Terminator = "stop"       // Process.Stop
-	EndedByKill       Terminator = "kill"       // `ductor kill`
+	EndedByKill       Terminator = "kill"       // `ductor kill`, or Launcher.Discard
 	EndedByAge        Terminator = "max age"    // the program ran longer than Timing.StaleAfter
 	EndedOrphaned     Terminator = "orphaned"   // ductor was not running for longer than Timing.OrphanAfter
 	EndedByTerminated Terminator = "terminated" // the machine shut down, or a signal terminated the runner

@@ -236,7 +236,7 @@ func (l ToolList) Equal(other ToolList) bool {
 	return slices.Equal(l.Only, other.Only) && slices.Equal(l.Denied, other.Denied)
 }
 
-// Permits reports whether the agent may certainly use a tool. tool and the list contain the agent's own names of tools.
+// Permits reports whether the list certainly permits a tool. tool and the list contain the agent's own names of tools.
 // Permits ignores entries such as "Bash(git push *)", because the agent itself enforces them. If Permits and Forbids
 // both return false, only a user can decide; see serversOf.
 func (l ToolList) Permits(tool string) bool {
@@ -244,7 +244,7 @@ func (l ToolList) Permits(tool string) bool {
 		(len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(name string) bool { return names(name, tool) }))
 }
 
-// Forbids reports whether the agent must certainly not use a tool.
+// Forbids reports whether the list certainly forbids a tool.
 func (l ToolList) Forbids(tool string) bool {
 	return slices.ContainsFunc(l.Denied, func(name string) bool { return names(name, tool) }) ||
 		len(l.Only) > 0 && !slices.ContainsFunc(l.Only, func(name string) bool { return mayName(name, tool) })

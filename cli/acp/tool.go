@@ -43,8 +43,8 @@ type tool struct {
 func (t *tool) isOver() bool { return t.phase == toolEnded || t.phase == toolRefused }
 
 // isReused reports whether an announcement is that of another tool call with the same ID, after this one is over. Some
-// agents announce a call after its request was denied or cancelled, so the same call is only another one if this one
-// has succeeded.
+// agents announce a denied or cancelled call again. So an equal announcement means a new call only if this call has
+// succeeded.
 func (t *tool) isReused(announced toolcall.Call) bool {
 	ended := announced.Status == toolcall.StatusDone || announced.Status == toolcall.StatusFailed
 	return t.isOver() && (t.succeeded && !ended || t.call.Differs(announced))

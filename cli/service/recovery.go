@@ -47,8 +47,8 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 }
 
 // mayRepeat reports whether the live process failed before the turn could have an effect, and the agent supports
-// one-shot mode. In accept-edits and auto it returns false: one-shot the agent cannot ask, so ductor could not decide
-// what it may do.
+// one-shot mode. In accept-edits and auto it returns false: an agent in one-shot mode cannot ask, so ductor
+// could not decide what it may do.
 func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, req cli.Request, a attempt) bool {
 	if req.Permission == cli.AcceptEdits || req.Permission == cli.Auto {
 		return false

@@ -187,8 +187,8 @@ func (s *Stream) pump() {
 	}
 }
 
-// yielding is an output whose reader lets the turn handle the lines so far before it waits for more. Otherwise the turn
-// would start only when the reader waits.
+// yielding is a reader that yields the processor before each read. The turn then handles the lines that were read so
+// far, before the reader blocks.
 type yielding struct{ io.Reader }
 
 func (y yielding) Read(p []byte) (int, error) {

@@ -28,7 +28,7 @@ type Invalid struct {
 }
 
 // Places returns where ductor stores its state and runs its agents, in spite of mistakes in other parts of the
-// configuration. It returns false if storage.dir is unknown. If the table sandbox contains a mistake, Places returns no
+// configuration. It returns false if the table storage contains a mistake. If the table sandbox contains a mistake, Places returns no
 // sandboxes.
 func (e *Invalid) Places() (Config, bool) {
 	if e.decoded == nil || e.concerns("storage") {

@@ -35,7 +35,7 @@ type agent struct {
 	terminator proctree.Terminator
 }
 
-// newAgent returns an agent whose program was not started or recovered yet.
+// newAgent returns an agent whose program is neither started nor adopted yet.
 func (s *server) newAgent(rec record, files runFiles, owner *conn) *agent {
 	a := &agent{
 		s: s, record: rec, life: newLifecycle(files.log, rec.Limits, owner), in: &input{}, runFiles: files,

@@ -185,8 +185,9 @@ const quiesce = 2 * time.Second
 // upgrade replaces the program of this process. The new program inherits the children and descriptors. Its file is at
 // path or, if path is empty, contained in program. Clients lose their connections, and reconnect through the same
 // socket. First, upgrade waits until no write to an agent is in progress. If this wait takes too long, upgrade returns
-// an error and changes nothing. A SIGTERM in the milliseconds until the new program has begun serve ends the runner
-// without its agents, because a Go program cannot start with SIGTERM blocked. The next runner then adopts the agents.
+// an error and changes nothing. A SIGTERM between the last check and the exec is lost. A SIGTERM between the exec and
+// serve ends the runner without its agents, because a Go program cannot start with SIGTERM blocked. The next runner then
+// adopts the agents.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)

@@ -203,7 +203,7 @@ type Exit struct {
 
 // Reasons why the runner ended an agent.
 const (
-	ByStop       = "stop"       // Run.Stop
+	ByStop       = "stop"       // Run.Stop or Client.Collect
 	ByKill       = "kill"       // Client.Kill, for example by `ductor kill`
 	ByMaxAge     = "max age"    // Limits.MaxAge
 	ByOrphaned   = "orphaned"   // Limits.OrphanAfter

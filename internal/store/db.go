@@ -63,7 +63,7 @@ type Options struct {
 type DB struct {
 	now  func() time.Time
 	file *sqlite.DB
-	life string // identifies this process in the bypasses that it stores
+	life string // random ID of this process; SaveConversation stores it with each bypass
 }
 
 // Open opens the database at path. It creates a missing database, and migrates an older one; see sqlite.Open.

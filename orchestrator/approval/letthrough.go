@@ -44,7 +44,8 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 // tool, but changes of files only as far as the mode accept-edits allows them. In plan mode, only entries for tools that
 // read count.
 //
-// The list applies only here. Agents do not know it, because they could not check what ductor checks; see tools.Limit.
+// Agents get only the web tools of this list (see tools.Limit). They ask about all others, because only ductor can check
+// what a request touches.
 func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	p, allowed := a.Request, r.turn.Allowed
 	if r.turn.Mode == cli.Plan {

@@ -111,8 +111,8 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 }
 
 // endBypasses records that the restart has ended every bypass, and notifies the conversations. The store does not
-// return such a bypass any more, so the record may wait while the disk is full. If a running turn uses a bypass,
-// endBypasses marks the turn, so that CaughtUp switches the agent to another mode.
+// return such a bypass any more, so endBypasses need not wait for a full disk: it writes the record later. If a running
+// turn uses a bypass, endBypasses marks the turn, so that CaughtUp switches the agent to another mode.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndedBypasses(ctx)
 	if err != nil {

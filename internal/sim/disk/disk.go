@@ -277,7 +277,7 @@ func (d *Disk) Sync(f *os.File) error {
 }
 
 // noteWrites writes the content of the file again if the program may have written to the file through the descriptor.
-// find has just read a file that SQLite does not have open.
+// If SQLite does not have the file open, find has just updated known.cache.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {

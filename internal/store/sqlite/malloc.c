@@ -7,8 +7,7 @@ __attribute__((weak)) int sqlite3_config(int option, ...);
 // configure_memory sets how SQLite allocates memory. It is too late once there are threads, or SQLite is initialized.
 __attribute__((constructor)) static void configure_memory(void) {
 #ifdef M_ARENA_MAX
-	// SQLite's memory is in one place. The GNU library has an arena for each thread otherwise, each of which keeps what was
-	// freed in it.
+	// Use one arena for all threads. By default, the GNU library has one for each thread, and each of them keeps freed memory.
 	mallopt(M_ARENA_MAX, 1);
 #endif
 	// SQLite does not count its memory, because it would lock a mutex for each allocation to do so.
