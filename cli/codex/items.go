@@ -87,7 +87,8 @@ func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 		t.Name, t.Title = "shell", plainCommand(it.Command)
 		t.Input = jsonOf(map[string]string{"command": plainCommand(it.Command)})
 	case itemFiles:
-		t.Name, t.Title, t.Input = "patch", pathsOf(changesOf(it.Changes.files, cli.FileAdded), dir), jsonOf(it.Changes.files)
+		changes := changesOf(it.Changes.files, cli.FileAdded)
+		t.Name, t.Title, t.Input = "patch", pathsOf(changes, dir), jsonOf(it.Changes.files)
 	case itemMCP:
 		t.Name, t.Title, t.Input = it.Server+"."+it.Tool, compact(it.Arguments), it.Arguments
 	case "dynamicToolCall":
