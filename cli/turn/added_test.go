@@ -78,7 +78,7 @@ func TestATurnThatIsCutLeavesWhatWaits(t *testing.T) {
 	}
 }
 
-// Of the messages of the previous process, only those count that the model has read, and those that the agent dropped.
+// A message of the previous process counts if the model has read it, or if the agent has dropped it.
 func TestAdoptedMessages(t *testing.T) {
 	var a Added
 	a.Adopt("1", "one")
