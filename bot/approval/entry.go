@@ -225,15 +225,23 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// loadOpen reads the stored drafts of all open approvals that no message of this process has shown yet.
-func (s *Screen) loadOpen(ctx context.Context) error {
+// loadOpen reads the stored drafts of all open approvals that no message of this process has shown yet. It returns only
+// the errors about approvals of the conversation, and logs those about others. It nevertheless reads all drafts, because
+// only the stored message shows whether a group's approval has moved to a supergroup.
+func (s *Screen) loadOpen(ctx context.Context, conversation orchestrator.ConversationID) error {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
 	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.loaded || !e.open() })
 	s.mu.Unlock()
 	var errs []error
 	for _, e := range entries {
-		errs = append(errs, s.load(ctx, e))
+		switch err := s.load(ctx, e); {
+		case err == nil:
+		case e.conv == conversation || e.message.To() == conversation:
+			errs = append(errs, err)
+		default:
+			e.log.Error("load the draft of another chat", "err", err)
+		}
 	}
 	return errors.Join(errs...)
 }

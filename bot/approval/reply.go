@@ -77,7 +77,7 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 // addressee returns the approval to which a message may belong, or nil.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {
-		if err := s.loadOpen(ctx); err != nil {
+		if err := s.loadOpen(ctx, m.Conversation); err != nil {
 			return nil, orchestrator.Approval{}, err
 		}
 		return s.current(ctx, m, cmp.Or(s.listening(m), s.onlyQuestion(m)))
@@ -118,7 +118,7 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 }
 
 // listening returns the approval for which the user pressed a button that asks for text, or nil. If there are several
-// such approvals, it returns the one with the last press. The caller must have called loadOpen.
+// such approvals, it returns the one with the last press. The caller must have called loadOpen for the conversation.
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

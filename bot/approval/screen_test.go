@@ -80,6 +80,27 @@ func TestANewApprovalIsShownWithoutReading(t *testing.T) {
 	}
 }
 
+// An approval that cannot be loaded affects only the messages of its own chat.
+func TestAnApprovalThatCannotBeLoaded(t *testing.T) {
+	withScreen(t, func(t *testing.T, s *Screen, _ *bottest.Chat, journal *faultyJournal) {
+		unreadable := func(on bool) {
+			journal.Mu.Lock()
+			defer journal.Mu.Unlock()
+			journal.Unreadable = on
+		}
+		unreadable(true)
+		s.Show(openApproval(), false)
+		for chat, want := range map[int64]Handling{7: MarkHandled, 8: TreatAsPrompt} {
+			m := Message{Conversation: orchestrator.ConversationID{Chat: chat}, User: 7, Text: "go on"}
+			if o := s.Reply(t.Context(), m); o.Handling != want {
+				t.Errorf("a message in chat %d: %+v", chat, o)
+			}
+		}
+		unreadable(false)
+		time.Sleep(5 * time.Minute)
+	})
+}
+
 // The screen sends an approval that could not be recorded as soon as recording works: the agent waits for it.
 func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
 	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal) {

@@ -221,6 +221,25 @@ func TestAdoptedSteer(t *testing.T) {
 	}
 }
 
+// A message that the previous process of ductor sent, and that Claude drops, is returned.
+func TestAdoptedSteerIsTakenBack(t *testing.T) {
+	p, dir := scripted(t, nil)
+	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 1000) + `" delay=5ms chunk=5]]`}
+	l := newLives(t, p)
+	s := l.open(cli.Live, req)
+	k := begin(t, s, req)
+	until[cli.TextDelta](k)
+	steer(t, s, cli.Request{Turn: "S1", Prompt: `[[text "And this."]]`})
+	l.leave(k)
+	s = l.adopt(req)
+	k = begin(t, s, req)
+	until[cli.TextDelta](k)
+	k.cancel(cli.ErrReplaced)
+	if r := k.end(); len(r.Steered.Read) > 0 || !slices.Equal(r.Steered.Unread, []cli.TurnID{"S1"}) {
+		t.Errorf("answered %+v", r.Steered)
+	}
+}
+
 // If a task is still open after a turn, the next ductor attaches to the process, and passes on Claude's output when the
 // task is done. After that no task is open.
 func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {

@@ -59,7 +59,7 @@ func readingOf(p askParams, dir string) cli.Reading {
 // askForFiles adds the changes of a patch to ev. If the patch's JSON contains values that ductor does not know, they
 // become fields of ev. No rule then allows the request, so a user decides.
 func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
-	ev.Tool, ev.Changes = "patch", changesOf(p.files)
+	ev.Tool, ev.Changes = "patch", changesOf(p.files, cli.FileReplaced) // the target of a move may exist
 	ev.Title = titleOf(pathsOf(ev.Changes, dir))
 	if len(p.files) == 0 || slices.ContainsFunc(p.files, func(c liveChange) bool { return c.Path == "" }) {
 		ev.Missing = "the changes"

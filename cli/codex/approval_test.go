@@ -3,6 +3,7 @@ package codex
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,16 @@ func TestLawAnApprovalTellsEveryFieldOfAPatch(t *testing.T) {
 		if ev := asked(askFiles, json.RawMessage(`{"itemId":"i1"}`), changes); ev.Allowable() && !ev.Widens() {
 			t.Errorf("a rule may let %s through: %+v", changes, ev)
 		}
+	}
+}
+
+// Codex does not report whether the target of a move exists.
+func TestAMoveMayReplaceAFile(t *testing.T) {
+	changes := `[{"path":"a.txt","kind":{"type":"update","move_path":"b.txt"},"diff":""}]`
+	ev := asked(askFiles, json.RawMessage(`{"itemId":"i1"}`), changes)
+	want := []cli.FileChanged{{Path: "a.txt", Kind: cli.FileUpdated}, {Path: "b.txt", Kind: cli.FileReplaced}}
+	if !slices.Equal(ev.Changes, want) {
+		t.Errorf("the request changes %+v", ev.Changes)
 	}
 }
 

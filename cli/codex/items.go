@@ -87,7 +87,8 @@ func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 		t.Name, t.Title = "shell", plainCommand(it.Command)
 		t.Input = jsonOf(map[string]string{"command": plainCommand(it.Command)})
 	case itemFiles:
-		t.Name, t.Title, t.Input = "patch", pathsOf(changesOf(it.Changes.files), dir), jsonOf(it.Changes.files)
+		changes := changesOf(it.Changes.files, cli.FileAdded)
+		t.Name, t.Title, t.Input = "patch", pathsOf(changes, dir), jsonOf(it.Changes.files)
 	case itemMCP:
 		t.Name, t.Title, t.Input = it.Server+"."+it.Tool, compact(it.Arguments), it.Arguments
 	case "dynamicToolCall":
@@ -144,14 +145,15 @@ func resultText(raw json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// changesOf returns the file changes that a patch makes. A moved file counts as two changes.
-func changesOf(changes []liveChange) []cli.FileChanged {
+// changesOf returns the file changes that a patch makes. A moved file counts as two changes, and the second one has the
+// given kind.
+func changesOf(changes []liveChange, moved cli.ChangeKind) []cli.FileChanged {
 	var changed []cli.FileChanged
 	for _, c := range changes {
 		kind := cli.ChangeKind(c.Kind.Type)
 		changed = append(changed, cli.FileChanged{Path: c.Path, Kind: kind, Diff: unified(kind, c.Diff)})
 		if c.Kind.Move != "" && c.Kind.Move != c.Path {
-			changed = append(changed, cli.FileChanged{Path: c.Kind.Move, Kind: cli.FileAdded})
+			changed = append(changed, cli.FileChanged{Path: c.Kind.Move, Kind: moved})
 		}
 	}
 	return changed

@@ -263,7 +263,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 func (p *liveParser) endTool(it *liveItem) {
 	p.out.ToolEnd(ended(it))
 	if it.Type == itemFiles && it.Status == turnCompleted {
-		for _, c := range changesOf(it.Changes.files) {
+		for _, c := range changesOf(it.Changes.files, cli.FileAdded) {
 			p.out.Pass(c)
 		}
 	}

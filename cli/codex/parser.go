@@ -107,7 +107,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 	}
 	p.out.ToolEnd(ended(it))
 	if it.Type == itemFiles && it.Status == "completed" {
-		for _, c := range changesOf(it.Changes.files) {
+		for _, c := range changesOf(it.Changes.files, cli.FileAdded) {
 			c.Path = cli.Relative(p.req.Dir, c.Path)
 			p.out.Pass(c)
 		}

@@ -44,6 +44,7 @@ const (
 	unread   messageState = "unread"    // the model will never read the message, and Settle lists it; Steer returns nil
 	dropped  messageState = "dropped"   // the model will never read the message; Steer returns ErrNoTurn
 	unknown  messageState = "unknown"   // it is unknown whether the agent has the message; Steer returns another error
+	adopted  messageState = "adopted"   // like unknown, but the previous process of ductor sent the message
 )
 
 // Add adds a message that the caller is about to send. name is the agent's name of the message, or empty if the agent
@@ -64,7 +65,7 @@ func (a *Added) Add(name string, turn cli.TurnID) (m *Message, isNew bool) {
 }
 
 // Adopt adds a message that the previous process of ductor sent. It is unknown whether the agent has the message, until
-// its model reads the message.
+// its model reads the message, or until the agent drops it. If the agent drops the message, Settle lists it.
 func (a *Added) Adopt(name string, turn cli.TurnID) {
 	m, isNew := a.Add(name, turn)
 	if !isNew {
@@ -72,7 +73,7 @@ func (a *Added) Adopt(name string, turn cli.TurnID) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	m.become(unknown)
+	m.become(adopted)
 }
 
 // find returns the message with this name, or nil. The caller holds mu.
@@ -152,16 +153,21 @@ func (a *Added) Read(name string) {
 	}
 }
 
-// Drop records that the model will never read a message.
+// Drop records that the agent had a message, and that the model will never read it.
 func (a *Added) Drop(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if m := a.find(name); m != nil {
+	switch m := a.find(name); {
+	case m == nil:
+	case m.state == adopted:
+		m.become(unread)
+	default:
 		m.drop()
 	}
 }
 
-// DropAll records that the model will read no more messages, for example because the process has ended.
+// DropAll records that the model will read no more messages, for example because the process has ended. It may have
+// read adopted messages before.
 func (a *Added) DropAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -176,7 +182,7 @@ func (m *Message) drop() {
 	switch m.state {
 	case accepted:
 		m.become(unread)
-	case inFlight, unknown:
+	case inFlight, unknown, adopted:
 		m.become(dropped)
 	}
 }
@@ -218,7 +224,7 @@ func (a *Added) Sent(f func(name string, turn cli.TurnID)) {
 }
 
 // Waiting returns the names of the messages that the model may still read, in order.
-func (a *Added) Waiting() []string { return a.names(inFlight, accepted, unknown) }
+func (a *Added) Waiting() []string { return a.names(inFlight, accepted, unknown, adopted) }
 
 // End reports whether the turn may end: the model will read no further message. If End returns true, the turn accepts
 // no more messages.
@@ -241,7 +247,7 @@ func (a *Added) Close() (left bool) {
 // known, waits ignores it, because Read would not find it. The caller holds mu.
 func (a *Added) waits() bool {
 	return slices.ContainsFunc(a.all, func(m *Message) bool {
-		return m.state == inFlight || (m.state == accepted || m.state == unknown) && m.name != ""
+		return m.state == inFlight || (m.state == accepted || m.state == unknown || m.state == adopted) && m.name != ""
 	})
 }
 

@@ -78,17 +78,21 @@ func TestATurnThatIsCutLeavesWhatWaits(t *testing.T) {
 	}
 }
 
-// Of the messages of the previous process, only those count that the model has read.
+// A message of the previous process counts if the model has read it, or if the agent has dropped it.
 func TestAdoptedMessages(t *testing.T) {
 	var a Added
 	a.Adopt("1", "one")
 	a.Adopt("2", "two")
+	a.Adopt("3", "three")
 	a.Read("1")
-	if a.End() || !slices.Equal(a.Waiting(), []string{"2"}) {
-		t.Error("the turn does not wait for the second")
+	a.Drop("1") // too late
+	if a.End() || !slices.Equal(a.Waiting(), []string{"2", "3"}) {
+		t.Error("the turn does not wait for the second and the third")
 	}
+	a.Drop("3")
 	a.DropAll()
-	if got := a.Settle(); len(got.Unread) > 0 || !slices.Equal(got.Read, []cli.TurnID{"one"}) {
+	got := a.Settle()
+	if !slices.Equal(got.Unread, []cli.TurnID{"three"}) || !slices.Equal(got.Read, []cli.TurnID{"one"}) {
 		t.Errorf("%+v", got)
 	}
 }

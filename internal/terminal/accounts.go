@@ -72,8 +72,8 @@ func (m Machine) recorded() (homes []home, err error) {
 }
 
 // LeaveAccounts removes the hooks of this ductor from the homes of accounts that are no longer configured, and records
-// the homes of those that are. It returns the settings files that it has changed. If a file cannot be changed, the next
-// call tries again.
+// the homes of those that are. It returns the settings files that it has changed. If a file cannot be changed, or
+// if its home does not exist now (it may be on a disk that is not mounted), the next call tries again.
 func (m Machine) LeaveAccounts() (changed []File, err error) {
 	recorded, err := m.recorded()
 	if err != nil {
@@ -89,7 +89,10 @@ func (m Machine) LeaveAccounts() (changed []File, err error) {
 				continue
 			}
 			f := File{Agent: s.agent, Path: s.pathIn(h.Dir)}
-			if !slices.Contains(used, f.Path) && f.Path != "" {
+			if f.Path == "" {
+				continue
+			}
+			if !slices.Contains(used, f.Path) {
 				if failed := m.leave(&f, s); failed != nil {
 					err = errors.Join(err, failed)
 					continue

@@ -118,10 +118,33 @@ func TestHooksOfOthersStay(t *testing.T) {
 	expect(t, theirs, ofOther)
 }
 
-// Settings that cannot be read are tried again. Those that are gone are forgotten.
+// The hooks also leave a home that does not exist while ductor starts, because its disk is not mounted.
+func TestHooksLeaveAHomeThatReturns(t *testing.T) {
+	m := machine(t)
+	configure := m.withAccounts(t, "work")
+	work := m.put(t, "work/settings.json", ownSettings)
+	m.leaves(t)
+	m.install(t)
+	rename := func(from, to string) {
+		if err := os.Rename(m.Home+"/"+from, m.Home+"/"+to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename("work", "unmounted")
+	configure()
+	m.leaves(t)
+	rename("unmounted", "work")
+	m.leaves(t, work)
+	expect(t, work, ownSettings)
+	if left, err := m.recorded(); len(left) > 0 || err != nil {
+		t.Errorf("the homes %v are recorded, %v", left, err)
+	}
+}
+
+// Settings that cannot be read are tried again.
 func TestHooksThatCannotLeave(t *testing.T) {
 	m := machine(t)
-	configure := m.withAccounts(t, "broken", "gone")
+	configure := m.withAccounts(t, "broken")
 	broken := m.put(t, "broken/settings.json", "{}\n")
 	m.leaves(t)
 	m.install(t)

@@ -31,6 +31,9 @@ func TestAWholeFileIsComparedWithTheFileThatExists(t *testing.T) {
 		reported, kind cli.ChangeKind
 		diff           string
 	}{
+		{"config.yaml", cli.FileReplaced, cli.FileReplaced, ""}, // another file is moved there
+		{"empty", cli.FileReplaced, cli.FileReplaced, ""},
+		{"new.yaml", cli.FileReplaced, cli.FileAdded, ""},
 		{"config.yaml", cli.FileAdded, cli.FileUpdated, "@@ -1,2 +1 @@\n-key1: 1\n-key2: 2\n+key1: 5\n"},
 		{"config.yaml", cli.FileUpdated, cli.FileUpdated, write}, // lines that an edit inserts
 		{"new.yaml", cli.FileAdded, cli.FileAdded, write},
@@ -44,7 +47,11 @@ func TestAWholeFileIsComparedWithTheFileThatExists(t *testing.T) {
 		{"../passwords.txt", cli.FileAdded, cli.FileReplaced, write}, // the chat may be a group
 	} {
 		f := currentFiles{files: machine{}, dir: dir, room: currentBytes, known: secrets.NewSet("hunter2")}
-		got := f.compare(t.Context(), filepath.Join(dir, tc.file), cli.FileChanged{Kind: tc.reported, Diff: write})
+		reported := cli.FileChanged{Kind: tc.reported, Diff: write}
+		if tc.diff == "" {
+			reported.Diff = ""
+		}
+		got := f.compare(t.Context(), filepath.Join(dir, tc.file), reported)
 		if got.Kind != tc.kind || got.Diff != tc.diff {
 			t.Errorf("%s, reported as %q: %q %q", tc.file, tc.reported, got.Kind, got.Diff)
 		}

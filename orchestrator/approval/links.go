@@ -143,6 +143,7 @@ type currentFiles struct {
 //   - If the agent writes the whole file, the diff also shows the lines that this removes. If the agent may not read
 //     the file without asking, or if the current content cannot be read, is too long or contains a secret, the kind is
 //     FileReplaced.
+//   - If the agent has reported FileReplaced, the kind stays unless the file does not exist.
 func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChanged) cli.FileChanged {
 	text, added := cli.AddedText(c.Diff)
 	if !added {
@@ -169,6 +170,7 @@ func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChang
 	case !errors.As(err, &refused):
 	case refused.Refusal == rooted.NotThere:
 		c.Kind = cli.FileAdded
+	case c.Kind == cli.FileReplaced: // the agent does not show the new content
 	case refused.Refusal == rooted.Empty, refused.Refusal == rooted.TooLarge && !whole:
 		c.Kind = cli.FileUpdated
 	case whole:
