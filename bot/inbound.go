@@ -317,7 +317,7 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool
 func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message) bool {
 	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, in.ReplyTo, in.Plain)
 	if err != nil {
-		h.commands.log.Error("rename a session", "update", in.Update, "err", err)
+		h.commands.log.Error("rename a session", "update", in.Update(), "err", err)
 		answer = cmp.Or(answer, h.commands.lang.Of(in.Conversation.Chat).Text("common.failed"))
 	}
 	if !ok {
