@@ -242,8 +242,8 @@ func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 		s.say("taken back")
 		s.wantTold()
 		st, err := s.now.desk.Status(s.Context(), s.conv())
-		if err != nil || st.Queue != 4 {
-			s.Errorf("%d prompts wait, %v", st.Queue, err)
+		if err != nil || len(st.Queue) != 4 {
+			s.Errorf("%d prompts wait, %v", len(st.Queue), err)
 		}
 	})
 }

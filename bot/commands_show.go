@@ -62,8 +62,8 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 	} else {
 		lines = append(lines, p.Text("status.nothing-runs"))
 	}
-	if st.Queue > 0 {
-		lines = append(lines, p.Text("status.waiting", st.Queue))
+	if len(st.Queue) > 0 {
+		lines = append(lines, p.Text("status.waiting", len(st.Queue)))
 	}
 	if s := st.Session; s.ID != "" {
 		line := p.Text("status.session-first", sessions.Title(p, s.Title))

@@ -316,14 +316,22 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool
 // for any other message.
 func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message) bool {
 	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, in.ReplyTo, in.Plain)
+	decided := answer != "" // otherwise the user may reply again
 	if err != nil {
-		h.commands.log.Error("rename a session", "update", in.Update, "err", err)
+		h.commands.log.Error("rename a session", "update", in.Update(), "err", err)
 		answer = cmp.Or(answer, h.commands.lang.Of(in.Conversation.Chat).Text("common.failed"))
 	}
 	if !ok {
 		return false
 	}
-	h.finisher.Answer(ctx, in, answer, nil)
+	if !h.finisher.Answer(ctx, in, answer, nil) {
+		return true
+	}
+	if decided {
+		if err := h.commands.screens.sessions.StopAsking(ctx, in.Conversation, in.ReplyTo); err != nil {
+			h.commands.log.Error("stop asking for a title", "update", in.Update(), "err", err)
+		}
+	}
 	if page.Text != "" {
 		h.feedback.Edit(in.Conversation, in.ReplyTo, page.Text, page.Keyboard)
 	}

@@ -389,6 +389,28 @@ func TestAFullDiskChangesNoOrder(t *testing.T) {
 	}
 }
 
+// A prompt that cannot be stored although the disk works is refused after some tries. What waits behind it goes on.
+func TestAPromptThatAWorkingDiskRejects(t *testing.T) {
+	inbound(t, func(t *testing.T, r *inboundRig) {
+		r.desk.fail = orchestrator.ErrDiskFailed
+		r.send(r.text("first"))
+		r.send(r.text("/new"))
+		r.settle()
+		time.Sleep(time.Minute)
+		r.desk.fail = nil
+		r.send(r.text("second"))
+		r.settle()
+		if got := r.desk.Texts(); !slices.Equal(got, []string{"second"}) {
+			t.Errorf("%q ran", got)
+		}
+		if !slices.ContainsFunc(r.journal.said(), func(text string) bool {
+			return strings.Contains(text, "I couldn't save this message")
+		}) {
+			t.Errorf("the chat shows %q", r.journal.said())
+		}
+	})
+}
+
 // A prompt that waits for a full disk does not delay the end of ductor. The next process handles it.
 func TestDuctorStopsWhileAPromptWaitsForTheDisk(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {

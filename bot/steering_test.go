@@ -37,8 +37,8 @@ func TestWaitingMessagesByButton(t *testing.T) {
 				s.wantAnswer(s.press(m, tc.press), tc.answer)
 				s.card(tc.shown)
 				st, err := s.now.desk.Status(s.Context(), s.conv())
-				if err != nil || st.Queue != tc.queue {
-					s.Errorf("%d wait, %v", st.Queue, err)
+				if err != nil || len(st.Queue) != tc.queue {
+					s.Errorf("%d wait, %v", len(st.Queue), err)
 				}
 				// The button of an old client is too late.
 				if tc.name != "cannot be steered" {
@@ -100,8 +100,8 @@ func TestEditingWhatRunsOffersToStartOver(t *testing.T) {
 			prompts = append(prompts, t.Prompt.Text+" "+string(t.State))
 		}
 		st, err := s.now.desk.Status(s.Context(), s.conv())
-		if err != nil || st.Running == nil || st.Running.Title != "go right" || st.Queue != 0 {
-			s.Errorf("runs %+v, %d wait, %v", st.Running, st.Queue, err)
+		if err != nil || st.Running == nil || st.Running.Title != "go right" || len(st.Queue) != 0 {
+			s.Errorf("runs %+v, %d wait, %v", st.Running, len(st.Queue), err)
 		}
 		if !slices.Equal(prompts, []string{"go " + string(orchestrator.TurnAborted)}) {
 			s.Errorf("ended %q", prompts)

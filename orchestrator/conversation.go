@@ -198,6 +198,9 @@ type Worktree struct {
 	Gone   bool   // the directory no longer exists
 }
 
+// Contains reports whether path is the worktree's directory or lies below it.
+func (w Worktree) Contains(path string) bool { return cli.Lies(path, w.Dir) }
+
 // Projects lets users open projects and worktrees. It returns only directories inside the configured roots. Package
 // orchestrator/projects implements it.
 type Projects interface {

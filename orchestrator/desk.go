@@ -103,7 +103,7 @@ type Status struct {
 	Settings     Settings
 	Session      Session // the current session; zero before the first turn
 	Running      *RunningTurn
-	Queue        int        // number of waiting turns
+	Queue        []Wants    // the wants of the waiting turns, in their order
 	Live         cli.Living // running agents of all conversations
 }
 

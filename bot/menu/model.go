@@ -226,13 +226,20 @@ func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.C
 	return chosenText(ctx, in, p, of, choiceText(p, c)), nil
 }
 
-// chosenText returns a text about a model or account that was chosen. The waiting messages go there too.
+// chosenText returns a text about a model or account that was chosen. The waiting messages that name no agent
+// of their own go there too.
 func chosenText(ctx context.Context, of Service, p lang.Printer, in orchestrator.ConversationID, chosen string) string {
 	st, err := of.Status(ctx, in)
-	if err != nil || st.Queue == 0 { // ignore the error, because the choice is stored anyway
+	follow := 0
+	for _, wants := range st.Queue {
+		if wants.Agent == "" {
+			follow++
+		}
+	}
+	if err != nil || follow == 0 { // ignore the error, because the choice is stored anyway
 		return p.Text("menu.model-set", chosen)
 	}
-	return p.Text("menu.model-set-waiting", st.Queue, chosen)
+	return p.Text("menu.model-set-waiting", follow, chosen)
 }
 
 func (m *modelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {

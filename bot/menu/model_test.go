@@ -109,6 +109,23 @@ func TestModelByCommand(t *testing.T) {
 	})
 }
 
+// The answer counts the waiting messages that the choice changes. Messages with an agent of their own are none of them.
+func TestTheChoiceNamesTheWaitingMessagesThatFollowIt(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.entries = menuFixture()
+		own := orchestrator.Wants{Agent: "claude"}
+		for want, queue := range map[string][]orchestrator.Wants{
+			"Your next message goes to Codex · gpt-03 · high.":             {own},
+			"Your next message and 2 waiting go to Codex · gpt-03 · high.": {{}, own, {}},
+		} {
+			r.service.status.Queue = queue
+			if r.command("/model codex/gpt-03 high"); r.page.Text != want {
+				t.Errorf("it says %q, want %q", r.page.Text, want)
+			}
+		}
+	})
+}
+
 func TestStaleAndForeignPresses(t *testing.T) {
 	open := func(r *rig) (buttons tgapi.Keyboard) {
 		r.service.entries = menuFixture()

@@ -254,7 +254,7 @@ func sign(current bool) string {
 }
 
 // tree opens or removes a worktree. It first asks the user to confirm the removal if the worktree has uncommitted
-// changes, or if the conversation works in it.
+// changes, or if the conversation works in it or below it.
 func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key string) (a tgapi.Answer, err error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {
@@ -269,7 +269,7 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 		return tgapi.Answer{}, err
 	}
 	p, w := s.o.Lang.Of(by.Conversation.Chat), all[i]
-	own := w.Dir == before.Dir
+	own := !w.Main && w.Contains(before.Dir)
 	if own && what == opRemove {
 		return confirm(p, p.Text("project.really-remove", w.Dir), button(p.Text("project.remove"), opLeave, key)), nil
 	}

@@ -53,7 +53,7 @@ func (b *fakeProjects) RemoveWorktree(_ context.Context, _ orchestrator.Press, d
 	for i, w := range b.trees {
 		if w.Dir == dir {
 			b.trees = append(b.trees[:i:i], b.trees[i+1:]...)
-			if b.dir == dir {
+			if w.Contains(b.dir) {
 				b.dir = b.back
 			}
 		}
@@ -160,19 +160,24 @@ func TestAWalkThroughTheProjects(t *testing.T) {
 
 // The folder in which the chat works is removed only after a question, and a message names where the chat works then.
 func TestTheRemovalOfTheOwnFolder(t *testing.T) {
-	r := newRig(t)
-	r.fakeProjects.dir = "/src/app/.worktrees/old"
-	r.command("", "The agent works in")
-	r.press(2, 0)
-	r.press(2, 1)
-	if !strings.Contains(r.page.Text, "This chat works in /src/app/.worktrees/old") || len(r.fakeProjects.trees) != 4 {
-		t.Fatalf("it asks %q", r.page.Text)
-	}
-	r.fakeProjects.back = "/src/app"
-	r.press(0, 0)
-	if len(r.fakeProjects.trees) != 3 || len(r.messages) != 1 ||
-		!strings.Contains(string(r.messages[0].Content), "works in /src/app, on main.") {
-		t.Errorf("%d worktrees, messages %+v", len(r.fakeProjects.trees), r.messages)
+	for _, dir := range []string{"/src/app/.worktrees/old", "/src/app/.worktrees/old/docs"} {
+		t.Run(dir, func(t *testing.T) {
+			r := newRig(t)
+			r.fakeProjects.dir = dir
+			r.command("", "The agent works in")
+			r.press(2, 0)
+			r.press(2, 1)
+			if !strings.Contains(r.page.Text, "This chat works in /src/app/.worktrees/old") ||
+				len(r.fakeProjects.trees) != 4 {
+				t.Fatalf("it asks %q", r.page.Text)
+			}
+			r.fakeProjects.back = "/src/app"
+			r.press(0, 0)
+			if len(r.fakeProjects.trees) != 3 || len(r.messages) != 1 ||
+				!strings.Contains(string(r.messages[0].Content), "works in /src/app, on main.") {
+				t.Errorf("%d worktrees, messages %+v", len(r.fakeProjects.trees), r.messages)
+			}
+		})
 	}
 }
 

@@ -41,8 +41,8 @@ func (s *Screen) askTitle(ctx context.Context, by orchestrator.Press, messageID 
 	})
 }
 
-// stopAsking records that a message asks for no title any more. The agent then gets replies to it as prompts.
-func (s *Screen) stopAsking(ctx context.Context, in orchestrator.ConversationID, messageID int) error {
+// StopAsking records that a message asks for no title any more. The agent then gets replies to it as prompts.
+func (s *Screen) StopAsking(ctx context.Context, in orchestrator.ConversationID, messageID int) error {
 	asked, found, err := message.LoadValue[renaming](ctx, s.o.Journal, renamingName(in, messageID))
 	if err != nil || !found || asked.Session == "" {
 		return err
@@ -51,7 +51,9 @@ func (s *Screen) stopAsking(ctx context.Context, in orchestrator.ConversationID,
 }
 
 // Replied renames a session if the message with the ID replyTo asks for the session's title. It returns an answer for
-// the user, and the new page of that message. It returns false if the message asks for no title.
+// the user, and the new page of that message. It returns false if the message asks for no title. Once the reply is
+// marked as handled, the caller must call StopAsking: if ductor dies before that, it renames the session again. After an
+// earlier call, the agent would get the title as a prompt.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, replyTo int,
 	title string) (answer string, page tgapi.Page, ok bool, err error) {
 	p, in := s.o.Lang.Of(by.Conversation.Chat), by.Conversation
@@ -64,14 +66,10 @@ func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, replyTo int
 	case errors.Is(err, orchestrator.ErrNotAllowed):
 		return p.Text("common.not-for-members"), tgapi.Page{}, true, nil
 	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere):
-		return p.Text("sessions.gone"), tgapi.Page{}, true, s.stopAsking(ctx, in, replyTo)
+		return p.Text("sessions.gone"), tgapi.Page{}, true, nil
 	case err != nil:
 		return "", tgapi.Page{}, true, err
 	}
-	answer = p.Text("sessions.renamed", changed.Title)
-	if err := s.stopAsking(ctx, in, replyTo); err != nil {
-		return answer, tgapi.Page{}, true, err
-	}
 	page, err = s.page(ctx, p, changed)
-	return answer, page, true, err
+	return p.Text("sessions.renamed", changed.Title), page, true, err
 }

@@ -102,7 +102,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, message int, p 
 		a.Edit, err = s.askTitle(ctx, by, message, id)
 		return a, err
 	}
-	if err := s.stopAsking(ctx, in, message); err != nil {
+	if err := s.StopAsking(ctx, in, message); err != nil {
 		return a, err
 	}
 	switch p.op {

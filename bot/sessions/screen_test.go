@@ -271,6 +271,11 @@ func TestRenameOnThePageOfASession(t *testing.T) {
 	if !ok || err != nil || answer != "This session is now called: New" || !strings.HasPrefix(page.Text, "New\n") {
 		t.Errorf("it says %q, %v, and shows %q, %v", answer, ok, page.Text, err)
 	}
+	// If ductor dies before the reply is marked as handled, the same reply comes again. It must not become a prompt.
+	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "New"); !ok || err != nil {
+		t.Errorf("the repeated reply is taken: %v, %v", ok, err)
+	}
+	r.must(r.screen.StopAsking(t.Context(), here, question))
 	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question, "once more"); ok || err != nil {
 		t.Errorf("a second reply is taken, %v", err)
 	}

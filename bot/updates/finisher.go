@@ -106,9 +106,9 @@ func (s secretJournal) FinishUpdates(ctx context.Context, ids []int64, notices .
 }
 
 // Answer marks the update of a message as handled and sends an answer. In a group, the answer is a reply to the
-// message.
-func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi.Keyboard) {
-	f.Tell(ctx, in.Conversation, in.Quote(), in.Updates, text, k)
+// message. Answer returns what Finish returns.
+func (f *Finisher) Answer(ctx context.Context, in *Message, text string, k tgapi.Keyboard) (done bool) {
+	return f.Tell(ctx, in.Conversation, in.Quote(), in.Updates, text, k)
 }
 
 // Refuse marks the update of a message as handled and answers that the message had no effect. The answer is a reply in
@@ -135,10 +135,10 @@ func (f *Finisher) AnswerFollowed(ctx context.Context, in *Message, text string,
 }
 
 // Tell marks updates as handled and sends a message to a conversation. The message replies to the message with the ID
-// replyTo, unless replyTo is 0.
+// replyTo, unless replyTo is 0. Tell returns what Finish returns.
 func (f *Finisher) Tell(ctx context.Context, id orchestrator.ConversationID, replyTo int, updates []int64, text string,
-	k tgapi.Keyboard) {
-	f.Finish(ctx, updates, message.Compose(id, message.Content{
+	k tgapi.Keyboard) (done bool) {
+	return f.Finish(ctx, updates, message.Compose(id, message.Content{
 		Text: render.Plain(text), Keyboard: k, ReplyTo: replyTo,
 	}))
 }

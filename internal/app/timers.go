@@ -141,7 +141,7 @@ func (o jobRunner) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, 
 
 func (o jobRunner) Busy(ctx context.Context, id orchestrator.ConversationID) (bool, error) {
 	st, err := o.orchestrator.Status(ctx, id)
-	return st.Running != nil || st.Queue > 0, err
+	return st.Running != nil || len(st.Queue) > 0, err
 }
 
 // jobNotifier implements heartbeat.Notifier. The card of a turn already shows the turn's result. So jobNotifier reports

@@ -79,7 +79,8 @@ func (s *setup) read(ctx context.Context) (err error) {
 		return err
 	}
 	s.Say("%v", err)
-	agreed, askErr := Agree(ctx, s.Console, "Begin with a new file, and keep this one as "+s.path+oldFile+"?", "no")
+	s.backup = freeBackup(s.path)
+	agreed, askErr := Agree(ctx, s.Console, "Begin with a new file, and keep this one as "+s.backup+"?", "no")
 	if askErr != nil && ctx.Err() != nil {
 		return ErrStopped
 	}
@@ -94,8 +95,17 @@ func (s *setup) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// oldFile is the end of the name under which setup keeps a configuration file that it replaces by a new one.
-const oldFile = ".bak"
+// freeBackup returns the first name of path.bak, path.bak.2, path.bak.3, … that no file has.
+func freeBackup(path string) string {
+	path += ".bak"
+	name := path
+	for i := 2; ; i++ {
+		if _, err := os.Lstat(name); err != nil {
+			return name
+		}
+		name = path + "." + strconv.Itoa(i)
+	}
+}
 
 type setup struct {
 	Console
@@ -105,6 +115,7 @@ type setup struct {
 	before []byte
 	// replaced is the content of a file with mistakes that the owner has agreed to replace. It is nil otherwise.
 	replaced []byte
+	backup   string // where the setup keeps the replaced file
 	cfg      config.Config
 	changes  []config.Change
 	api      API

@@ -43,9 +43,13 @@ func TestAFileWithMistakesIsReplaced(t *testing.T) {
 				return map[string]string{"HOME": home, config.TokenVariable: token}[name]
 			}}
 			on := &console{answer: answer}
+			if err := os.WriteFile(path+".bak", []byte("an earlier copy"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			s := &setup{Console: on, world: World{Environment: env}, path: path, dir: t.TempDir()}
 			err := s.read(t.Context())
-			if said := strings.Join(on.said, "\n"); !strings.Contains(said, "this is not TOML") {
+			if said := strings.Join(on.said, "\n"); !strings.Contains(said, "this is not TOML") ||
+				!strings.Contains(said, "config.toml.bak.2?") {
 				t.Errorf("it says %q", said)
 			}
 			if !replaced {
@@ -61,9 +65,10 @@ func TestAFileWithMistakesIsReplaced(t *testing.T) {
 			if err := s.write(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			old, err := os.ReadFile(path + oldFile)
-			if err != nil || string(old) != broken {
-				t.Errorf("the old file is %q, %v", old, err)
+			for name, want := range map[string]string{".bak": "an earlier copy", ".bak.2": broken} {
+				if old, err := os.ReadFile(path + name); err != nil || string(old) != want {
+					t.Errorf("%s is %q, %v", name, old, err)
+				}
 			}
 			if cfg, err := config.LoadFrom(path, env); err != nil || cfg.Telegram.Reactions {
 				t.Errorf("the new file has reactions %v, %v", cfg.Telegram.Reactions, err)

@@ -61,7 +61,7 @@ func (s *setup) keepOld() error {
 	if s.replaced == nil {
 		return nil
 	}
-	f, err := os.OpenFile(s.path+oldFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(s.backup, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		_, err = f.Write(s.replaced)
 		err = errors.Join(err, f.Close())

@@ -88,6 +88,22 @@ func TestAQueueIsServedInOrderAndIsBounded(t *testing.T) {
 	}
 }
 
+// The status has the wants of the waiting turns, in their order.
+func TestTheStatusOfAQueue(t *testing.T) {
+	h := open(t)
+	h.agent.reply = untilAborted
+	h.submit(t, here, "running")
+	h.submit(t, here, "waiting")
+	own := orchestrator.Prompt{Conversation: here, Person: 1, Text: "own", Updates: []int64{1 << 40}}
+	if _, err := h.Submit(t.Context(), own, orchestrator.Wants{Agent: "claude"}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := h.Status(t.Context(), here)
+	if err != nil || len(st.Queue) != 2 || st.Queue[0].Agent != "" || st.Queue[1].Agent != "claude" {
+		t.Errorf("the queue is %+v, %v", st.Queue, err)
+	}
+}
+
 func TestAnAbortEndsTheTurnAndTheQueue(t *testing.T) {
 	h := open(t)
 	h.agent.reply = untilAborted

@@ -54,7 +54,11 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 	if err != nil {
 		return err
 	}
-	c.do(func() { st.Queue = len(c.queue) })
+	c.do(func() {
+		for _, w := range c.queue {
+			st.Queue = append(st.Queue, w.turn.Wants)
+		}
+	})
 	r := c.running.Load()
 	if r == nil {
 		return nil

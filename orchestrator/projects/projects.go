@@ -267,10 +267,11 @@ func (b *Book) RemoveWorktree(ctx context.Context, by orchestrator.Press, dir st
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(all, func(w orchestrator.Worktree) bool { return w.Dir == dir && !w.Main }) {
+	i := slices.IndexFunc(all, func(w orchestrator.Worktree) bool { return w.Dir == dir && !w.Main })
+	if i < 0 {
 		return orchestrator.ErrNoProject
 	}
-	here := st.Dir == dir || strings.HasPrefix(st.Dir, dir+"/")
+	here := all[i].Contains(st.Dir)
 	if here && st.Running != nil {
 		return orchestrator.ErrStillOpen
 	}
