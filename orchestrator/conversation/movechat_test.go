@@ -153,3 +153,62 @@ func TestAPromptDuringAMoveIsStoredUnderTheNewID(t *testing.T) {
 		t.Errorf("it is stored in %v, %v", turn.Prompt.Conversation, err)
 	}
 }
+
+// What follows a turn that ran while its group moved belongs to the new ID: a job that waits for a limit, the next
+// agent after an abort, another try with an edited message, and how the end is announced.
+func TestWhatFollowsATurnOfAGroupThatMoved(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *house, *laterJobs, cli.TurnID){
+		"a limit": func(t *testing.T, h *house, later *laterJobs, id cli.TurnID) {
+			h.await(t, "failed running")
+			j, err := later.db.Job(t.Context(), orchestrator.LaterJob(id))
+			if err != nil || j.Job.Conversation != is {
+				t.Errorf("the job is in %v, %v", j.Job.Conversation, err)
+			}
+			turn, err := h.db.Turn(t.Context(), id)
+			if err != nil || turn.Outcome.Announce != orchestrator.Announced {
+				t.Errorf("its end is announced as %q, %v", turn.Outcome.Announce, err)
+			}
+		},
+		"an abort": func(t *testing.T, h *house, _ *laterJobs, id cli.TurnID) {
+			opened := len(h.agent.opened())
+			must(t, h.StopTurn(t.Context(), id, by(1, is)))
+			h.eventually(t, "an agent is opened ahead", func() bool { return len(h.agent.opened()) > opened })
+			if got := h.agent.opened()[opened].req.Conversation; got != is.Key() {
+				t.Errorf("the next agent is opened for %s", got)
+			}
+		},
+		"an edit": func(t *testing.T, h *house, _ *laterJobs, id cli.TurnID) {
+			r, err := h.Restart(t.Context(), id, "edited", by(1, is))
+			must(t, err)
+			turn, err := h.db.Turn(t.Context(), r.Turn)
+			if err != nil || turn.Prompt.Conversation != is {
+				t.Errorf("the edited prompt is stored in %v, %v", turn.Prompt.Conversation, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			later := &laterJobs{}
+			h := openAt(t, newPath(t), func(o *conversation.Options) {
+				later.open(o)
+				o.Limits = orchestrator.LimitWait
+			})
+			limit := make(chan struct{})
+			h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+				select {
+				case <-limit:
+					return h.limited(ctx, who, req, emit)
+				case <-ctx.Done():
+					return cli.Cut(ctx, who)
+				}
+			}
+			must(t, h.Set(t.Context(), was, orchestrator.SettingNotify, string(orchestrator.NotifyAlways)))
+			id := h.submit(t, was, "running").Turn
+			h.awaitAsked(t, 1)
+			must(t, h.MoveChat(t.Context(), was.Chat, is.Chat))
+			if name == "a limit" {
+				close(limit)
+			}
+			end(t, h, later, id)
+		})
+	}
+}
