@@ -170,9 +170,12 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	}
 }
 
-// Moved implements updates.Handler. The group keeps its language and its open approvals.
+// Moved implements updates.Handler. The group keeps its language, its open approvals and its queue cards.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
+	if err == nil {
+		h.callbacks.queue.move(from, to)
+	}
 	if chosen := h.commands.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
 		err = h.commands.lang.Choose(ctx, to, chosen)
 	}

@@ -177,6 +177,17 @@ func titled(t orchestrator.Turn, text string) string {
 	return card.TitleLine(t).Text + "\n" + text
 }
 
+// move changes the chat of the waiting turns of a group that got a new ID.
+func (q *queueCards) move(from, to int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, c := range q.cards {
+		if in := &c.turn.Prompt.Conversation; in.Chat == from {
+			in.Chat = to
+		}
+	}
+}
+
 // removeHints removes the hints from the cards of a conversation.
 func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 	var changed []*queueCard

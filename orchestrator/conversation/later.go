@@ -69,7 +69,7 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 // chat has now. It is never bypass.
 func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (scheduled time.Time, err error) {
-	err = e.do(by.Conversation, func(*conversation) error {
+	err = e.do(by.Conversation, func(c *conversation) error {
 		var most cli.PermissionMode
 		if t.Prompt.Rights.OfChat() && by.May(orchestrator.ActAsChat) {
 			conv, err := e.load(ctx, by.Conversation)
@@ -80,7 +80,7 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 				most = cli.Ask
 			}
 		}
-		scheduled, err = e.scheduleLater(ctx, t, at, most)
+		scheduled, err = c.scheduleLater(ctx, t, at, most)
 		return err
 	})
 	return scheduled, err
@@ -89,9 +89,9 @@ func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at t
 // scheduleLater creates a job that runs the prompt of a turn at the given time. It must run in the inbox. It returns
 // ErrRepeated if another turn or job already repeats the prompt. The permission mode of the job is at most maxMode. If
 // maxMode is empty, the job does not get the rights of the chat.
-func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
+func (c *conversation) scheduleLater(ctx context.Context, t orchestrator.Turn, at time.Time,
 	maxMode cli.PermissionMode) (time.Time, error) {
-	in := t.Prompt.Conversation
+	e, in := c.e, c.id()
 	if _, err := e.opts.Jobs.Job(ctx, orchestrator.LaterJob(t.ID), in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return at, cmp.Or(err, orchestrator.ErrRepeated)
 	}
@@ -126,7 +126,7 @@ func (e *Engine) scheduleLater(ctx context.Context, t orchestrator.Turn, at time
 
 // RunLater implements turn.Conversation.
 func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) (err error) {
-	c.do(func() { _, err = c.e.scheduleLater(ctx, t, at, "") })
+	c.do(func() { _, err = c.scheduleLater(ctx, t, at, "") })
 	return err
 }
 

@@ -145,7 +145,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		t.State = orchestrator.TurnInterrupted
 		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
 			Failure: c.e.opts.Lang.Of(c.id().Chat).Text(why), Recovery: orchestrator.Repeatable()}
-		t.Outcome.Announce = c.e.announcement(ctx, t, t.Outcome)
+		t.Outcome.Announce = c.announcement(ctx, t)
 		ended, log := c.e.now(), c.e.log.With("turn", t.ID)
 		var err error
 		stored, err = c.e.record(ctx, log, func(ctx context.Context) error {

@@ -72,13 +72,13 @@ func (r *runningTurn) showNotes(p preparation) {
 	if p.instead != nil {
 		r.running.Events.Show(cli.Substituted{By: r.turn.Agent, Why: p.instead})
 	}
-	in := r.e.opts.Lang.Of(r.c.id().Chat)
+	texts := r.e.opts.Lang.Of(r.c.id().Chat)
+	notice := func(text string) { r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: text}) }
 	if p.endedMode != "" {
-		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: in.Text("turn.mode-ended", p.endedMode)})
+		notice(texts.Text("turn.mode-ended", p.endedMode))
 	}
 	for _, s := range r.c.last.absent.Update(p.req.Absent) {
-		text := in.Text("servers.without", s.Name, s.Why)
-		r.running.Events.Show(cli.Status{Kind: cli.StatusNotice, Detail: text})
+		notice(texts.Text("servers.without", s.Name, s.Why))
 	}
 }
 
@@ -88,7 +88,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
 	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // the abort killed the process
-		r.e.warmLater(r.record, r.turn.Prompt.Conversation, afterAbort)
+		r.e.warmLater(r.record, r.c.id(), afterAbort)
 	}
 	changed := r.running.Events.EndFiles()
 	if changed != nil && isQuiet(r.turn) { // no user waits for the outcome, so compute the changes first
@@ -195,7 +195,7 @@ func (r *runningTurn) leave() {
 // changes to the outcome.
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()
-	t.Outcome.Announce = e.announcement(r.record, t, t.Outcome)
+	t.Outcome.Announce = r.c.announcement(r.record, t)
 	stored, err := e.record(r.record, log, e.ending(t, r.promptSent))
 	if err != nil {
 		log.Error("record the end of a turn", "err", err)
@@ -231,12 +231,12 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 
 // announcement selects whether a separate message notifies the user that a turn has ended. An aborted turn needs no
 // such message.
-func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn,
-	o orchestrator.Outcome) orchestrator.Announcement {
-	if o.State == orchestrator.TurnAborted || t.Started.IsZero() {
+func (c *conversation) announcement(ctx context.Context, t orchestrator.Turn) orchestrator.Announcement {
+	e := c.e
+	if t.Outcome.State == orchestrator.TurnAborted || t.Started.IsZero() {
 		return orchestrator.NotAnnounced
 	}
-	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	conv, err := e.opts.Store.Conversation(ctx, c.id())
 	if err != nil {
 		e.log.Warn("load the notify mode for the end of a turn", "turn", t.ID, "err", err)
 	}

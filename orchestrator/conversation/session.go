@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"ductor/cli"
@@ -176,47 +175,51 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 }
 
 // MoveChat implements bot.Desk. The queue and the running turn move, too. The messages of the running turn stay with the
-// old ID, and package bot/message sends them to the new one.
+// old ID, and package bot/message sends them to the new one. If another conversation already has the new ID, only the
+// queue moves, in front of the other queue. Only a group without topics can get a new ID.
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
-	if err := e.opts.Store.MoveChat(ctx, from, to); err != nil {
+	was, is := orchestrator.ConversationID{Chat: from}, orchestrator.ConversationID{Chat: to}
+	c, err := e.conversation(was)
+	if err != nil { // the engine is closed, but the next process needs the new ID
+		return e.opts.Store.MoveChat(ctx, from, to)
+	}
+	var next *conversation
+	var queue []waiting
+	// In the inbox, no turn can be stored under the old ID after the rows have moved.
+	c.do(func() {
+		if err = e.opts.Store.MoveChat(ctx, from, to); err == nil {
+			next, queue = c.move(is)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	known := maps.Clone(e.conversations)
-	e.mu.Unlock()
-	for id, c := range known {
-		if id.Chat == from {
-			e.move(c, orchestrator.ConversationID{Chat: to, Topic: id.Topic})
-			// Close the idle process of the old chat. The next turn in the new chat starts another one and continues
-			// the session there.
-			e.opts.Gateway.Release(id.Key())
-		}
-	}
+	next.do(func() { next.queue = slices.Concat(queue, next.queue) })
+	// Close the idle process of the old chat. The next turn in the new chat starts another one and continues the session
+	// there.
+	e.opts.Gateway.Release(was.Key())
 	return nil
 }
 
-// move changes the ID of a conversation. If another conversation already has the new ID, only the queue moves, in front
-// of the other queue.
-func (e *Engine) move(c *conversation, to orchestrator.ConversationID) {
-	e.mu.Lock()
-	next := e.conversations[to]
-	if next == nil {
-		next = c
+// move changes the ID of a conversation. If another conversation already has this ID, move removes the queue. The caller
+// must then put the returned queue in front of the queue of next. Otherwise move returns c and no queue.
+func (c *conversation) move(to orchestrator.ConversationID) (next *conversation, queue []waiting) {
+	for i := range c.queue {
+		c.queue[i].turn.Prompt.Conversation = to
+	}
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	next = c.e.conversations[to]
+	if next == nil || next == c {
 		c.at.Store(&to)
-		e.conversations[to] = c // c also stays under the old ID, for updates from before the move
+		c.e.conversations[to] = c // c also stays under the old ID, for updates from before the move
+		return c, nil
 	}
-	e.mu.Unlock()
-	var queue []waiting
-	c.do(func() {
-		queue, c.queue = c.queue, nil
-		if r := c.running.Load(); next != c && r != nil && len(queue) > 0 {
-			queue[0].after = r.over // the turns share a session
-		}
-	})
-	for i := range queue {
-		queue[i].turn.Prompt.Conversation = to
+	if r := c.running.Load(); r != nil && len(c.queue) > 0 {
+		c.queue[0].after = r.over // the turns share a session
 	}
-	next.do(func() { next.queue = slices.Concat(queue, next.queue) })
+	queue, c.queue = c.queue, nil
+	return next, queue
 }
 
 // Resume implements sessions.Engine.

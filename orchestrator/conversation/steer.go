@@ -216,7 +216,7 @@ func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
 		Queued: e.now(),
 		Prompt: r.turn.Prompt, Wants: r.turn.Wants,
 	}
-	t.Prompt.Text, t.Prompt.Person, t.Prompt.Updates = text, by.Person, by.Updates
+	t.Prompt.Conversation, t.Prompt.Text, t.Prompt.Person, t.Prompt.Updates = c.id(), text, by.Person, by.Updates
 	if err := e.opts.Store.EnqueueTurn(ctx, t); err != nil {
 		return orchestrator.Receipt{}, err
 	}
