@@ -397,6 +397,7 @@ func TestAPromptThatAWorkingDiskRejects(t *testing.T) {
 		r.send(r.text("/new"))
 		r.settle()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		r.desk.fail = nil
 		r.send(r.text("second"))
 		r.settle()

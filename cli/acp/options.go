@@ -81,10 +81,10 @@ type Options struct {
 	// Project describes the settings that a project can contain for the agent. If Project.Files is empty, the
 	// catalogue's description applies.
 	Project Project
-	// StartDir is the working directory of processes, except where the user has allowed a project's settings. In a
-	// project, wrappers such as npx would start the program that the project brings. Each session has the directory of
-	// its request. StartDir must have the same path for ductor and for the agent. Other users must not be able to write
-	// to it or its parents, because the agent would use settings from there. ductor creates it if it is missing. The
+	// StartDir is the working directory of wrappers such as npx, which would start the program that a project brings, and
+	// of processes that ductor starts only to query the agent's log-in and models. Each session has the directory of its
+	// request. StartDir must have the same path for ductor and for the agent. Other users must not be able to write to
+	// it or its parents, because the agent would use settings from there. ductor creates it if it is missing. The
 	// default is the root directory.
 	StartDir string
 	// NoWorkspace prevents the agent from reading files, writing files and running commands through ductor. It must be
@@ -202,14 +202,14 @@ func (o *Options) command(req cli.Request, key string) (cli.Command, error) {
 	return command, nil
 }
 
-// startDir returns the working directory of a process. It is the directory of the sessions if the user has allowed the
-// project's settings, because Gemini and others read these settings only there. A program that would run other programs
-// of the project starts in StartDir all the same.
+// startDir returns the working directory of a process. It is the directory of the sessions, because Gemini and others
+// read settings only there, and name it in their requests. A program that would run other programs of the project
+// starts in StartDir.
 func (o *Options) startDir(req cli.Request) string {
-	if req.Project == cli.WithProject && !slices.Contains(searchers(), filepath.Base(o.Path)) {
-		return req.Dir
+	if slices.Contains(searchers(), filepath.Base(o.Path)) {
+		return o.StartDir
 	}
-	return o.StartDir
+	return req.Dir
 }
 
 // searchers lists programs that prefer code in their working directory to the named program or module.

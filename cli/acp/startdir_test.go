@@ -6,20 +6,19 @@ import (
 	"ductor/cli"
 )
 
-// Gemini reads the settings of a project only if it starts there. A wrapper such as npx would start the project's code.
+// An agent starts in the project, a wrapper such as npx does not: it would start the project's code.
 func TestWhereProcessesStart(t *testing.T) {
 	for _, tc := range []struct {
-		path    string
-		project cli.ProjectSettings
-		want    string
+		path string
+		want string
 	}{
-		{"gemini", cli.WithoutProject, "/start"},
-		{"/usr/bin/gemini", cli.WithProject, "/project"},
-		{"npx", cli.WithProject, "/start"},
-		{"/opt/bin/uvx", cli.WithProject, "/start"},
+		{"gemini", "/project"},
+		{"/usr/bin/gemini", "/project"},
+		{"npx", "/start"},
+		{"/opt/bin/uvx", "/start"},
 	} {
 		o := Options{ProviderOptions: cli.ProviderOptions{Path: tc.path}, StartDir: "/start"}
-		if got := o.startDir(cli.Request{Dir: "/project", Project: tc.project}); got != tc.want {
+		if got := o.startDir(cli.Request{Dir: "/project"}); got != tc.want {
 			t.Errorf("%s starts in %s, want %s", tc.path, got, tc.want)
 		}
 	}
