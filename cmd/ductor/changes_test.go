@@ -91,6 +91,7 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	}
 	town.pressOn(card, "✅ Commit")
 	first := town.await("Commit 2 files with this message?")
+	town.awaitIdle() // a tap while the first question is being sent changes nothing
 	town.pressOn(card, "✅ Commit")
 	asked = town.awaitMessage(func(m telegram.Message) bool {
 		return m.ID != first.ID && strings.HasPrefix(m.Text, "Commit 2 files with this message?")

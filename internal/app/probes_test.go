@@ -27,9 +27,9 @@ func (l *startsIn) Start(_ context.Context, c cli.Command) (cli.Process, error) 
 	return nil, errors.New("nothing starts here")
 }
 
-// TestAgentsAreProbedInTheStateDirectory tests that ductor starts ACP agents in a directory of its own, to ask for the
-// log-in and to serve a session, on this machine and in a sandbox. Settings that others create in /tmp then do not count,
-// and no project brings the program that runs.
+// TestAgentsAreProbedInTheStateDirectory tests that ductor starts ACP agents in a directory of its own to ask for the
+// log-in, on this machine and in a sandbox. Settings that others create in /tmp then do not count. To serve a session,
+// an agent starts in the project.
 func TestAgentsAreProbedInTheStateDirectory(t *testing.T) {
 	cfg := config.Default()
 	cfg.Storage.Dir = t.TempDir()
@@ -42,14 +42,15 @@ func TestAgentsAreProbedInTheStateDirectory(t *testing.T) {
 			t.Errorf("its log-in is %+v", auth)
 		}
 		gemini := a.provider(runEnv{launcher: l, inside: inside}, gemini.Agent, cli.AccountHome{})
+		project := t.TempDir()
 		for _, p := range []cli.Provider{provider, gemini} {
-			req := cli.Request{Dir: t.TempDir(), Permission: cli.Auto}
+			req := cli.Request{Dir: project, Permission: cli.Auto}
 			if _, err := p.Open(t.Context(), cli.Live, req); err == nil {
 				t.Errorf("%s has a session", p.Agent())
 			}
 		}
-		want := filepath.Join(cfg.Storage.Dir, "probes")
-		if !slices.Equal(l.dirs, []string{want, want, want}) {
+		want := []string{filepath.Join(cfg.Storage.Dir, "probes"), project, project}
+		if !slices.Equal(l.dirs, want) {
 			t.Errorf("in a sandbox: %v, they start in %q, want %q", inside, l.dirs, want)
 		}
 	}
