@@ -187,7 +187,7 @@ type Wish struct {
 	Changes           int    // number of files whose changes the agent shows
 }
 
-// command returns the command that starts a process for req. It creates StartDir.
+// command returns the command that starts a process for req. It creates StartDir if the process starts there.
 func (o *Options) command(req cli.Request, key string) (cli.Command, error) {
 	command := cli.Command{
 		Path: o.Path, Args: o.argv(req), Dir: o.startDir(req), Env: o.env(req),
@@ -196,8 +196,10 @@ func (o *Options) command(req cli.Request, key string) (cli.Command, error) {
 	if o.OwnFiles != nil {
 		command.Files = o.OwnFiles(command.Args)
 	}
-	if err := os.MkdirAll(o.StartDir, 0o700); err != nil {
-		return command, o.failure(err)
+	if command.Dir == o.StartDir {
+		if err := os.MkdirAll(o.StartDir, 0o700); err != nil {
+			return command, o.failure(err)
+		}
 	}
 	return command, nil
 }

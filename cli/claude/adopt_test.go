@@ -201,10 +201,9 @@ func TestAdoptedApprovals(t *testing.T) {
 	}
 }
 
-// A message sent during a turn belongs to it in every process of ductor, and every process knows that it was read.
-func TestAdoptedSteer(t *testing.T) {
-	p, dir := scripted(t, nil)
-	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 30) + `" delay=5ms chunk=5]]`}
+// steeredAndAdopted begins a turn, sends it the message S1, and continues it in another process of ductor.
+func steeredAndAdopted(t *testing.T, p *Provider, req cli.Request) (cli.Session, *talk) {
+	t.Helper()
 	l := newLives(t, p)
 	s := l.open(cli.Live, req)
 	k := begin(t, s, req)
@@ -212,7 +211,14 @@ func TestAdoptedSteer(t *testing.T) {
 	steer(t, s, cli.Request{Turn: "S1", Prompt: `[[text "And this."]]`})
 	l.leave(k)
 	s = l.adopt(req)
-	k = begin(t, s, req)
+	return s, begin(t, s, req)
+}
+
+// A message sent during a turn belongs to it in every process of ductor, and every process knows that it was read.
+func TestAdoptedSteer(t *testing.T) {
+	p, dir := scripted(t, nil)
+	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 30) + `" delay=5ms chunk=5]]`}
+	s, k := steeredAndAdopted(t, p, req)
 	until[cli.SessionStarted](k)
 	steer(t, s, cli.Request{Turn: "S1", Prompt: `[[text "And this."]]`})
 	if r := k.end(); r.Err != nil || !strings.HasPrefix(r.Text, "word ") || strings.Count(r.Text, "And this.") != 1 || !strings.HasSuffix(r.Text, "And this.") ||
@@ -225,14 +231,7 @@ func TestAdoptedSteer(t *testing.T) {
 func TestAdoptedSteerIsTakenBack(t *testing.T) {
 	p, dir := scripted(t, nil)
 	req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", Prompt: `[[text "` + strings.Repeat("word ", 1000) + `" delay=5ms chunk=5]]`}
-	l := newLives(t, p)
-	s := l.open(cli.Live, req)
-	k := begin(t, s, req)
-	until[cli.TextDelta](k)
-	steer(t, s, cli.Request{Turn: "S1", Prompt: `[[text "And this."]]`})
-	l.leave(k)
-	s = l.adopt(req)
-	k = begin(t, s, req)
+	_, k := steeredAndAdopted(t, p, req)
 	until[cli.TextDelta](k)
 	k.cancel(cli.ErrReplaced)
 	if r := k.end(); len(r.Steered.Read) > 0 || !slices.Equal(r.Steered.Unread, []cli.TurnID{"S1"}) {
