@@ -103,8 +103,8 @@ func (r *Repo) addAll(ctx context.Context, excluded []string) error {
 	return r.addFiles(ctx, excluded)
 }
 
-// splitIndex returns the names of the files and of the nested repositories in an output of ls-files -s -z. Each name
-// ends with a zero byte.
+// splitIndex returns the names of the files and of the nested repositories in an output of ls-files -s -z or of ls-tree
+// -z. Each name ends with a zero byte.
 func splitIndex(listed string) (files, nested string) {
 	var of [2]strings.Builder
 	for line := range strings.SplitSeq(listed, "\x00") {
@@ -264,8 +264,9 @@ func (r *Repo) Nested(ctx context.Context, tree string) (dirs []string, err erro
 	if err != nil {
 		return nil, fmt.Errorf("list repositories within: %w", err)
 	}
-	for line := range strings.SplitSeq(listed, "\x00") {
-		if head, name, ok := strings.Cut(line, "\t"); ok && strings.HasPrefix(head, "160000 ") {
+	_, nested := splitIndex(listed)
+	for name := range strings.SplitSeq(nested, "\x00") {
+		if name != "" {
 			dirs = append(dirs, path.Join(r.Top, name))
 		}
 	}

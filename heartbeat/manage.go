@@ -99,8 +99,8 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 //
 // key identifies the user's request: if an earlier call had the same key, RunNow returns orchestrator.ErrRepeated. It
 // returns the same error if a run that a user started is still open or began only seconds ago, because the second tap
-// may have been on a button that was drawn after the first. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there
-// is none.
+// may have been on a button that was drawn after the first. The job of a webhook runs with the last payload; RunNow
+// returns ErrNotCalled if there is none.
 func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
