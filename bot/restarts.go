@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"ductor/bot/message"
-	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -162,10 +161,5 @@ func (o *editOffers) ended(ctx context.Context, t orchestrator.Turn) {
 		return
 	}
 	text := render.Plain(o.lang.Of(t.Prompt.Conversation.Chat).Text("bot.ended-before"))
-	o.messages.Open(message.Spec{
-		Key: e.Offer, To: t.Prompt.Conversation,
-		Content: func(context.Context) (message.Content, error) {
-			return message.Content{Text: text, Lifecycle: message.EditOnly}, nil
-		},
-	}).Update(outbox.Awaited)
+	o.messages.Replace(e.Offer, t.Prompt.Conversation, message.Content{Text: text, Lifecycle: message.EditOnly})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"ductor/bot/message"
-	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/orchestrator"
 )
@@ -47,11 +46,6 @@ func (s *Screen) closeQuestion(ctx context.Context, in orchestrator.Conversation
 	if err != nil || m.ID == 0 || m.ID == except {
 		return err
 	}
-	s.o.Messages.Open(message.Spec{
-		Key: q.Key, To: in,
-		Content: func(context.Context) (message.Content, error) {
-			return message.Content{Text: render.Plain(text), Lifecycle: message.DeleteWhenDone}, nil
-		},
-	}).Update(outbox.Awaited)
+	s.o.Messages.Replace(q.Key, in, message.Content{Text: render.Plain(text), Lifecycle: message.DeleteWhenDone})
 	return nil
 }

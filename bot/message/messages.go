@@ -87,6 +87,12 @@ func (s *Messages) Open(spec Spec) *Message {
 	return m
 }
 
+// Replace changes the content of a stored message, as soon as the chat's budget allows.
+func (s *Messages) Replace(key string, in orchestrator.ConversationID, c Content) {
+	s.Open(Spec{Key: key, To: in, Content: func(context.Context) (Content, error) { return c, nil }}).
+		Update(outbox.Awaited)
+}
+
 // OpenAll opens all stored messages of a turn, and returns them by key. specOf must return the Spec for a key.
 func (s *Messages) OpenAll(ctx context.Context, turn cli.TurnID,
 	specOf func(key string) Spec) (map[string]*Message, error) {

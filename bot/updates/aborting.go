@@ -41,8 +41,12 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.stop(ctx, q, t)
 }
 
-// isAbortWord reports whether a message consists of an abort word such as "stop", which counts only in private chats.
-func (r *Router) isAbortWord(in *Message) bool {
-	return in.Private && !in.sent.forwarded && in.sent.file == nil &&
-		isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords)
+// abortByWord makes t an abort if its message consists of an abort word such as "stop", which counts only in private
+// chats.
+func (r *Router) abortByWord(t *task) {
+	in := t.content
+	if in.Private && !in.sent.forwarded && in.sent.file == nil &&
+		isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
+		t.class, t.do = classUrgent, r.abortIfRunning
+	}
 }

@@ -248,9 +248,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 		return r.unsupported(ctx, u, m, in)
 	}
 	r.follower.remember(in)
-	if r.isAbortWord(in) {
-		t.class, t.do = classUrgent, r.abortIfRunning
-	}
+	r.abortByWord(t)
 	if t.class == classContent && in.sent.album == "" && r.queues.behindCommand(in.Conversation) {
 		r.receiver.acknowledge(in)
 	}
@@ -336,9 +334,7 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 		return ignore
 	}
 	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
-	if r.isAbortWord(in) {
-		t.class, t.do = classUrgent, r.abortIfRunning
-	}
+	r.abortByWord(t)
 	return r.enqueue(ctx, t, nil)
 }
 

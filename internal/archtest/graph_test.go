@@ -86,7 +86,7 @@ var imports = map[string][]string{
 	"bot/agent":   {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/picture": {},
 	"bot/silence": {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/changes": {"orchestrator", "bot/message", "bot/outbox", "bot/picture", "bot/render", "bot/tgapi",
+	"bot/changes": {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi",
 		"cli", "lang"},
 	"bot/checks":        {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/steps":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
