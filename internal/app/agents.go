@@ -273,7 +273,7 @@ func (a agents) providerOptions(g runEnv, name cli.Agent, home cli.AccountHome, 
 	}
 }
 
-// startDir returns the directory in which ACP agents start.
+// startDir returns the directory for acp.Options.StartDir.
 func (a agents) startDir() string { return filepath.Join(a.cfg.Storage.Dir, environment.ProbesDir) }
 
 // acp returns the provider of an ACP agent. An agent in a sandbox may not use ductor's file and terminal methods,

@@ -26,7 +26,7 @@ const (
 	UploadsDir = "uploads"
 	PromptsDir = "prompts" // system prompts; deleted a day after their last use
 	GeminiDir  = "gemini"  // settings for starting Gemini
-	ProbesDir  = "probes"  // empty; ACP agents start there, whatever the directory of their sessions
+	ProbesDir  = "probes"  // empty; see acp.Options.StartDir
 	HomesDir   = "homes"   // home directories of sessions on this machine
 	GitDir     = "git"     // indexes and settings for snapshots of repositories on this machine
 	dockerDir  = "docker"  // files in which ductor stores facts about containers
