@@ -196,6 +196,9 @@ type Chat interface {
 type Card interface {
 	// Show adds an event to the card. It never waits for the network. Calls must be serial.
 	Show(ev cli.Event)
+	// End stops the growth of the card: the card ignores later events, and sends nothing more before Finish. End does
+	// not wait for the network.
+	End()
 	// Finish shows the outcome and returns once all of it is delivered. If a part cannot be delivered, or if it is
 	// unknown whether the part arrived, Finish tries to send a message that explains this, and returns. After an error
 	// the caller must call Finish again, or Redeliver after the next start.

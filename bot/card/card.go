@@ -248,12 +248,17 @@ func (c *card) Show(ev cli.Event) {
 	c.postCall(post)
 }
 
-// Finish implements orchestrator.Card.
-func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
+// End implements orchestrator.Card.
+func (c *card) End() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.finished = true
 	c.alarm.timer.Stop()
-	c.mu.Unlock()
+}
+
+// Finish implements orchestrator.Card.
+func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
+	c.End()
 	if err := c.recall(ctx); err != nil {
 		return fmt.Errorf("show a turn's outcome: %w", err)
 	}

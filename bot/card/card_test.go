@@ -551,6 +551,20 @@ func (s *rig) restart(state orchestrator.TurnState, answer string) {
 	s.redeliver()
 }
 
+func TestCardAfterItsEndSendsNothingBeforeTheOutcome(t *testing.T) {
+	withRig(t, func(s *rig) {
+		c := s.newCard()
+		c.Show(cli.TextDelta{Text: "Hel"})
+		s.wantText("Hel")
+		c.Show(cli.TextDelta{Text: "lo"})
+		c.End()
+		time.Sleep(time.Minute)
+		s.wantText("Hel")
+		s.finish(c, orchestrator.Outcome{Text: "Hello"})
+		s.wantText("Hello")
+	})
+}
+
 func TestWhatWasOnItsWayAsTheTurnEndedDoesNotStay(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.chat.Delay = time.Second

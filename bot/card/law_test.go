@@ -238,6 +238,7 @@ func messageError(text string, i, n int) error {
 type silent struct{}
 
 func (silent) Show(cli.Event)                                     {}
+func (silent) End()                                               {}
 func (silent) Finish(context.Context, orchestrator.Outcome) error { return nil }
 func (silent) Amend(context.Context, orchestrator.Outcome) error  { return nil }
 func (silent) Leave(context.Context)                              {}

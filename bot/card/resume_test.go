@@ -469,6 +469,8 @@ type teller struct{ *life }
 
 func (t teller) Show(ev cli.Event) { t.life.show(ev) }
 
+func (t teller) End() { t.card.End() }
+
 func (t teller) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	return t.card.Finish(ctx, o)
 }

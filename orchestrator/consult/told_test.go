@@ -489,6 +489,7 @@ func (c shownCard) Show(ev cli.Event) {
 		}
 	}
 }
+func (shownCard) End()                                               {}
 func (shownCard) Finish(context.Context, orchestrator.Outcome) error { return nil }
 func (shownCard) Amend(context.Context, orchestrator.Outcome) error  { return nil }
 func (shownCard) Leave(context.Context)                              {}

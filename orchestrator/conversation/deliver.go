@@ -16,6 +16,8 @@ type delivery struct {
 	turn   orchestrator.Turn
 	stored <-chan bool // receives true when the outcome is in the store; see record
 	show   func(context.Context, orchestrator.Outcome) error
+	// begun, which may be nil, is called once an abort can stop the delivery.
+	begun func()
 	// changed computes the file changes of the turn, or is nil if the turn changed no file. ductor calls it once the
 	// chat shows the outcome. Then it calls amend, which adds the changes to the message in the chat.
 	changed func(context.Context) orchestrator.Changed
@@ -64,6 +66,9 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <
 	e, keep := c.e, ctx
 	ctx, giveUp := context.WithCancelCause(ctx)
 	before, tried := c.delivering(t, giveUp)
+	if d.begun != nil {
+		d.begun()
+	}
 	e.wg.Go(func() {
 		defer close(done)
 		defer c.do(func() { delete(c.showing, t.ID) })
@@ -147,18 +152,6 @@ func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCaus
 		}
 	})
 	return before, sync.OnceFunc(func() { close(shown) })
-}
-
-// lastShown returns a channel that is closed once ductor has tried to show the newest outcome.
-func (c *conversation) lastShown() (shown <-chan struct{}) {
-	c.do(func() { shown = c.shown })
-	return shown
-}
-
-func closedChannel() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
 }
 
 // untilClosed returns a context that is cancelled with ctx. While the engine is closing, it is cancelled after

@@ -236,7 +236,9 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	}
 	c := e.conversations[id]
 	if c == nil {
-		c = &conversation{e: e, showing: map[cli.TurnID]context.CancelCauseFunc{}, shown: closedChannel()}
+		shown := make(chan struct{})
+		close(shown)
+		c = &conversation{e: e, showing: map[cli.TurnID]context.CancelCauseFunc{}, shown: shown}
 		c.at.Store(&id)
 		e.conversations[id] = c
 	}

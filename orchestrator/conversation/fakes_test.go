@@ -422,6 +422,8 @@ func (c *card) Show(ev cli.Event) {
 	}
 }
 
+func (*card) End() {}
+
 func (c *card) Amend(_ context.Context, o orchestrator.Outcome) error {
 	c.chat.say("%d files of %s", o.Changed.Files, c.turn.Prompt.Text)
 	return nil

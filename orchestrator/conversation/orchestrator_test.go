@@ -146,6 +146,28 @@ func TestTerminalsLearnOfACancelledTurnWithoutACard(t *testing.T) {
 	}
 }
 
+// As soon as a terminal shows the end of a turn, an abort stops the rest of the answer in the chat.
+func TestAnAbortFindsAnAnswerThatTerminalsShow(t *testing.T) {
+	var h *house
+	unshown := make(chan cli.TurnID, 1)
+	h = openAt(t, newPath(t), func(o *conversation.Options) {
+		follow := func(orchestrator.Turn, bool) func(cli.Event) { return func(cli.Event) {} }
+		o.Viewers = &orchestrator.Viewers{Follow: follow, Ended: func(orchestrator.Turn) {
+			report, err := h.Abort(t.Context(), here)
+			if err != nil {
+				t.Error(err)
+			}
+			unshown <- report.Unshown
+		}}
+	})
+	h.chat.stuck = make(chan struct{})
+	first := h.submit(t, here, "first")
+	if id := <-unshown; id != first.Turn {
+		t.Errorf("the abort finds that %q is not shown, want %q", id, first.Turn)
+	}
+	h.await(t, "withdrawn first")
+}
+
 // An abort ends the turn before it waits for anything, and queued turns do not start before they are removed.
 func TestAnAbortTellsTheTurnToEndFirst(t *testing.T) {
 	h := open(t)

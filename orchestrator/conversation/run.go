@@ -153,7 +153,9 @@ func (r *runningTurn) openCard() {
 	if isQuiet(r.turn) {
 		return
 	}
-	t, shown := r.turn, r.c.lastShown()
+	t := r.turn
+	var shown <-chan struct{}
+	r.c.do(func() { shown = r.c.shown })
 	if v := r.e.opts.Viewers; v != nil {
 		r.running.Events.SetViewers(v.Follow(t, r.waiting.remains == cli.RemainsRun))
 	}
@@ -207,9 +209,6 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 			log.Error("withdraw messages of an aborted turn", "err", err)
 		}
 	}
-	if v := e.opts.Viewers; v != nil && !isQuiet(t) {
-		v.Ended(t)
-	}
 	d := delivery{turn: t, stored: stored, changed: changed}
 	if isQuiet(t) {
 		d.show = func(ctx context.Context, o orchestrator.Outcome) error {
@@ -218,6 +217,10 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 			return e.opts.Chat.Redeliver(ctx, ended)
 		}
 	} else {
+		r.running.Events.EndCard() // an abort during the delivery stops the rest of the answer
+		if v := e.opts.Viewers; v != nil {
+			d.begun = func() { v.Ended(t) }
+		}
 		d.show = func(ctx context.Context, o orchestrator.Outcome) error {
 			return r.running.Events.Card().Finish(ctx, o)
 		}

@@ -32,6 +32,7 @@ type Fanout struct {
 	open     func() orchestrator.Card // opens the card; nil if the chat shows only the outcome of the turn
 	card     orchestrator.Card        // nil until it is open
 	held     []cli.Event              // events for the card, before it is open
+	ended    bool                     // whether the growth of the card has ended
 }
 
 // NewFanout creates a Fanout that has no card yet.
@@ -127,8 +128,21 @@ func (f *Fanout) Card() orchestrator.Card {
 			f.card.Show(ev)
 		}
 		f.held = nil
+		if f.ended {
+			f.card.End()
+		}
 	}
 	return f.card
+}
+
+// EndCard ends the growth of the card. It does not open the card.
+func (f *Fanout) EndCard() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	if f.card != nil {
+		f.card.End()
+	}
 }
 
 // WatchFiles calls start to watch the turn's files, and passes later events to the returned TurnWatch. If the turn
