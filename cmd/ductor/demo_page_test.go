@@ -148,17 +148,17 @@ func TestTheTourBesideTheUsersOwnAgent(t *testing.T) {
 	page.AwaitText("#messages", "the user's own agent")
 	page.Shoot("demo-own-agent")
 	page.Resize(browsertest.Desktop)
-	page.Do(chromedp.Click("#panel-toggle"))
+	page.Click("#panel-toggle")
 	page.AwaitText("#tour", "Your own agents answer here")
 	page.Shoot("demo-own-agent-desktop")
 	for _, v := range page.Audit(axeScript) {
 		t.Error(v)
 	}
-	page.Do(chromedp.Click("#panel-toggle"))
+	page.Click("#panel-toggle")
 	page.Resize(browsertest.Phone)
-	page.Do(chromedp.Click("#tour-strip .button"), chromedp.WaitReady(".stop"))
+	page.Click("#tour-strip .button")
 	page.Await(`location.pathname === "/tour/" && document.querySelectorAll(".stop").length === 9`)
-	page.Do(chromedp.Click("#tour-strip .button"))
+	page.Click("#tour-strip .button")
 	page.AwaitText("#messages", "That was live.")
 	page.Await(stopDone(0))
 	page.Shoot("demo-own-tour")
@@ -225,7 +225,7 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 	page.Shoot("demo-end")
 	tryOwnPrompts(page)
 	for _, name := range []string{"events", "calls", "agents"} {
-		page.Do(chromedp.Click("#tab-" + name))
+		page.Click("#tab-" + name)
 		page.Await(fmt.Sprintf(`document.querySelector("#page-%s :is(li, .card, #processes p)") !== null`, name))
 		page.Shoot("demo-" + name)
 		for _, v := range page.Audit(axeScript) {
@@ -233,7 +233,7 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 		}
 	}
 	page.Resize(browsertest.Phone)
-	page.Do(chromedp.Click("#panel-close"))
+	page.Click("#panel-close")
 	page.AwaitText("#tour-strip", "ductor setup")
 	page.Shoot("demo-end-phone")
 	if browsertest.Eval[bool](page, `document.documentElement.scrollWidth > innerWidth`) {

@@ -64,19 +64,7 @@ func Open(t testing.TB, address string, size Size) *Page {
 // awaitLoad waits until the page has loaded, and until its script has removed the token from the address.
 func (p *Page) awaitLoad() {
 	p.t.Helper()
-	for ctx, end := context.WithTimeout(p.ctx, timeout); ; {
-		var there bool
-		err := chromedp.Run(ctx, chromedp.Evaluate(`!location.hash && document.readyState === "complete"`, &there))
-		if there && err == nil {
-			end()
-			return
-		}
-		if ctx.Err() != nil {
-			end()
-			p.t.Fatalf("the page does not open: %v", err)
-		}
-		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // ignore errors: the next Evaluate fails, too
-	}
+	p.Await(`!location.hash && document.readyState === "complete"`)
 }
 
 func findBrowser() (string, error) {
@@ -136,18 +124,33 @@ func Eval[T any](p *Page, expression string) (value T) {
 	return value
 }
 
-// Await waits until a JavaScript expression is true.
+// Await waits until a JavaScript expression is true. Meanwhile the page may load another document.
 func (p *Page) Await(expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
-	var yes bool
-	err := chromedp.Run(ctx, chromedp.Poll(expression, &yes, chromedp.WithPollingInterval(50*time.Millisecond),
-		chromedp.WithPollingTimeout(0)))
-	if err != nil {
-		p.t.Fatalf("the page never came to %s: %v\nit shows:\n%s", expression, err,
-			Eval[string](p, "document.body.innerText"))
+	for {
+		var yes bool
+		err := chromedp.Run(ctx, chromedp.Evaluate("!!("+expression+")", &yes))
+		if yes && err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			p.t.Fatalf("the page never came to %s: %v\nit shows:\n%s", expression, err,
+				Eval[string](p, "document.body.innerText"))
+		}
+		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // ignore errors: the next Evaluate fails, too
 	}
+}
+
+// Click clicks the middle of an element once nothing covers it. A panel may still be moving away.
+func (p *Page) Click(selector string) {
+	p.t.Helper()
+	p.Await(fmt.Sprintf(`(() => {
+		const e = document.querySelector(%q), r = e?.getBoundingClientRect();
+		return r && e.contains(document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2));
+	})()`, selector))
+	p.Do(chromedp.Click(selector))
 }
 
 // AwaitText waits until an element of the page contains a text.

