@@ -1,8 +1,10 @@
 package git_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,21 +96,40 @@ func TestASnapshotOfARepositoryThatLostItsObjects(t *testing.T) {
 }
 
 // Whoever can write to a working tree can make its .git point to any repository.
-func TestOwnGitDir(t *testing.T) {
+func TestRepositoriesThatLeadOutside(t *testing.T) {
 	r := newRepo(t)
 	r.sh("", `git init -q -b main other; cd app; git worktree add -q ../tree; git init -q ../lib; cd ../lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m x
-		cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub
-		git init -q ../common; echo "$PWD/../other/.git" > ../common/.git/commondir; git init -q ../refs; rm -r ../refs/.git/refs; ln -s ../../other/.git/refs ../refs/.git/refs
-		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git; ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git; cp sub/.git ../inner; echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git`)
-	for dir, own := range map[string]bool{"app": true, "tree": true, "app/sub": true, "file": false, "link": false, "copy": false, "inner": false, "common": false, "refs": false} {
-		repo, err := r.git.Open(t.Context(), git.Place{Dir: filepath.Join(filepath.Dir(r.at.Dir), dir)})
-		if err != nil {
-			t.Logf("%s: %v", dir, err)
-			continue
+		cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub; ln -s refs/heads/main .git/refs/heads/same; ln -s HEAD .git/logs/same
+		git init -q ../common; echo "$PWD/../other/.git" > ../common/.git/commondir
+		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git; ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git; cp sub/.git ../inner; echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git
+		for part in config packed-refs refs objects logs worktrees index refs/heads objects/ab logs/HEAD logs/refs/heads/main; do
+			dir=../$(echo $part | tr / -); git init -q $dir; rm -rf $dir/.git/$part; mkdir -p $(dirname $dir/.git/$part) $(dirname ../other/.git/$part); ln -s $PWD/../other/.git/$part $dir/.git/$part
+		done; cp ../other/.git/config ../other/.git/packed-refs; touch ../other/.git/index`)
+	base := filepath.Dir(r.at.Dir)
+	for dir, own := range map[string]bool{
+		"app": true, "tree": true, "app/sub": true, "file": false, "link": false, "copy": false, "inner": false, "common": false,
+		"config": false, "packed-refs": false, "refs": false, "objects": false, "logs": false, "worktrees": false, "index": false,
+		"refs-heads": false, "objects-ab": false, "logs-HEAD": false, "logs-refs-heads-main": false,
+	} {
+		at := git.Place{Dir: filepath.Join(base, dir)}
+		if _, err := r.git.OpenWithin(t.Context(), at, below(at.Dir)); (err == nil) != own {
+			t.Errorf("%s: opened with %v, want opened: %v", dir, err, own)
 		}
-		if got := repo.OwnGitDir(t.Context()) && repo.Top == filepath.Join(filepath.Dir(r.at.Dir), dir); got != own {
-			t.Errorf("the Git directory %s belongs to %s: %v, want %v", repo.GitDir(), dir, got, own)
+		err := r.git.CheckGitDir(t.Context(), at, below(base))
+		if single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs"; errors.Is(err, orchestrator.ErrOutsideRoot) != single {
+			t.Errorf("%s: worktrees give %v although all is inside", dir, err)
 		}
+	}
+}
+
+// below lets conversations work in a directory and below it.
+func below(root string) git.DirectoryFunc {
+	return func(path string) (string, error) {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil && !cli.Lies(real, root) {
+			err = orchestrator.ErrOutsideRoot
+		}
+		return real, err
 	}
 }
 

@@ -39,9 +39,10 @@ type Repo struct {
 	shadow         string // shadow directory
 	common         string // Git directory with the branches; differs from gitDir in a worktree
 	objects        string
-	mu             *sync.Mutex // shared by all Repos of this working tree
-	excluded       []string    // paths that snapshots do not contain; a snapshot can add more
-	shadowSettings []string    // settings for commands in the shadow directory; nil before prepareShadow
+	directory      DirectoryFunc // from OpenWithin; nil after Open
+	mu             *sync.Mutex   // shared by all Repos of this working tree
+	excluded       []string      // paths that snapshots do not contain; a snapshot can add more
+	shadowSettings []string      // settings for commands in the shadow directory; nil before prepareShadow
 }
 
 // Open opens the repository that contains a directory. It returns orchestrator.ErrNoRepository if there is none.
@@ -103,19 +104,9 @@ func (g *Git) removeUnused() {
 	}
 }
 
-// OwnGitDir reports whether the Git directory is .git in the working tree, or names this working tree in its file gitdir
-// or in core.worktree, and has its branches and objects in itself or, in a worktree, in its repository. Whoever can
-// write to the working tree can make .git or a part of it point anywhere.
-func (r *Repo) OwnGitDir(ctx context.Context) bool {
-	if r.in != "" {
-		return true
-	}
-	for _, name := range []string{"HEAD", "config", "refs", "refs/heads", "packed-refs", "objects", "logs"} {
-		real, err := filepath.EvalSymlinks(filepath.Join(r.common, name))
-		if err == nil && real != filepath.Join(r.common, name) {
-			return false
-		}
-	}
+// ownGitDir reports whether the Git directory is .git in the working tree, or names this working tree in its file gitdir
+// or in core.worktree.
+func (r *Repo) ownGitDir(ctx context.Context) bool {
 	if r.gitDir != r.common { // a worktree
 		file, err := rooted.Read(r.gitDir, "gitdir", maxPath)
 		return err == nil && strings.TrimSpace(string(file)) == filepath.Join(r.Top, ".git") &&
@@ -134,9 +125,6 @@ func (r *Repo) OwnGitDir(ctx context.Context) bool {
 	return filepath.Clean(top) == r.Top
 }
 
-// GitDir returns the Git directory with the branches.
-func (r *Repo) GitDir() string { return r.common }
-
 const maxPath = 4096
 
 func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
@@ -153,7 +141,10 @@ func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
 func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string, error) {
 	names := ""
 	if changes := []string{"update-ref", "reset"}; slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(changes, arg) }) {
-		var err error
+		err := r.checkLinks() // again, because a turn may have added links
+		if err != nil {
+			return "", err
+		}
 		if names, err = listSettingNames(ctx, r.launcher, r.Top); err != nil {
 			return "", err
 		}

@@ -134,19 +134,7 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 
 // open opens a repository, or returns an error if conversations must not work in it.
 func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
-	r, err := s.git.Open(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	if real, err := s.engine.Directory(r.Top); err != nil || real != r.Top {
-		return nil, orchestrator.ErrOutsideRoot
-	}
-	if !r.OwnGitDir(ctx) {
-		if real, err := s.engine.Directory(r.GitDir()); err != nil || real != r.GitDir() {
-			return nil, orchestrator.ErrOutsideRoot
-		}
-	}
-	return r, nil
+	return s.git.OpenWithin(ctx, at, s.engine.Directory)
 }
 
 // mix finds the turns that wrote to the same repository at the same time as w. It sets shared in all of these watches,
@@ -279,7 +267,7 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 		}
 		for _, c := range old {
 			for _, tree := range c.Snapshot.Trees {
-				r, err := s.git.Open(ctx, git.Place{In: c.Sandbox, Dir: tree.Dir})
+				r, err := s.open(ctx, git.Place{In: c.Sandbox, Dir: tree.Dir})
 				if err == nil {
 					err = r.Forget(ctx, beforeRef(cli.TurnID(c.ID)), afterRef(cli.TurnID(c.ID)))
 				}

@@ -280,6 +280,32 @@ func TestWhatATurnChangedIsUndoneDoneAgainAndCommitted(t *testing.T) {
 	}
 }
 
+// Git writes where links in .git lead: it appends the user's name in the repository's settings to logs/HEAD. Neither a
+// repository nor a turn can have that written outside, by a commit or by a snapshot.
+func TestNoLinkOfARepositoryLeadsOutside(t *testing.T) {
+	for what, c := range map[string]struct{ before, during string }{
+		"before the turn":    {before: "rm .git/logs/HEAD; ln -s %s .git/logs/HEAD"},
+		"a branch":           {before: "rm -r .git/logs/refs/heads; mkdir .git/logs/refs/heads; ln -s %s .git/logs/refs/heads/main"},
+		"during the turn":    {during: "rm .git/logs/HEAD; ln -s %s .git/logs/HEAD"},
+		"the last snapshot":  {during: "git config core.logAllRefUpdates always; mkdir -p .git/logs/refs/ductor/turns/t1; ln -s %s .git/logs/refs/ductor/turns/t1/after"},
+		"the first snapshot": {before: "git config core.logAllRefUpdates always; mkdir -p .git/logs/refs/ductor/turns/t1; ln -s %s .git/logs/refs/ductor/turns/t1/before"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t)
+			outside := filepath.Join(t.TempDir(), "rc")
+			r.sh("", "echo mine > "+outside)
+			r.sh("app", "git config user.name 'x; echo evil #'; "+strings.ReplaceAll(c.before, "%s", outside))
+			got := r.turn("t1", "echo two > a.txt; "+strings.ReplaceAll(c.during, "%s", outside))
+			if _, err := r.Commit(t.Context(), by, "t1", "fix"); err == nil {
+				t.Errorf("a turn is committed that gave %+v", got)
+			}
+			if got := r.sh("", "cat "+outside); got != "mine\n" {
+				t.Errorf("outside there is now %q", got)
+			}
+		})
+	}
+}
+
 // Changes in submodules and other nested repositories are undone with the rest; the HEAD of each stays.
 func TestRepositoriesWithinAreUndoneToo(t *testing.T) {
 	r := newRig(t)
