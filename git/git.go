@@ -6,6 +6,9 @@
 // contain a name that the repository chooses, for example the name of a filter. So before a command that could run such
 // a program, the package lists all settings, and then overrides those that name programs. Git never fetches and never
 // prompts.
+//
+// On this host, an agent in a sandbox may write to a repository in which the package works. So commands that convert the
+// contents of files use a Git directory of ductor instead of the settings of the repository; see neutral and Repo.
 package git
 
 import (

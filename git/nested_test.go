@@ -1,9 +1,12 @@
 package git_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +133,85 @@ func below(root string) git.DirectoryFunc {
 			err = orchestrator.ErrOutsideRoot
 		}
 		return real, err
+	}
+}
+
+// planter is an agent in a sandbox that writes to the repository of a user. Before each command of Git that does not
+// list settings, it names another program as a filter. It hides the filter from check-attr.
+type planter struct {
+	cli.Launcher
+	r *repo
+	n int
+}
+
+func (p *planter) Start(ctx context.Context, c cli.Command) (cli.Process, error) {
+	switch {
+	case slices.Contains(c.Args, "check-attr"):
+		p.r.sh("app", "rm -f .gitattributes .git/info/attributes")
+	case !slices.Contains(c.Args, "config"):
+		p.n++
+		p.r.sh("app", fmt.Sprintf(`git config filter.f%d.clean ../evil; git config filter.f%d.smudge ../evil
+			mkdir -p .git/info; echo '* filter=f%d' > .git/info/attributes; cp .git/info/attributes .gitattributes`, p.n, p.n, p.n))
+	}
+	return p.Launcher.Start(ctx, c)
+}
+
+func TestNoProgramRunsThatIsNamedBetweenTwoCommands(t *testing.T) {
+	r := newRepo(t)
+	ran := r.plantEvil()
+	changes := r.changesOf("echo two > a.txt; echo b > b.txt")
+	base := filepath.Dir(r.at.Dir)
+	r.git = git.New(host{&planter{Launcher: clitest.Host(t), r: r}}, filepath.Join(base, "private"))
+	ctx, tree := t.Context(), filepath.Join(base, "tree")
+	r.must(r.git.AddWorktree(ctx, r.at, "new", tree))
+	if got := r.sh("tree", "cat a.txt"); got != "one\n" {
+		t.Errorf("the worktree has %q", got)
+	}
+	r.sh("tree", "touch -d 2001-01-01 a.txt")
+	if dirty, err := r.git.Dirty(ctx, git.Place{Dir: tree}); err != nil || dirty {
+		t.Errorf("an untouched worktree is dirty: %v, %v", dirty, err)
+	}
+	r.must(r.git.RemoveWorktree(ctx, r.at, tree, orchestrator.KeepChanges))
+	_, err := r.open().Commit(ctx, changes, "c")
+	r.must(err)
+	r.ranNothing(ran)
+	if r.sh("app", "git add -A"); canaryMissing(ran) {
+		t.Error("nothing would have run anyway")
+	}
+}
+
+// ductor checks out and commits what Git would: modes, links, line breaks, submodules, and files in a sparse checkout.
+func TestConversionsAreThoseOfTheRepository(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `printf '*.txt text\n*.bin -text\n*.win text eol=crlf\n' > .gitattributes; ln -s a.txt link; echo '#!' > run; chmod +x run
+		printf 'a\r\n' > c.bin; printf 'a\r\n' > d.win; mkdir sub out; echo s > sub/s; echo o > out/o; git init -q lib; (cd lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m l)
+		git add -A 2>/dev/null; git commit -qm more; git config core.autocrlf true; echo 'x/' > .git/info/exclude`)
+	base := filepath.Dir(r.at.Dir)
+	r.must(r.git.AddWorktree(t.Context(), r.at, "ours", filepath.Join(base, "ours")))
+	r.sh("app", "git worktree add -q ../hers -b hers")
+	const all = "git status --porcelain; ls -AlR . | grep -v '^total' | sed 's/[A-Z][a-z]* *[0-9]* [0-9:]* / /; s/ours\\|hers//g'; head -c 99 *.*"
+	if ours, theirs := r.sh("ours", all), r.sh("hers", all); ours != theirs || !strings.Contains(ours, "-> a.txt") {
+		t.Errorf("the worktree has:\n%s\nand not:\n%s", ours, theirs)
+	}
+	changes := r.changesOf(`printf 'one\r\ntwo\r\n' > a.txt; printf 'b\r\n' > c.bin; rm run; rm -r out; echo f > out; mkdir link2; echo n > link2/n`)
+	_, err := r.open().Commit(t.Context(), changes, "c")
+	r.must(err)
+	if got := r.sh("app", "git show HEAD:a.txt; git show HEAD:c.bin; git ls-tree -r --name-only HEAD | tr '\n' ' '; git status --porcelain"); got !=
+		"one\ntwo\nb\r\n.gitattributes a.txt c.bin d.win lib link link2/n out sub/s " {
+		t.Errorf("committed: %q", got)
+	}
+	tree := git.Place{Dir: filepath.Join(base, "ours")}
+	for _, c := range []struct {
+		script string
+		dirty  bool
+	}{{"mkdir x; echo x > x/x", false}, {"echo u > u", true}, {"rm u; rm sub/s", true}, {"git checkout -q .", false}, {"echo y > run; git add run", true}} {
+		r.sh("ours", c.script)
+		if dirty, err := r.git.Dirty(t.Context(), tree); err != nil || dirty != c.dirty {
+			t.Errorf("after %s it is dirty: %v, %v", c.script, dirty, err)
+		}
+	}
+	if err := r.git.RemoveWorktree(t.Context(), r.at, tree.Dir, orchestrator.KeepChanges); !errors.Is(err, orchestrator.ErrDirtyWorktree) {
+		t.Errorf("a dirty worktree is removed: %v", err)
 	}
 }
 

@@ -140,7 +140,7 @@ func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
 // runOwn runs Git in the repository itself, not in the shadow directory.
 func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string, error) {
 	names := ""
-	if changes := []string{"update-ref", "reset"}; slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(changes, arg) }) {
+	if changes := []string{"update-ref", "update-index"}; slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(changes, arg) }) {
 		err := r.checkLinks() // again, because a turn may have added links
 		if err != nil {
 			return "", err
