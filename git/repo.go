@@ -77,7 +77,7 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		}
 	}
 	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], shadow: shadow,
-		objects: lines[2], common: lines[3], mu: g.lockOf(at.In, lines[1])}, nil
+		objects: lines[2], common: lines[3], mu: g.lockOf(lines[1])}, nil
 }
 
 // privateShadow returns the shadow directory of a Git directory on this host.
@@ -127,14 +127,14 @@ func (r *Repo) ownGitDir(ctx context.Context) bool {
 
 const maxPath = 4096
 
-func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
+// lockOf returns the lock of a Git directory. The environments in which Git runs share it, because they share the files.
+func (g *Git) lockOf(gitDir string) *sync.Mutex {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	key := string(in) + "\x00" + gitDir
-	if g.locks[key] == nil {
-		g.locks[key] = &sync.Mutex{}
+	if g.locks[gitDir] == nil {
+		g.locks[gitDir] = &sync.Mutex{}
 	}
-	return g.locks[key]
+	return g.locks[gitDir]
 }
 
 // runOwn runs Git in the repository itself, not in the shadow directory.

@@ -424,6 +424,23 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 	}
 }
 
+// Conversations may have a sandbox each, and a job one of its own. Their turns write to the same files nevertheless.
+func TestTurnsInDifferentEnvironmentsAtTheSameTime(t *testing.T) {
+	r := newRig(t)
+	r.turn("t0", "echo zero > a.txt")
+	other := r.Watch(orchestrator.Turn{ID: "o", Session: "s", Sandbox: "web/1",
+		Prompt: orchestrator.Prompt{Conversation: otherChat}}, r.engine.dir, false)
+	r.AwaitSnapshot(t.Context(), "o", "")
+	other.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+	_, err := r.Commit(t.Context(), by, "t0", "c")
+	r.expect("while a turn runs in a sandbox", err, orchestrator.ErrTurnRuns)
+	got := r.turn("t1", "echo x > a.txt")
+	if got.NoUndo != orchestrator.NoUndoShared || got.With != otherChat {
+		t.Errorf("beside a turn in a sandbox: %+v", got)
+	}
+	r.end(other)
+}
+
 // A turn that waits for its user or only reads has written nothing, so it does not prevent the undo of other turns.
 // Once it writes, the error names its chat.
 func TestATurnThatWritesNothingLeavesOthersTheirUndo(t *testing.T) {
