@@ -102,16 +102,22 @@ func TestASnapshotOfARepositoryThatLostItsObjects(t *testing.T) {
 func TestRepositoriesThatLeadOutside(t *testing.T) {
 	r := newRepo(t)
 	r.sh("", `git init -q -b main other; cd app; git worktree add -q ../tree; git init -q ../lib; cd ../lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m x
-		cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub; ln -s refs/heads/main .git/refs/heads/same; ln -s HEAD .git/logs/same
+		cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub
+		ln -s refs/heads/main .git/refs/heads/same; ln -s HEAD .git/logs/same
 		git init -q ../common; echo "$PWD/../other/.git" > ../common/.git/commondir
-		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git; ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git; cp sub/.git ../inner; echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git
-		for part in config packed-refs refs objects logs worktrees index refs/heads objects/ab logs/HEAD logs/refs/heads/main; do
-			dir=../$(echo $part | tr / -); git init -q $dir; rm -rf $dir/.git/$part; mkdir -p $(dirname $dir/.git/$part) $(dirname ../other/.git/$part); ln -s $PWD/../other/.git/$part $dir/.git/$part
+		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git
+		ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git
+		echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git
+		for part in config packed-refs refs objects logs worktrees index refs/heads objects/ab logs/HEAD \
+			logs/refs/heads/main; do
+			dir=../$(echo $part | tr / -); git init -q $dir; from=$dir/.git/$part; to=$PWD/../other/.git/$part
+			rm -rf $from; mkdir -p $(dirname $from) $(dirname $to); ln -s $to $from
 		done; cp ../other/.git/config ../other/.git/packed-refs; touch ../other/.git/index`)
 	base := filepath.Dir(r.at.Dir)
 	for dir, own := range map[string]bool{
-		"app": true, "tree": true, "app/sub": true, "file": false, "link": false, "copy": false, "inner": false, "common": false,
-		"config": false, "packed-refs": false, "refs": false, "objects": false, "logs": false, "worktrees": false, "index": false,
+		"app": true, "tree": true, "app/sub": true,
+		"file": false, "link": false, "copy": false, "inner": false, "common": false, "config": false,
+		"packed-refs": false, "refs": false, "objects": false, "logs": false, "worktrees": false, "index": false,
 		"refs-heads": false, "objects-ab": false, "logs-HEAD": false, "logs-refs-heads-main": false,
 	} {
 		at := git.Place{Dir: filepath.Join(base, dir)}
@@ -119,7 +125,8 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 			t.Errorf("%s: opened with %v, want opened: %v", dir, err, own)
 		}
 		err := r.git.CheckGitDir(t.Context(), at, below(base))
-		if single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs"; errors.Is(err, orchestrator.ErrOutsideRoot) != single {
+		single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs"
+		if errors.Is(err, orchestrator.ErrOutsideRoot) != single {
 			t.Errorf("%s: worktrees give %v although all is inside", dir, err)
 		}
 	}
@@ -136,8 +143,8 @@ func below(root string) git.DirectoryFunc {
 	}
 }
 
-// planter is an agent in a sandbox that writes to the repository of a user. Before each command of Git that does not
-// list settings, it names another program as a filter. It hides the filter from check-attr.
+// planter is an agent in a sandbox. It writes to the repository of a user: before each command of Git, except those
+// about settings, it names another program as a filter. It hides the filter from check-attr.
 type planter struct {
 	cli.Launcher
 	r *repo
@@ -151,7 +158,8 @@ func (p *planter) Start(ctx context.Context, c cli.Command) (cli.Process, error)
 	case !slices.Contains(c.Args, "config"):
 		p.n++
 		p.r.sh("app", fmt.Sprintf(`git config filter.f%d.clean ../evil; git config filter.f%d.smudge ../evil
-			mkdir -p .git/info; echo '* filter=f%d' > .git/info/attributes; cp .git/info/attributes .gitattributes`, p.n, p.n, p.n))
+			mkdir -p .git/info; echo '* filter=f%d' > .git/info/attributes
+			cp .git/info/attributes .gitattributes`, p.n, p.n, p.n))
 	}
 	return p.Launcher.Start(ctx, c)
 }
@@ -180,37 +188,44 @@ func TestNoProgramRunsThatIsNamedBetweenTwoCommands(t *testing.T) {
 	}
 }
 
-// ductor checks out and commits what Git would: modes, links, line breaks, submodules, and files in a sparse checkout.
+// ductor checks out and commits files like Git: with modes, links, line breaks and submodules.
 func TestConversionsAreThoseOfTheRepository(t *testing.T) {
 	r := newRepo(t)
-	r.sh("app", `printf '*.txt text\n*.bin -text\n*.win text eol=crlf\n' > .gitattributes; ln -s a.txt link; echo '#!' > run; chmod +x run
-		printf 'a\r\n' > c.bin; printf 'a\r\n' > d.win; mkdir sub out; echo s > sub/s; echo o > out/o; git init -q lib; (cd lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m l)
+	r.sh("app", `printf '*.txt text\n*.bin -text\n*.win text eol=crlf\n' > .gitattributes; ln -s a.txt link
+		echo '#!' > run; chmod +x run; printf 'a\r\n' > c.bin; printf 'a\r\n' > d.win; mkdir sub out; echo s > sub/s; echo o > out/o
+		git init -q lib; (cd lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m l)
 		git add -A 2>/dev/null; git commit -qm more; git config core.autocrlf true; echo 'x/' > .git/info/exclude`)
 	base := filepath.Dir(r.at.Dir)
 	r.must(r.git.AddWorktree(t.Context(), r.at, "ours", filepath.Join(base, "ours")))
 	r.sh("app", "git worktree add -q ../hers -b hers")
-	const all = "git status --porcelain; ls -AlR . | grep -v '^total' | sed 's/[A-Z][a-z]* *[0-9]* [0-9:]* / /; s/ours\\|hers//g'; head -c 99 *.*"
+	const all = `git status --porcelain; head -c 99 *.*
+		ls -AlR . | grep -v '^total' | sed 's/[A-Z][a-z]* *[0-9]* [0-9:]* / /; s/ours\|hers//g'`
 	if ours, theirs := r.sh("ours", all), r.sh("hers", all); ours != theirs || !strings.Contains(ours, "-> a.txt") {
 		t.Errorf("the worktree has:\n%s\nand not:\n%s", ours, theirs)
 	}
-	changes := r.changesOf(`printf 'one\r\ntwo\r\n' > a.txt; printf 'b\r\n' > c.bin; rm run; rm -r out; echo f > out; mkdir link2; echo n > link2/n`)
+	changes := r.changesOf(`printf 'one\r\ntwo\r\n' > a.txt; printf 'b\r\n' > c.bin; rm run; rm -r out; echo f > out
+		mkdir link2; echo n > link2/n`)
 	_, err := r.open().Commit(t.Context(), changes, "c")
 	r.must(err)
-	if got := r.sh("app", "git show HEAD:a.txt; git show HEAD:c.bin; git ls-tree -r --name-only HEAD | tr '\n' ' '; git status --porcelain"); got !=
-		"one\ntwo\nb\r\n.gitattributes a.txt c.bin d.win lib link link2/n out sub/s " {
+	if got := r.sh("app", `git show HEAD:a.txt; git show HEAD:c.bin; git ls-tree -r --name-only HEAD | tr '\n' ' '
+		git status --porcelain`); got != "one\ntwo\nb\r\n.gitattributes a.txt c.bin d.win lib link link2/n out sub/s " {
 		t.Errorf("committed: %q", got)
 	}
 	tree := git.Place{Dir: filepath.Join(base, "ours")}
 	for _, c := range []struct {
 		script string
 		dirty  bool
-	}{{"mkdir x; echo x > x/x", false}, {"echo u > u", true}, {"rm u; rm sub/s", true}, {"git checkout -q .", false}, {"echo y > run; git add run", true}} {
+	}{
+		{"mkdir x; echo x > x/x", false}, {"echo u > u", true}, {"rm u; rm sub/s", true}, {"git checkout -q .", false},
+		{"echo y > run; git add run", true},
+	} {
 		r.sh("ours", c.script)
 		if dirty, err := r.git.Dirty(t.Context(), tree); err != nil || dirty != c.dirty {
 			t.Errorf("after %s it is dirty: %v, %v", c.script, dirty, err)
 		}
 	}
-	if err := r.git.RemoveWorktree(t.Context(), r.at, tree.Dir, orchestrator.KeepChanges); !errors.Is(err, orchestrator.ErrDirtyWorktree) {
+	err = r.git.RemoveWorktree(t.Context(), r.at, tree.Dir, orchestrator.KeepChanges)
+	if !errors.Is(err, orchestrator.ErrDirtyWorktree) {
 		t.Errorf("a dirty worktree is removed: %v", err)
 	}
 }

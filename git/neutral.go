@@ -44,8 +44,8 @@ func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 		return nil, err
 	}
 	own := func(args ...string) (string, error) {
-		return execute(ctx, launcher, command{args: args, dir: tree, env: gitEnv(safeSettings("")), timeout: commandTimeout,
-			limit: 1 << 20})
+		return execute(ctx, launcher,
+			command{args: args, dir: tree, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 20})
 	}
 	out, err := own("rev-parse", "--path-format=absolute", "--git-path", "objects", "--git-path", "index",
 		"--git-path", "info/exclude", "--show-object-format")
@@ -88,8 +88,9 @@ func settingsIn(listed string) (pairs []string) {
 }
 
 func (n *neutral) run(ctx context.Context, index, input string, args ...string) (string, error) {
-	return execute(ctx, n.launcher, command{args: args, dir: n.tree,
-		env: append(slices.Clip(n.env), "GIT_INDEX_FILE="+index), input: input, timeout: convertTimeout, limit: maxOutput})
+	return execute(ctx, n.launcher,
+		command{args: args, dir: n.tree, env: append(slices.Clip(n.env), "GIT_INDEX_FILE="+index), input: input,
+			timeout: convertTimeout, limit: maxOutput})
 }
 
 // checkOut writes the files of HEAD into a new worktree without files.

@@ -140,7 +140,7 @@ func (g *Git) lockOf(gitDir string) *sync.Mutex {
 // runOwn runs Git in the repository itself, not in the shadow directory.
 func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string, error) {
 	names := ""
-	if changes := []string{"update-ref", "update-index"}; slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(changes, arg) }) {
+	if slices.Contains(args, "update-ref") || slices.Contains(args, "update-index") {
 		err := r.checkLinks() // again, because a turn may have added links
 		if err != nil {
 			return "", err

@@ -78,7 +78,7 @@ func (g *Git) CheckGitDir(ctx context.Context, at Place, directory DirectoryFunc
 func (d DirectoryFunc) checkLinks(gitDirs ...string) error {
 	slices.Sort(gitDirs)
 	for _, dir := range slices.Compact(gitDirs) {
-		for _, name := range []string{"config", "packed-refs", "refs", "objects", "logs", "worktrees", "HEAD", "index"} {
+		for _, name := range strings.Fields("config packed-refs refs objects logs worktrees HEAD index") {
 			if err := d.checkLink(dir, name); err != nil {
 				return err
 			}

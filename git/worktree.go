@@ -81,7 +81,8 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 // Dirty reports whether a worktree contains uncommitted changes.
 func (g *Git) Dirty(ctx context.Context, at Place) (bool, error) {
 	if at.In != "" {
-		out, err := g.Run(ctx, at, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
+		out, err := g.Run(ctx, at, "status", "--porcelain", "-z", "--untracked-files=normal",
+			"--ignore-submodules=dirty")
 		return out != "", err
 	}
 	_, err := g.Run(ctx, at, "diff-index", "--cached", "--quiet", "HEAD")

@@ -281,14 +281,15 @@ func TestWhatATurnChangedIsUndoneDoneAgainAndCommitted(t *testing.T) {
 }
 
 // Git writes where links in .git lead: it appends the user's name in the repository's settings to logs/HEAD. Neither a
-// repository nor a turn can have that written outside, by a commit or by a snapshot.
+// repository nor a turn can use this to write outside, by a commit or by a snapshot.
 func TestNoLinkOfARepositoryLeadsOutside(t *testing.T) {
+	const logSnapshots = "git config core.logAllRefUpdates always; cd .git/logs; mkdir -p refs/ductor/turns/t1; "
 	for what, c := range map[string]struct{ before, during string }{
 		"before the turn":    {before: "rm .git/logs/HEAD; ln -s %s .git/logs/HEAD"},
-		"a branch":           {before: "rm -r .git/logs/refs/heads; mkdir .git/logs/refs/heads; ln -s %s .git/logs/refs/heads/main"},
+		"a branch":           {before: "cd .git/logs/refs; rm -r heads; mkdir heads; ln -s %s heads/main"},
 		"during the turn":    {during: "rm .git/logs/HEAD; ln -s %s .git/logs/HEAD"},
-		"the last snapshot":  {during: "git config core.logAllRefUpdates always; mkdir -p .git/logs/refs/ductor/turns/t1; ln -s %s .git/logs/refs/ductor/turns/t1/after"},
-		"the first snapshot": {before: "git config core.logAllRefUpdates always; mkdir -p .git/logs/refs/ductor/turns/t1; ln -s %s .git/logs/refs/ductor/turns/t1/before"},
+		"the last snapshot":  {during: logSnapshots + "ln -s %s refs/ductor/turns/t1/after"},
+		"the first snapshot": {before: logSnapshots + "ln -s %s refs/ductor/turns/t1/before"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := newRig(t)
@@ -424,7 +425,7 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 	}
 }
 
-// Conversations may have a sandbox each, and a job one of its own. Their turns write to the same files nevertheless.
+// Turns in different sandboxes write to the same files.
 func TestTurnsInDifferentEnvironmentsAtTheSameTime(t *testing.T) {
 	r := newRig(t)
 	r.turn("t0", "echo zero > a.txt")

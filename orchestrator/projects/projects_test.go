@@ -194,7 +194,7 @@ func TestWorktreesStayInsideTheRepository(t *testing.T) {
 func TestNoLinkOfARepositoryLeadsAWorktreeOutside(t *testing.T) {
 	for what, plant := range map[string]string{
 		"the folder":    "cd src/web; mkdir .worktrees; ln -s ../../../away/empty .worktrees/x",
-		"the log":       "cd src/web; mkdir -p .git/logs/refs/heads; ln -s ../../../../../../away/rc .git/logs/refs/heads/x",
+		"the log":       "cd src/web/.git/logs/refs/heads; ln -s ../../../../../../away/rc x",
 		"the worktrees": "cd src/web; ln -s ../../../away/empty .git/worktrees",
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -224,10 +224,11 @@ func (b boxed) Of(dir string, _ orchestrator.ConversationID) cli.Sandbox {
 // An agent in a sandbox writes the list of worktrees, so it can contain any directory of this host.
 func TestAWorktreeIsInTheEnvironmentOfItsRepository(t *testing.T) {
 	r := newRig(t)
-	r.Book = projects.New(projects.Options{Named: func() map[string]string { return nil }, Roots: []string{r.engine.root},
-		Sandboxes: boxed{dir: r.at("src/web")}})
+	r.Book = projects.New(projects.Options{Named: func() map[string]string { return nil },
+		Roots: []string{r.engine.root}, Sandboxes: boxed{dir: r.at("src/web")}})
 	r.Attach(r.engine, git.New(host{clitest.Host(t)}, t.TempDir()))
-	r.sh(`cd src/web; git worktree add -q ../host; git worktree add -q inside; cd ../a/app; git worktree add -q ../../web/box; git worktree add -q ../../free`)
+	r.sh(`cd src/web; git worktree add -q ../host; git worktree add -q inside
+		cd ../a/app; git worktree add -q ../../web/box; git worktree add -q ../../free`)
 	for dir, want := range map[string][]string{
 		"src/web": {r.at("src/web"), r.at("src/web/inside")}, "src/a/app": {r.at("src/a/app"), r.at("src/free")},
 	} {
