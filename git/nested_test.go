@@ -188,6 +188,20 @@ func TestNoProgramRunsThatIsNamedBetweenTwoCommands(t *testing.T) {
 	}
 }
 
+// The settings of a repository name the author and committer of a commit, but nothing in the logs of refs.
+func TestTheNameInLogsIsNotOfTheRepository(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", "git config user.name 'x; evil #'")
+	changes := r.changesOf("echo two > a.txt")
+	_, err := r.open().Commit(t.Context(), changes, "c")
+	r.must(err)
+	r.must(r.git.AddWorktree(t.Context(), r.at, "new", filepath.Join(filepath.Dir(r.at.Dir), "new")))
+	got := r.sh("app", "git log -1 --format='%an, %cn'; cat .git/logs/refs/heads/new; tail -n 1 .git/logs/HEAD")
+	if !strings.HasPrefix(got, "x; evil #, x; evil #\n") || strings.Count(got, "evil") != 2 {
+		t.Errorf("the log is %q", got)
+	}
+}
+
 // ductor checks out and commits files like Git: with modes, links, line breaks and submodules.
 func TestConversionsAreThoseOfTheRepository(t *testing.T) {
 	r := newRepo(t)

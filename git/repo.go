@@ -139,19 +139,20 @@ func (g *Git) lockOf(gitDir string) *sync.Mutex {
 
 // runOwn runs Git in the repository itself, not in the shadow directory.
 func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string, error) {
-	names := ""
+	settings := safeSettings("")
 	if slices.Contains(args, "update-ref") || slices.Contains(args, "update-index") {
-		err := r.checkLinks() // again, because a turn may have added links
+		names, err := listSettingNames(ctx, r.launcher, r.Top)
+		if err == nil {
+			err = r.checkLinks() // again, because a turn may have added links
+		}
 		if err != nil {
 			return "", err
 		}
-		if names, err = listSettingNames(ctx, r.launcher, r.Top); err != nil {
-			return "", err
-		}
+		settings = append(safeSettings(names), logIdentity()...)
 	}
 	return execute(ctx, r.launcher,
-		command{args: hardenArgs(args), dir: r.Top, env: gitEnv(safeSettings(names)), input: input,
-			timeout: r.timeout(), limit: maxOutput})
+		command{args: hardenArgs(args), dir: r.Top, env: gitEnv(settings), input: input, timeout: r.timeout(),
+			limit: maxOutput})
 }
 
 func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
