@@ -50,10 +50,24 @@ func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id
 	if id, err = r.createCommit(ctx, tree, head, message); err != nil {
 		return "", err
 	}
-	if _, err := r.runOwn(ctx, names, "--literal-pathspecs", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul"); err != nil {
-		return id, fmt.Errorf("update the index: %w", err)
+	return id, r.updateIndex(ctx, tree, changes, names)
+}
+
+// updateIndex sets the given files in the index to their state in a tree. Unlike git reset, it does not read the files,
+// so Git converts nothing.
+func (r *Repo) updateIndex(ctx context.Context, tree string, changes []Change, names string) error {
+	now, err := r.blobsAt(ctx, tree, changes)
+	if err != nil {
+		return err
 	}
-	return id, nil
+	var input strings.Builder
+	for name := range strings.SplitSeq(strings.TrimSuffix(names, "\x00"), "\x00") {
+		input.WriteString(strings.TrimPrefix(now[name].Mode, "00000") + " " + now[name].ID + "\t" + name + "\x00")
+	}
+	if _, err := r.runOwn(ctx, input.String(), "update-index", "-z", "--index-info"); err != nil {
+		return fmt.Errorf("update the index: %w", err)
+	}
+	return nil
 }
 
 // checkUnchanged returns a *Differs that names the files whose content differs from Change.New.
@@ -126,21 +140,17 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	// Disable all filters: rejectFiltered misses a filter with the name "unset", because check-attr prints this word
-	// for files without a filter.
-	names, err := listSettingNames(ctx, r.launcher, r.Top)
+	run, err := r.converter(ctx)
 	if err != nil {
 		return "", err
 	}
-	env := append(gitEnv(safeSettings(names)), "GIT_INDEX_FILE="+path.Join(r.shadow, "commit"))
 	tree := ""
 	for _, step := range []struct {
 		input string
 		args  []string
 	}{{"", start}, {files, []string{"--literal-pathspecs", "add", "-A", "-f", "--pathspec-from-file=-",
 		"--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
-		out, err := execute(ctx, r.launcher,
-			command{args: step.args, dir: r.Top, env: env, input: step.input, timeout: r.timeout(), limit: maxOutput})
+		out, err := run(ctx, path.Join(r.shadow, "commit"), step.input, step.args...)
 		if err != nil {
 			return "", fmt.Errorf("write the tree of a commit: %w", err)
 		}
@@ -150,6 +160,27 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 		return "", ErrNothing
 	}
 	return tree, nil
+}
+
+// converter returns a function that runs Git with an index file for commands that convert the contents of files. No
+// setting of the repository makes these commands run a program; see neutral. In a sandbox, the function disables all
+// filters: rejectFiltered misses a filter with the name "unset", because check-attr prints this word for files without a
+// filter.
+func (r *Repo) converter(ctx context.Context) (func(ctx context.Context, index, input string, args ...string) (string,
+	error), error) {
+	if r.in == "" {
+		n, err := r.git.neutralFor(ctx, r.Top)
+		if err != nil {
+			return nil, err
+		}
+		return n.run, nil
+	}
+	names, err := listSettingNames(ctx, r.launcher, r.Top)
+	return func(ctx context.Context, index, input string, args ...string) (string, error) {
+		return execute(ctx, r.launcher, command{args: args, dir: r.Top,
+			env: append(gitEnv(safeSettings(names)), "GIT_INDEX_FILE="+index), input: input, timeout: r.timeout(),
+			limit: maxOutput})
+	}, err
 }
 
 // createCommit creates a commit and makes HEAD point to it. The new commit has the parent head, or no parent if head is

@@ -6,6 +6,9 @@
 // contain a name that the repository chooses, for example the name of a filter. So before a command that could run such
 // a program, the package lists all settings, and then overrides those that name programs. Git never fetches and never
 // prompts.
+//
+// On this host, an agent in a sandbox may write to a repository in which the package works. So commands that convert the
+// contents of files use a Git directory of ductor instead of the settings of the repository; see neutral and Repo.
 package git
 
 import (
@@ -68,8 +71,16 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		more, _ := listSettingNames(ctx, launcher, dir) // on an error, Git cannot work in dir at all
 		names += more
 	}
-	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(safeSettings(names)),
+	settings := append(safeSettings(names), logIdentity()...)
+	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(settings),
 		timeout: commandTimeout, limit: 1 << 20})
+}
+
+// logIdentity returns settings with the name that Git writes into the logs of refs. Without them, Git would write the
+// name in the settings of the repository, which could be a command for a shell. An agent may replace a log by a link to
+// another file after checkLinks.
+func logIdentity() []string {
+	return []string{"committer.name", "ductor", "committer.email", "ductor@localhost"}
 }
 
 // listSettingNames returns the names of all settings that apply in a directory, each followed by a zero byte.

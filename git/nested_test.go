@@ -1,8 +1,13 @@
 package git_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,21 +99,148 @@ func TestASnapshotOfARepositoryThatLostItsObjects(t *testing.T) {
 }
 
 // Whoever can write to a working tree can make its .git point to any repository.
-func TestOwnGitDir(t *testing.T) {
+func TestRepositoriesThatLeadOutside(t *testing.T) {
 	r := newRepo(t)
 	r.sh("", `git init -q -b main other; cd app; git worktree add -q ../tree; git init -q ../lib; cd ../lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m x
 		cd ../app; git -c protocol.file.allow=always submodule --quiet add ../lib sub
-		git init -q ../common; echo "$PWD/../other/.git" > ../common/.git/commondir; git init -q ../refs; rm -r ../refs/.git/refs; ln -s ../../other/.git/refs ../refs/.git/refs
-		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git; ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git; cp sub/.git ../inner; echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git`)
-	for dir, own := range map[string]bool{"app": true, "tree": true, "app/sub": true, "file": false, "link": false, "copy": false, "inner": false, "common": false, "refs": false} {
-		repo, err := r.git.Open(t.Context(), git.Place{Dir: filepath.Join(filepath.Dir(r.at.Dir), dir)})
-		if err != nil {
-			t.Logf("%s: %v", dir, err)
-			continue
+		ln -s refs/heads/main .git/refs/heads/same; ln -s HEAD .git/logs/same
+		git init -q ../common; echo "$PWD/../other/.git" > ../common/.git/commondir
+		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git
+		ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git
+		echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git
+		for part in config packed-refs refs objects logs worktrees index refs/heads objects/ab logs/HEAD \
+			logs/refs/heads/main; do
+			dir=../$(echo $part | tr / -); git init -q $dir; from=$dir/.git/$part; to=$PWD/../other/.git/$part
+			rm -rf $from; mkdir -p $(dirname $from) $(dirname $to); ln -s $to $from
+		done; cp ../other/.git/config ../other/.git/packed-refs; touch ../other/.git/index`)
+	base := filepath.Dir(r.at.Dir)
+	for dir, own := range map[string]bool{
+		"app": true, "tree": true, "app/sub": true,
+		"file": false, "link": false, "copy": false, "inner": false, "common": false, "config": false,
+		"packed-refs": false, "refs": false, "objects": false, "logs": false, "worktrees": false, "index": false,
+		"refs-heads": false, "objects-ab": false, "logs-HEAD": false, "logs-refs-heads-main": false,
+	} {
+		at := git.Place{Dir: filepath.Join(base, dir)}
+		if _, err := r.git.OpenWithin(t.Context(), at, below(at.Dir)); (err == nil) != own {
+			t.Errorf("%s: opened with %v, want opened: %v", dir, err, own)
 		}
-		if got := repo.OwnGitDir(t.Context()) && repo.Top == filepath.Join(filepath.Dir(r.at.Dir), dir); got != own {
-			t.Errorf("the Git directory %s belongs to %s: %v, want %v", repo.GitDir(), dir, got, own)
+		err := r.git.CheckGitDir(t.Context(), at, below(base))
+		single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs"
+		if errors.Is(err, orchestrator.ErrOutsideRoot) != single {
+			t.Errorf("%s: worktrees give %v although all is inside", dir, err)
 		}
+	}
+}
+
+// below lets conversations work in a directory and below it.
+func below(root string) git.DirectoryFunc {
+	return func(path string) (string, error) {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil && !cli.Lies(real, root) {
+			err = orchestrator.ErrOutsideRoot
+		}
+		return real, err
+	}
+}
+
+// planter is an agent in a sandbox. It writes to the repository of a user: before each command of Git, except those
+// about settings, it names another program as a filter. It hides the filter from check-attr.
+type planter struct {
+	cli.Launcher
+	r *repo
+	n int
+}
+
+func (p *planter) Start(ctx context.Context, c cli.Command) (cli.Process, error) {
+	switch {
+	case slices.Contains(c.Args, "check-attr"):
+		p.r.sh("app", "rm -f .gitattributes .git/info/attributes")
+	case !slices.Contains(c.Args, "config"):
+		p.n++
+		p.r.sh("app", fmt.Sprintf(`git config filter.f%d.clean ../evil; git config filter.f%d.smudge ../evil
+			mkdir -p .git/info; echo '* filter=f%d' > .git/info/attributes
+			cp .git/info/attributes .gitattributes`, p.n, p.n, p.n))
+	}
+	return p.Launcher.Start(ctx, c)
+}
+
+func TestNoProgramRunsThatIsNamedBetweenTwoCommands(t *testing.T) {
+	r := newRepo(t)
+	ran := r.plantEvil()
+	changes := r.changesOf("echo two > a.txt; echo b > b.txt")
+	base := filepath.Dir(r.at.Dir)
+	r.git = git.New(host{&planter{Launcher: clitest.Host(t), r: r}}, filepath.Join(base, "private"))
+	ctx, tree := t.Context(), filepath.Join(base, "tree")
+	r.must(r.git.AddWorktree(ctx, r.at, "new", tree))
+	if got := r.sh("tree", "cat a.txt"); got != "one\n" {
+		t.Errorf("the worktree has %q", got)
+	}
+	r.sh("tree", "touch -d 2001-01-01 a.txt")
+	if dirty, err := r.git.Dirty(ctx, git.Place{Dir: tree}); err != nil || dirty {
+		t.Errorf("an untouched worktree is dirty: %v, %v", dirty, err)
+	}
+	r.must(r.git.RemoveWorktree(ctx, r.at, tree, orchestrator.KeepChanges))
+	_, err := r.open().Commit(ctx, changes, "c")
+	r.must(err)
+	r.ranNothing(ran)
+	if r.sh("app", "git add -A"); canaryMissing(ran) {
+		t.Error("nothing would have run anyway")
+	}
+}
+
+// The settings of a repository name the author and committer of a commit, but nothing in the logs of refs.
+func TestTheNameInLogsIsNotOfTheRepository(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", "git config user.name 'x; evil #'")
+	changes := r.changesOf("echo two > a.txt")
+	_, err := r.open().Commit(t.Context(), changes, "c")
+	r.must(err)
+	r.must(r.git.AddWorktree(t.Context(), r.at, "new", filepath.Join(filepath.Dir(r.at.Dir), "new")))
+	got := r.sh("app", "git log -1 --format='%an, %cn'; cat .git/logs/refs/heads/new; tail -n 1 .git/logs/HEAD")
+	if !strings.HasPrefix(got, "x; evil #, x; evil #\n") || strings.Count(got, "evil") != 2 {
+		t.Errorf("the log is %q", got)
+	}
+}
+
+// ductor checks out and commits files like Git: with modes, links, line breaks and submodules.
+func TestConversionsAreThoseOfTheRepository(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `printf '*.txt text\n*.bin -text\n*.win text eol=crlf\n' > .gitattributes; ln -s a.txt link
+		echo '#!' > run; chmod +x run; printf 'a\r\n' > c.bin; printf 'a\r\n' > d.win; mkdir sub out; echo s > sub/s; echo o > out/o
+		git init -q lib; (cd lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m l)
+		git add -A 2>/dev/null; git commit -qm more; git config core.autocrlf true; echo 'x/' > .git/info/exclude`)
+	base := filepath.Dir(r.at.Dir)
+	r.must(r.git.AddWorktree(t.Context(), r.at, "ours", filepath.Join(base, "ours")))
+	r.sh("app", "git worktree add -q ../hers -b hers")
+	const all = `git status --porcelain; head -c 99 *.*
+		ls -AlR . | grep -v '^total' | sed 's/[A-Z][a-z]* *[0-9]* [0-9:]* / /; s/ours\|hers//g'`
+	if ours, theirs := r.sh("ours", all), r.sh("hers", all); ours != theirs || !strings.Contains(ours, "-> a.txt") {
+		t.Errorf("the worktree has:\n%s\nand not:\n%s", ours, theirs)
+	}
+	changes := r.changesOf(`printf 'one\r\ntwo\r\n' > a.txt; printf 'b\r\n' > c.bin; rm run; rm -r out; echo f > out
+		mkdir link2; echo n > link2/n`)
+	_, err := r.open().Commit(t.Context(), changes, "c")
+	r.must(err)
+	if got := r.sh("app", `git show HEAD:a.txt; git show HEAD:c.bin; git ls-tree -r --name-only HEAD | tr '\n' ' '
+		git status --porcelain`); got != "one\ntwo\nb\r\n.gitattributes a.txt c.bin d.win lib link link2/n out sub/s " {
+		t.Errorf("committed: %q", got)
+	}
+	tree := git.Place{Dir: filepath.Join(base, "ours")}
+	for _, c := range []struct {
+		script string
+		dirty  bool
+	}{
+		{"mkdir x; echo x > x/x", false}, {"echo u > u", true}, {"rm u; rm sub/s", true}, {"git checkout -q .", false},
+		{"echo y > run; git add run", true},
+	} {
+		r.sh("ours", c.script)
+		if dirty, err := r.git.Dirty(t.Context(), tree); err != nil || dirty != c.dirty {
+			t.Errorf("after %s it is dirty: %v, %v", c.script, dirty, err)
+		}
+	}
+	err = r.git.RemoveWorktree(t.Context(), r.at, tree.Dir, orchestrator.KeepChanges)
+	if !errors.Is(err, orchestrator.ErrDirtyWorktree) {
+		t.Errorf("a dirty worktree is removed: %v", err)
 	}
 }
 

@@ -39,9 +39,10 @@ type Repo struct {
 	shadow         string // shadow directory
 	common         string // Git directory with the branches; differs from gitDir in a worktree
 	objects        string
-	mu             *sync.Mutex // shared by all Repos of this working tree
-	excluded       []string    // paths that snapshots do not contain; a snapshot can add more
-	shadowSettings []string    // settings for commands in the shadow directory; nil before prepareShadow
+	directory      DirectoryFunc // from OpenWithin; nil after Open
+	mu             *sync.Mutex   // shared by all Repos of this working tree
+	excluded       []string      // paths that snapshots do not contain; a snapshot can add more
+	shadowSettings []string      // settings for commands in the shadow directory; nil before prepareShadow
 }
 
 // Open opens the repository that contains a directory. It returns orchestrator.ErrNoRepository if there is none.
@@ -76,7 +77,7 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		}
 	}
 	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], shadow: shadow,
-		objects: lines[2], common: lines[3], mu: g.lockOf(at.In, lines[1])}, nil
+		objects: lines[2], common: lines[3], mu: g.lockOf(lines[1])}, nil
 }
 
 // privateShadow returns the shadow directory of a Git directory on this host.
@@ -103,19 +104,9 @@ func (g *Git) removeUnused() {
 	}
 }
 
-// OwnGitDir reports whether the Git directory is .git in the working tree, or names this working tree in its file gitdir
-// or in core.worktree, and has its branches and objects in itself or, in a worktree, in its repository. Whoever can
-// write to the working tree can make .git or a part of it point anywhere.
-func (r *Repo) OwnGitDir(ctx context.Context) bool {
-	if r.in != "" {
-		return true
-	}
-	for _, name := range []string{"HEAD", "config", "refs", "refs/heads", "packed-refs", "objects", "logs"} {
-		real, err := filepath.EvalSymlinks(filepath.Join(r.common, name))
-		if err == nil && real != filepath.Join(r.common, name) {
-			return false
-		}
-	}
+// ownGitDir reports whether the Git directory is .git in the working tree, or names this working tree in its file gitdir
+// or in core.worktree.
+func (r *Repo) ownGitDir(ctx context.Context) bool {
 	if r.gitDir != r.common { // a worktree
 		file, err := rooted.Read(r.gitDir, "gitdir", maxPath)
 		return err == nil && strings.TrimSpace(string(file)) == filepath.Join(r.Top, ".git") &&
@@ -134,33 +125,34 @@ func (r *Repo) OwnGitDir(ctx context.Context) bool {
 	return filepath.Clean(top) == r.Top
 }
 
-// GitDir returns the Git directory with the branches.
-func (r *Repo) GitDir() string { return r.common }
-
 const maxPath = 4096
 
-func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
+// lockOf returns the lock of a Git directory. The environments in which Git runs share it, because they share the files.
+func (g *Git) lockOf(gitDir string) *sync.Mutex {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	key := string(in) + "\x00" + gitDir
-	if g.locks[key] == nil {
-		g.locks[key] = &sync.Mutex{}
+	if g.locks[gitDir] == nil {
+		g.locks[gitDir] = &sync.Mutex{}
 	}
-	return g.locks[key]
+	return g.locks[gitDir]
 }
 
 // runOwn runs Git in the repository itself, not in the shadow directory.
 func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string, error) {
-	names := ""
-	if changes := []string{"update-ref", "reset"}; slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(changes, arg) }) {
-		var err error
-		if names, err = listSettingNames(ctx, r.launcher, r.Top); err != nil {
+	settings := safeSettings("")
+	if slices.Contains(args, "update-ref") || slices.Contains(args, "update-index") {
+		names, err := listSettingNames(ctx, r.launcher, r.Top)
+		if err == nil {
+			err = r.checkLinks() // again, because a turn may have added links
+		}
+		if err != nil {
 			return "", err
 		}
+		settings = append(safeSettings(names), logIdentity()...)
 	}
 	return execute(ctx, r.launcher,
-		command{args: hardenArgs(args), dir: r.Top, env: gitEnv(safeSettings(names)), input: input,
-			timeout: r.timeout(), limit: maxOutput})
+		command{args: hardenArgs(args), dir: r.Top, env: gitEnv(settings), input: input, timeout: r.timeout(),
+			limit: maxOutput})
 }
 
 func (r *Repo) timeout() time.Duration { return 2 * time.Minute }

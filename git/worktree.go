@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"ductor/orchestrator"
@@ -69,9 +71,7 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 	if _, err := g.Run(ctx, at, append([]string{"worktree", "add", "--no-checkout"}, args...)...); err != nil {
 		return err
 	}
-	// Check out the files in a separate command, which runs in the new worktree. Some settings may apply only there,
-	// and Run only disables the settings of its own directory.
-	if _, err = g.Run(ctx, Place{at.In, dir}, "reset", "--hard", "-q"); err != nil {
+	if err = g.checkOut(ctx, Place{at.In, dir}); err != nil {
 		_, undo := g.Run(ctx, at, "worktree", "remove", "--force", "--", dir)
 		return errors.Join(err, undo)
 	}
@@ -80,23 +80,71 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 
 // Dirty reports whether a worktree contains uncommitted changes.
 func (g *Git) Dirty(ctx context.Context, at Place) (bool, error) {
-	out, err := g.Run(ctx, at, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
+	if at.In != "" {
+		out, err := g.Run(ctx, at, "status", "--porcelain", "-z", "--untracked-files=normal",
+			"--ignore-submodules=dirty")
+		return out != "", err
+	}
+	_, err := g.Run(ctx, at, "diff-index", "--cached", "--quiet", "HEAD")
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	n, err := g.neutralFor(ctx, at.Dir)
+	if err != nil {
+		return false, err
+	}
+	list := []string{"ls-files", "-z", "--modified", "--deleted", "--others", "--directory", "--no-empty-directory",
+		"--exclude-standard"}
+	if _, err := os.Stat(n.exclude); err == nil {
+		list = append(list, "--exclude-from="+n.exclude)
+	}
+	out, err := n.run(ctx, n.index, "", list...)
 	return out != "", err
 }
 
 // RemoveWorktree removes a worktree, but not its branch. If the worktree contains uncommitted changes, it returns
 // ErrDirtyWorktree, unless changes is orchestrator.DropChanges.
 func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes orchestrator.Changes) error {
+	force := changes == orchestrator.DropChanges
+	if !force && at.In == "" {
+		clean, err := g.isClean(ctx, dir)
+		if err != nil {
+			return err
+		}
+		force = clean // otherwise Git would look for changes, and convert files for that
+	}
 	args := []string{"worktree", "remove", "--", dir}
-	if changes == orchestrator.DropChanges {
+	if force {
 		args = []string{"worktree", "remove", "--force", "--", dir}
 	}
 	_, err := g.runAcross(ctx, at, []string{dir}, args...)
-	if err == nil || changes == orchestrator.DropChanges {
+	if err == nil || force {
 		return err
 	}
 	if dirty, dirtyErr := g.Dirty(ctx, Place{at.In, dir}); dirtyErr == nil && dirty {
 		return orchestrator.ErrDirtyWorktree
 	}
 	return err
+}
+
+// isClean reports whether a worktree on this host contains no changes and no submodules. It returns ErrDirtyWorktree if
+// the worktree contains changes. If isClean returns false without an error, git worktree remove does not look for
+// changes: the worktree is missing, or it has submodules, and Git refuses to remove it.
+func (g *Git) isClean(ctx context.Context, dir string) (bool, error) {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	dirty, err := g.Dirty(ctx, Place{Dir: dir})
+	if err == nil && dirty {
+		err = orchestrator.ErrDirtyWorktree
+	}
+	if err != nil {
+		return false, err
+	}
+	listed, err := g.Run(ctx, Place{Dir: dir}, "ls-files", "-s", "-z")
+	_, nested := splitIndex(listed)
+	return nested == "", err
 }

@@ -719,6 +719,27 @@ func TestCountingTokens(t *testing.T) {
 	}
 }
 
+// An agent in a sandbox can replace its directory by a link, which leads to another directory on this host.
+func TestCountingTokensOfASandbox(t *testing.T) {
+	r := newRig(t)
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	r.turn.Turn.Sandbox, r.turn.Request.Dir = "box", filepath.Join(base, "project")
+	if err = errors.Join(err, os.Mkdir(r.turn.Request.Dir, 0o700), os.Mkdir(filepath.Join(base, "private"), 0o700),
+		os.WriteFile(filepath.Join(base, "private", "name"), []byte("one"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := r.connect()
+	if text, failed := call(t, s, "count_project_tokens", nil); failed || !strings.Contains(text, "in 0 files") {
+		t.Errorf("counted: %s", text)
+	}
+	if err := errors.Join(os.Remove(r.turn.Request.Dir), os.Symlink("private", r.turn.Request.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	if text, failed := call(t, s, "count_project_tokens", nil); !failed {
+		t.Errorf("a link shows files of the host: %s", text)
+	}
+}
+
 func TestSendingFiles(t *testing.T) {
 	r := newRig(t)
 	s := r.connect()

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"ductor/internal/rooted"
 	"ductor/orchestrator/handoff"
 )
 
@@ -44,7 +45,11 @@ type tokenCount struct {
 }
 
 func countProject(ctx context.Context, c call, in countTokens) (string, error) {
-	root, err := os.OpenRoot(c.Request.Dir)
+	open := os.OpenRoot
+	if c.Turn.Sandbox != "" { // the agent may have replaced the directory by a link to one of this host
+		open = rooted.OpenDir
+	}
+	root, err := open(c.Request.Dir)
 	if err != nil {
 		return "", errors.New("the directory of the project cannot be read here")
 	}

@@ -134,6 +134,9 @@ func TestRejectedRestores(t *testing.T) {
 		"a name that leads out": {rewrite(func(name string, text []byte) (string, []byte) {
 			return strings.Replace(name, "uploads/1", "../../out", 1), text
 		}), ErrDamaged},
+		"a name that leads into the state": {rewrite(func(name string, text []byte) (string, []byte) {
+			return strings.Replace(name, "uploads/1", "../early", 1), text
+		}), ErrDamaged},
 		"a newer archive": {rewrite(func(name string, text []byte) (string, []byte) {
 			return name, bytes.Replace(text, []byte(`"format": 1`), []byte(`"format": 2`), 1)
 		}), ErrForeign},

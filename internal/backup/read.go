@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -62,7 +63,8 @@ func read(archive string, handle func(name string, mode fs.FileMode, from io.Rea
 		if h.Name == manifestName {
 			break
 		}
-		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) || found[h.Name].Name != "" {
+		local := filepath.IsLocal(h.Name) && h.Name == path.Clean(h.Name) // else it could lead out of statePrefix
+		if h.Typeflag != tar.TypeReg || !local || found[h.Name].Name != "" {
 			return m, damaged(fmt.Errorf("it has an entry %q", h.Name))
 		}
 		if found[h.Name], err = readEntry(h, entries, handle); err != nil {

@@ -232,14 +232,29 @@ func openParent(dir, below string) (*os.Root, string, error) {
 		return nil, "", errors.Join(&Error{Refusal: Hidden}, at.Close())
 	}
 	last := len(steps) - 1
-	for _, step := range steps[:last] {
+	at, err = descend(at, steps[:last])
+	return at, steps[last], err
+}
+
+// OpenDir opens a directory. It returns an error if any part of the absolute path is a symbolic link.
+func OpenDir(path string) (*os.Root, error) {
+	at, err := os.OpenRoot(string(filepath.Separator))
+	if err != nil {
+		return nil, err
+	}
+	return descend(at, strings.FieldsFunc(path, func(r rune) bool { return r == filepath.Separator }))
+}
+
+// descend opens a subdirectory of a subdirectory of at, and so on. It closes all directories but the last one.
+func descend(at *os.Root, steps []string) (*os.Root, error) {
+	for _, step := range steps {
 		next, err := openSubdir(at, step)
 		if err = errors.Join(err, at.Close()); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		at = next
 	}
-	return at, steps[last], nil
+	return at, nil
 }
 
 // openSubdir opens a subdirectory. It returns an error for a symbolic link.

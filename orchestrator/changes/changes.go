@@ -134,19 +134,7 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 
 // open opens a repository, or returns an error if conversations must not work in it.
 func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
-	r, err := s.git.Open(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	if real, err := s.engine.Directory(r.Top); err != nil || real != r.Top {
-		return nil, orchestrator.ErrOutsideRoot
-	}
-	if !r.OwnGitDir(ctx) {
-		if real, err := s.engine.Directory(r.GitDir()); err != nil || real != r.GitDir() {
-			return nil, orchestrator.ErrOutsideRoot
-		}
-	}
-	return r, nil
+	return s.git.OpenWithin(ctx, at, s.engine.Directory)
 }
 
 // mix finds the turns that wrote to the same repository at the same time as w. It sets shared in all of these watches,
@@ -184,19 +172,19 @@ func (w *watch) share(in orchestrator.ConversationID) {
 
 func overlap(a, b *watch) bool {
 	in := func(one, two *watch) bool {
-		return slices.ContainsFunc(one.tops(), func(top string) bool { return two.worksIn(top, one.at.In) })
+		return slices.ContainsFunc(one.tops(), func(top string) bool { return two.worksIn(top) })
 	}
 	return in(a, b) || in(b, a)
 }
 
 // worksIn reports whether the turn works in the repository with the given top directory. Before the snapshot is
 // complete, the repositories of the turn are unknown. Then worksIn checks whether the turn's directory is inside the
-// top directory.
-func (w *watch) worksIn(top string, in cli.Sandbox) bool {
+// top directory. The environment of the turn does not matter: sandboxes and this host share the files of a project.
+func (w *watch) worksIn(top string) bool {
 	w.mu.Lock()
 	known := w.writes.snapshotDone
 	w.mu.Unlock()
-	return w.at.In == in && (slices.Contains(w.tops(), top) || !known && cli.Lies(w.at.Dir, top))
+	return slices.Contains(w.tops(), top) || !known && cli.Lies(w.at.Dir, top)
 }
 
 func (w *watch) tops() (dirs []string) {
@@ -220,7 +208,7 @@ func (s *Service) watchesIn(c orchestrator.TurnChanges) (found []*watch) {
 	defer s.mu.Unlock()
 	for _, w := range s.watches {
 		if slices.ContainsFunc(c.Snapshot.Trees, func(tree orchestrator.SnapshotTree) bool {
-			return w.worksIn(tree.Dir, c.Sandbox)
+			return w.worksIn(tree.Dir)
 		}) {
 			found = append(found, w)
 		}
@@ -279,7 +267,7 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 		}
 		for _, c := range old {
 			for _, tree := range c.Snapshot.Trees {
-				r, err := s.git.Open(ctx, git.Place{In: c.Sandbox, Dir: tree.Dir})
+				r, err := s.open(ctx, git.Place{In: c.Sandbox, Dir: tree.Dir})
 				if err == nil {
 					err = r.Forget(ctx, beforeRef(cli.TurnID(c.ID)), afterRef(cli.TurnID(c.ID)))
 				}

@@ -280,6 +280,33 @@ func TestWhatATurnChangedIsUndoneDoneAgainAndCommitted(t *testing.T) {
 	}
 }
 
+// Git writes where links in .git lead: it appends the user's name in the repository's settings to logs/HEAD. Neither a
+// repository nor a turn can use this to write outside, by a commit or by a snapshot.
+func TestNoLinkOfARepositoryLeadsOutside(t *testing.T) {
+	const logSnapshots = "git config core.logAllRefUpdates always; cd .git/logs; mkdir -p refs/ductor/turns/t1; "
+	for what, c := range map[string]struct{ before, during string }{
+		"before the turn":    {before: "rm .git/logs/HEAD; ln -s %s .git/logs/HEAD"},
+		"a branch":           {before: "cd .git/logs/refs; rm -r heads; mkdir heads; ln -s %s heads/main"},
+		"during the turn":    {during: "rm .git/logs/HEAD; ln -s %s .git/logs/HEAD"},
+		"the last snapshot":  {during: logSnapshots + "ln -s %s refs/ductor/turns/t1/after"},
+		"the first snapshot": {before: logSnapshots + "ln -s %s refs/ductor/turns/t1/before"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t)
+			outside := filepath.Join(t.TempDir(), "rc")
+			r.sh("", "echo mine > "+outside)
+			r.sh("app", "git config user.name 'x; echo evil #'; "+strings.ReplaceAll(c.before, "%s", outside))
+			got := r.turn("t1", "echo two > a.txt; "+strings.ReplaceAll(c.during, "%s", outside))
+			if _, err := r.Commit(t.Context(), by, "t1", "fix"); err == nil {
+				t.Errorf("a turn is committed that gave %+v", got)
+			}
+			if got := r.sh("", "cat "+outside); got != "mine\n" {
+				t.Errorf("outside there is now %q", got)
+			}
+		})
+	}
+}
+
 // Changes in submodules and other nested repositories are undone with the rest; the HEAD of each stays.
 func TestRepositoriesWithinAreUndoneToo(t *testing.T) {
 	r := newRig(t)
@@ -396,6 +423,23 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 			t.Errorf("it says %+v", got)
 		}
 	}
+}
+
+// Turns in different sandboxes write to the same files.
+func TestTurnsInDifferentEnvironmentsAtTheSameTime(t *testing.T) {
+	r := newRig(t)
+	r.turn("t0", "echo zero > a.txt")
+	other := r.Watch(orchestrator.Turn{ID: "o", Session: "s", Sandbox: "web/1",
+		Prompt: orchestrator.Prompt{Conversation: otherChat}}, r.engine.dir, false)
+	r.AwaitSnapshot(t.Context(), "o", "")
+	other.Observe(cli.ToolStarted{ID: "1", Name: "Bash"})
+	_, err := r.Commit(t.Context(), by, "t0", "c")
+	r.expect("while a turn runs in a sandbox", err, orchestrator.ErrTurnRuns)
+	got := r.turn("t1", "echo x > a.txt")
+	if got.NoUndo != orchestrator.NoUndoShared || got.With != otherChat {
+		t.Errorf("beside a turn in a sandbox: %+v", got)
+	}
+	r.end(other)
 }
 
 // A turn that waits for its user or only reads has written nothing, so it does not prevent the undo of other turns.

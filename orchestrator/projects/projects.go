@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 
+	"ductor/cli"
 	"ductor/git"
 	"ductor/orchestrator"
 )
@@ -165,10 +166,13 @@ func (b *Book) checkout(ctx context.Context, in orchestrator.ConversationID, dir
 			return w.Dir, nil
 		}
 	}
+	tree := filepath.Join(at.Dir, treesDir, folderOf(branch))
 	if err := b.makeTreesDir(at.Dir); err != nil {
 		return "", fmt.Errorf("make a place for worktrees: %w", err)
 	}
-	tree := filepath.Join(at.Dir, treesDir, folderOf(branch))
+	if info, err := os.Lstat(tree); err == nil && !info.IsDir() { // Git would check out where a link leads
+		return "", orchestrator.ErrOutsideRoot
+	}
 	return tree, b.git.AddWorktree(ctx, at, branch, tree)
 }
 
@@ -209,13 +213,22 @@ func folderOf(branch string) string {
 	return plain + "-" + hex.EncodeToString(sum[:3])
 }
 
+func (b *Book) sandboxOf(in orchestrator.ConversationID, dir string) cli.Sandbox {
+	if b.opts.Sandboxes == nil {
+		return ""
+	}
+	return b.opts.Sandboxes.Of(dir, in)
+}
+
 // worktrees lists the worktrees of the repository that contains dir, but only those in which conversations may work. It
-// also returns where Git must run for this repository.
+// omits worktrees in another environment, because an agent in a sandbox can list any directory of this host as a
+// worktree. It also returns where Git must run for this repository.
 func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, dir string) (git.Place,
 	[]orchestrator.Worktree, error) {
-	at := git.Place{Dir: dir}
-	if b.opts.Sandboxes != nil {
-		at.In = b.opts.Sandboxes.Of(dir, in)
+	at := git.Place{In: b.sandboxOf(in, dir), Dir: dir}
+	err := b.git.CheckGitDir(ctx, at, b.engine.Directory)
+	if errors.Is(err, orchestrator.ErrOutsideRoot) {
+		return at, nil, err
 	}
 	all, err := b.git.Worktrees(ctx, at)
 	if err != nil {
@@ -224,7 +237,7 @@ func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, di
 	main := all[0].Dir
 	all = slices.DeleteFunc(all, func(w orchestrator.Worktree) bool {
 		real, err := b.engine.Directory(w.Dir)
-		return !w.Gone && (err != nil || real != w.Dir)
+		return !w.Gone && (err != nil || real != w.Dir || b.sandboxOf(in, w.Dir) != at.In)
 	})
 	if len(all) == 0 || all[0].Dir != main {
 		return at, nil, orchestrator.ErrOutsideRoot

@@ -189,3 +189,65 @@ func TestWorktreesStayInsideTheRepository(t *testing.T) {
 		t.Errorf("outside there are %v, %v", entries, err)
 	}
 }
+
+// Git writes where links in .git lead, and checks out a branch where the folder of its worktree leads.
+func TestNoLinkOfARepositoryLeadsAWorktreeOutside(t *testing.T) {
+	for what, plant := range map[string]string{
+		"the folder":    "cd src/web; mkdir .worktrees; ln -s ../../../away/empty .worktrees/x",
+		"the log":       "cd src/web/.git/logs/refs/heads; ln -s ../../../../../../away/rc x",
+		"the worktrees": "cd src/web; ln -s ../../../away/empty .git/worktrees",
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t)
+			r.sh("mkdir away/empty; echo mine > away/rc; " + plant)
+			if dir, err := r.OpenProject(t.Context(), by, "web", "x"); !errors.Is(err, orchestrator.ErrOutsideRoot) {
+				t.Errorf("it is in %s, %v", dir, err)
+			}
+			r.sh(`test mine = "$(cat away/rc)"; rmdir away/empty`)
+		})
+	}
+}
+
+// boxed is a policy with a sandbox for one directory.
+type boxed struct {
+	orchestrator.Sandboxes
+	dir string
+}
+
+func (b boxed) Of(dir string, _ orchestrator.ConversationID) cli.Sandbox {
+	if cli.Lies(dir, b.dir) {
+		return "box"
+	}
+	return ""
+}
+
+// An agent in a sandbox writes the list of worktrees, so it can contain any directory of this host.
+func TestAWorktreeIsInTheEnvironmentOfItsRepository(t *testing.T) {
+	r := newRig(t)
+	r.Book = projects.New(projects.Options{Named: func() map[string]string { return nil },
+		Roots: []string{r.engine.root}, Sandboxes: boxed{dir: r.at("src/web")}})
+	r.Attach(r.engine, git.New(host{clitest.Host(t)}, t.TempDir()))
+	r.sh(`cd src/web; git worktree add -q ../host; git worktree add -q inside
+		cd ../a/app; git worktree add -q ../../web/box; git worktree add -q ../../free`)
+	for dir, want := range map[string][]string{
+		"src/web": {r.at("src/web"), r.at("src/web/inside")}, "src/a/app": {r.at("src/a/app"), r.at("src/free")},
+	} {
+		r.engine.dir = r.at(dir)
+		all, err := r.Worktrees(t.Context(), by.Conversation)
+		r.must(err)
+		var dirs []string
+		for _, w := range all {
+			dirs = append(dirs, w.Dir)
+		}
+		if d := cmp.Diff(want, dirs); d != "" {
+			t.Errorf("the worktrees of %s: %s", dir, d)
+		}
+	}
+	r.engine.dir = r.at("src/web")
+	if err := r.OpenWorktree(t.Context(), by, r.at("src/host")); !errors.Is(err, orchestrator.ErrNoProject) {
+		t.Errorf("a worktree of a sandbox opens on the host: %v", err)
+	}
+	if dir, err := r.OpenProject(t.Context(), by, "web", "host"); err == nil || r.engine.dir != r.at("src/web") {
+		t.Errorf("a branch of a sandbox opens in %s, and the chat is in %s", dir, r.engine.dir)
+	}
+}

@@ -1,0 +1,125 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/internal/rooted"
+	"ductor/orchestrator"
+)
+
+// DirectoryFunc returns a directory without symbolic links. It returns an error if conversations must not work there.
+type DirectoryFunc func(path string) (string, error)
+
+func (d DirectoryFunc) check(dirs ...string) error {
+	for _, dir := range dirs {
+		if real, err := d(dir); err != nil || real != dir {
+			return orchestrator.ErrOutsideRoot
+		}
+	}
+	return nil
+}
+
+// OpenWithin is like Open, but returns orchestrator.ErrOutsideRoot if conversations must not work in the working tree,
+// or if Git would write outside of the directories where they may work. Whoever can write to the working tree can make
+// .git, or a part of it, lead anywhere.
+func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc) (*Repo, error) {
+	r, err := g.Open(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	r.directory = directory
+	if err := directory.check(r.Top); err != nil {
+		return nil, err
+	}
+	if r.in == "" && !r.ownGitDir(ctx) {
+		if err := directory.check(r.gitDir, r.common); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.checkLinks()
+}
+
+// checkLinks is DirectoryFunc.checkLinks for a Repo from OpenWithin. In a sandbox, it checks nothing, because Git has no
+// more rights there than the agents.
+func (r *Repo) checkLinks() error {
+	if r.in != "" || r.directory == nil {
+		return nil
+	}
+	return r.directory.checkLinks(r.gitDir, r.common)
+}
+
+// CheckGitDir returns orchestrator.ErrOutsideRoot if Git would write outside of the directories where conversations may
+// work when it creates or removes a worktree.
+func (g *Git) CheckGitDir(ctx context.Context, at Place, directory DirectoryFunc) error {
+	if at.In != "" { // as in Repo.checkLinks
+		return nil
+	}
+	out, err := g.Run(ctx, at, "rev-parse", "--path-format=absolute", "--absolute-git-dir", "--git-common-dir")
+	if err != nil {
+		return err
+	}
+	dirs := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if err := directory.check(dirs...); err != nil {
+		return err
+	}
+	return directory.checkLinks(dirs...)
+}
+
+// checkLinks returns orchestrator.ErrOutsideRoot if a link in a Git directory leads to a place where conversations must
+// not work. Git follows such links when it writes: for example, it appends the name of the user in the repository's
+// settings to the file logs/HEAD.
+func (d DirectoryFunc) checkLinks(gitDirs ...string) error {
+	slices.Sort(gitDirs)
+	for _, dir := range slices.Compact(gitDirs) {
+		for _, name := range strings.Fields("config packed-refs refs objects logs worktrees HEAD index") {
+			if err := d.checkLink(dir, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkLink checks a file or directory of a Git directory. Some tools share files and directories of several
+// repositories by links, but no tool links the files HEAD and index, or single refs, logs and objects.
+func (d DirectoryFunc) checkLink(gitDir, name string) error {
+	path := filepath.Join(gitDir, name)
+	real, err := rooted.RealPath(path)
+	if err != nil {
+		return orchestrator.ErrOutsideRoot
+	}
+	if real != path && !cli.Lies(real, gitDir) {
+		if name == "HEAD" || name == "index" || d.check(filepath.Dir(real)) != nil {
+			return orchestrator.ErrOutsideRoot
+		}
+	}
+	return checkNoLinks(real, name == "objects" || name == "worktrees")
+}
+
+// checkNoLinks returns orchestrator.ErrOutsideRoot if a link in a directory leads out of the directory. If shallow is
+// true, it checks only the links directly in the directory.
+func checkNoLinks(dir string, shallow bool) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case shallow && entry.IsDir() && path != dir:
+			return fs.SkipDir
+		case entry.Type()&os.ModeSymlink == 0:
+			return nil
+		}
+		if real, err := rooted.RealPath(path); err != nil || !cli.Lies(real, dir) {
+			return orchestrator.ErrOutsideRoot
+		}
+		return nil
+	})
+}
