@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 )
 
 // prompt starts a turn. It first cancels the running turn of the session, if any.
@@ -56,11 +59,20 @@ func (s *acpServer) inDir(dir string) *process {
 	return &p
 }
 
+// hasFile reports whether the working directory of the turn has a file.
+func (t *geminiTurn) hasFile(name string) bool {
+	_, err := os.Stat(filepath.Join(t.dir, name))
+	return err == nil
+}
+
 func (s *acpServer) play(in acpLine, t *geminiTurn, model, prompt string, done chan struct{}) {
 	defer close(done)
 	err := t.run(prompt)
 	defer func() {
 		for _, late := range t.late {
+			for late.File != "" && !t.hasFile(late.File) && s.life.Err() == nil {
+				_ = sleep(s.life, 10*time.Millisecond)
+			}
 			_ = sleep(s.life, late.After)
 			t.sink.text(late.Text)
 		}
