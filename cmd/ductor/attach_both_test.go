@@ -166,7 +166,8 @@ func TestAttachInATerminalWaitsForNoCall(t *testing.T) {
 	o := surroundings(t, nil).ordeal(35)
 	desk := o.attachAt(100, 40)
 	slow := o.srv.Inject(telegram.Fault{When: telegram.Writes, Delay: time.Hour, Times: telegram.Always})
-	o.say(`[[start]] [[text "the first words"]] [[tool cmd="until test -e go; do sleep 0.02; done"]] [[text "the last words"]]`)
+	o.say(`[[start]] [[text "the first words"]] [[tool cmd="until test -e go; do sleep 0.02; done"]] ` +
+		`[[text "the last words"]]`)
 	desk.shows("\nthe first words", "!\nthe last words")
 	o.makeFile("go", nil)
 	desk.shows("\nthe last words", "!working")

@@ -127,7 +127,7 @@ func TestASecondSignalEndsAtOnceAndAgentsGoOn(t *testing.T) {
 	town.say(`[[text "a text to be edited in" delay=50ms chunk=2]] [[tool cmd="touch running; sleep 600"]]`)
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "running"))
 	ended := false
-	for ctx := town.soon(); !ended && ctx.Err() == nil; { // ductor ignores a signal that comes too soon after the first
+	for ctx := town.soon(); !ended && ctx.Err() == nil; { // ductor misses a signal that comes too soon
 		_ = d.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-d.done:

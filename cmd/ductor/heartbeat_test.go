@@ -157,7 +157,8 @@ func TestAWebhookStartsATurn(t *testing.T) {
 // TestARunThatIsFarTooOldIsEndedAndToldOnce tests runs of a user and of a job on this host. A button repeats them.
 func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
 	// A run hangs until the file go exists, also if only its child processes end.
-	const hang = `[[tool cmd="test -e go || sleep 600"]][[tool cmd="test -e go || sleep 600"]][[text "it came to its end"]]`
+	const waits = `[[tool cmd="test -e go || sleep 600"]]`
+	const hang = waits + waits + `[[text "it came to its end"]]`
 	for name, job := range map[string]bool{"of a person": false, "of a job": true} {
 		t.Run(name, func(t *testing.T) {
 			town := newTown(t, func(c *config.Config) {

@@ -148,7 +148,7 @@ func TestServersThatMisbehaveAreAbsent(t *testing.T) {
 	}
 }
 
-// A server that does not answer in time is ended, with what it started.
+// A server that does not answer in time is ended, and so is its child process.
 func TestAServerThatHangsIsEnded(t *testing.T) {
 	child := filepath.Join(t.TempDir(), "child")
 	for timeout := 2 * time.Second; ; timeout *= 2 { // on a slow machine the server does not even start in time

@@ -59,19 +59,15 @@ func (s *acpServer) inDir(dir string) *process {
 	return &p
 }
 
-// hasFile reports whether the working directory of the turn has a file.
-func (t *geminiTurn) hasFile(name string) bool {
-	_, err := os.Stat(filepath.Join(t.dir, name))
-	return err == nil
-}
-
 func (s *acpServer) play(in acpLine, t *geminiTurn, model, prompt string, done chan struct{}) {
 	defer close(done)
 	err := t.run(prompt)
 	defer func() {
 		for _, late := range t.late {
-			for late.File != "" && !t.hasFile(late.File) && s.life.Err() == nil {
-				_ = sleep(s.life, 10*time.Millisecond)
+			for late.File != "" && sleep(s.life, 10*time.Millisecond) == nil {
+				if _, err := os.Stat(filepath.Join(t.dir, late.File)); err == nil {
+					break
+				}
 			}
 			_ = sleep(s.life, late.After)
 			t.sink.text(late.Text)
