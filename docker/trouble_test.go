@@ -70,7 +70,7 @@ func (s *sandbox) runTurn() {
 
 func (s *sandbox) stop(p cli.Process) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 	defer cancel()
 	if err := p.Stop(ctx, 100*time.Millisecond); err != nil {
 		s.Error(err)

@@ -146,7 +146,7 @@ func (p *peer) hear(method string) rpc.Message {
 			p.t.Fatalf("ductor sent %q %s, want %q", m.Method, m.Result, method)
 		}
 		return m
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		p.t.Fatalf("ductor never sent %q", method)
 		return rpc.Message{}
 	}
@@ -216,7 +216,7 @@ func begin(t *testing.T, s cli.Session, req cli.Request) *playedTurn {
 // until returns the next event of a type.
 func until[T cli.Event](p *playedTurn) T {
 	p.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		select {
 		case ev, open := <-p.events:

@@ -104,7 +104,7 @@ func abortWithDaemon(t *testing.T, p *Provider, beside cli.Session, dir string) 
 		over <- r
 	}()
 	pid := 0
-	for deadline := time.Now().Add(30 * time.Second); pid == 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); pid == 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		raw, _ := os.ReadFile(file) // not there yet
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(raw)))
 	}

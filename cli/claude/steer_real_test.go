@@ -69,7 +69,8 @@ func TestRealAbortOfASteeredTurn(t *testing.T) {
 	for _, cause := range realagent.Some(cli.ErrReplaced, cli.ErrAborted) {
 		t.Run(cause.Error(), func(t *testing.T) {
 			p, c, api := real(t, func(o *Options) { o.Grace = time.Minute })
-			req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1", Prompt: `first [[tool cmd="sleep 30"]][[text "Done."]]`}
+			req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1", // Claude rejects a command that only sleeps
+				Prompt: `first [[tool cmd="until [ -e never ]; do sleep 0.01; done"]][[text "Done."]]`}
 			s := clitest.Open(t, p, cli.Live, req)
 			k := begin(t, s, req)
 			until[cli.ToolStarted](k)

@@ -16,7 +16,7 @@ type talk struct {
 	events []cli.Event
 }
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // begin starts a turn.
 func begin(t *testing.T, s cli.Session, req cli.Request) *talk {

@@ -25,7 +25,7 @@ type Harness struct {
 	Real bool
 	// Plain is set for the scripted agent in the tests of this package. Such an agent runs all cases in all modes.
 	Plain bool
-	// Patience limits each turn and each Close. Zero means 30 seconds. Real agents may need more.
+	// Patience limits each turn and each Close. Zero means a minute. Real agents may need more.
 	Patience time.Duration
 }
 

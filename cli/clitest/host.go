@@ -21,7 +21,7 @@ import (
 const (
 	runnerArg    = "runner"
 	runnerIdle   = "idle=1s" // makes runners exit soon after their tests
-	hostPatience = 20 * time.Second
+	hostPatience = time.Minute
 )
 
 // RunIfAsked makes the test binary a runner if a launcher started it as one. It does not return in that case. Call it

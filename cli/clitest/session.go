@@ -11,7 +11,7 @@ import (
 )
 
 // closePatience limits how long Close may take.
-const closePatience = 20 * time.Second
+const closePatience = time.Minute
 
 // AgentMain is like Main. It is for packages whose test binary also serves as the scripted agent.
 func AgentMain(m *testing.M) {

@@ -33,7 +33,7 @@ type stage struct {
 
 const (
 	markVar         = "CLITEST_MARK"
-	defaultPatience = 30 * time.Second
+	defaultPatience = time.Minute
 	look            = 2 * time.Millisecond // pause between two checks of a process or a file
 )
 

@@ -50,7 +50,7 @@ func begin(t *testing.T, s cli.Session, req cli.Request) *running {
 // await returns the next event of a type.
 func await[T cli.Event](r *running) T {
 	r.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case ev := <-r.events:
@@ -139,7 +139,7 @@ func running61x(t *testing.T) (found []string) {
 
 func awaitPath(t *testing.T, path string) {
 	t.Helper()
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
 			return
 		}

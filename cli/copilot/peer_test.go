@@ -159,7 +159,7 @@ func (p *peer) told(match func(message) bool) message {
 		p.mu.Unlock()
 		select {
 		case <-p.news:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			p.t.Fatal("the peer was never told")
 		}
 	}

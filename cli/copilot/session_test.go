@@ -48,7 +48,7 @@ func await[T cli.Event](t *testing.T, p *playing) T {
 			if r, ok := ev.(cli.Result); ok {
 				t.Fatalf("the turn ended as %+v, %+v", r, r.Err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("it never came")
 		}
 	}
@@ -58,7 +58,7 @@ func (p *playing) result(t *testing.T) cli.Result {
 	t.Helper()
 	select {
 	case <-p.over:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the turn never ended")
 	}
 	return p.end

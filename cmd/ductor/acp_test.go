@@ -126,18 +126,19 @@ func TestTextBehindTheEndOfATurnGoesIntoItsCard(t *testing.T) {
 		t.Errorf("the other agent is told %q", told)
 	}
 
-	said := town.say(`[[start]][[text "It goes away."]][[late "It is late." after=1s]]`)
-	town.awaitAfter(said, "It goes away.")
-	card := town.awaitDone(4)
+	said := town.say(`[[start]][[text "It goes away."]][[late "It is late." file=gone]]`)
+	card := town.awaitAnswer("It goes away.")
 	town.chat.Person().Delete(card)
+	town.makeFile("gone", nil)
 	town.awaitAfter(said, "It is late.")
 	if n := town.shown("It goes away."); n != 0 {
 		t.Errorf("what was deleted is there %d times", n)
 	}
-	said = town.say(`[[start]][[text n=400 size=10]][[late "It does not fit. " after=3s]][[late "%s" after=1ms]]`,
+	said = town.say(`[[start]][[text n=400 size=10]][[late "It does not fit. " file=full]][[late "%s" after=1ms]]`,
 		strings.Repeat("x", 200))
-	town.awaitAfter(said, "It does not fit.")
-	if m := town.awaitDone(4); strings.Contains(m.Text, "It does not fit.") {
+	card = town.awaitDone(4)
+	town.makeFile("full", nil)
+	if m := town.awaitAfter(said, "It does not fit."); m.ID == card.ID {
 		t.Errorf("the card shows %q", m.Text)
 	}
 }

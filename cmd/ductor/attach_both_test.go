@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,48 +161,16 @@ func TestAttachShowsTheSameAsThePhoneInRandomOrders(t *testing.T) {
 	}
 }
 
-// A terminal shows the words of an answer no later than the chat's calls, in one run.
-func TestAttachShowsWordsNoLaterThanTheChat(t *testing.T) {
+// A terminal shows an answer while it grows, also if each call to Telegram hangs.
+func TestAttachInATerminalWaitsForNoCall(t *testing.T) {
 	o := surroundings(t, nil).ordeal(35)
 	desk := o.attachAt(100, 40)
-	var words []string
-	for n := range 60 {
-		words = append(words, fmt.Sprintf("w%03d", n))
-	}
-	sent := make(chan telegram.Call, 1000)
-	o.srv.OnCall(func(c telegram.Call) {
-		if c.OK && strings.Contains(c.Params["text"], "w000") && !strings.Contains(c.Params["text"], "[[") {
-			sent <- c
-		}
-	})
-	o.say(`[[start]] [[text "%s" delay=10ms chunk=5]]`, strings.Join(words, " "))
-	shown := map[string]time.Time{}
-	for len(shown) < len(words) {
-		_, answer, _ := strings.Cut(desk.screen.String(), "\nw000")
-		for _, w := range words {
-			if _, known := shown[w]; !known && (strings.Contains(answer, w) || w == "w000" && answer != "") {
-				shown[w] = time.Now()
-			}
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	o.awaitDone(1)
-	called := map[string]time.Time{}
-	for len(sent) > 0 {
-		c := <-sent
-		for _, w := range words {
-			if _, known := called[w]; !known && strings.Contains(c.Params["text"], w) {
-				called[w] = c.At
-			}
-		}
-	}
-	var ahead []time.Duration
-	for _, w := range words {
-		ahead = append(ahead, called[w].Sub(shown[w]))
-	}
-	slices.Sort(ahead)
-	t.Logf("the terminal is ahead of the chat by %v to %v, in the middle %v", ahead[0], ahead[59], ahead[30])
-	if ahead[30] < 0 {
-		t.Error("the chat shows most words first")
-	}
+	slow := o.srv.Inject(telegram.Fault{When: telegram.Writes, Delay: time.Hour, Times: telegram.Always})
+	o.say(`[[start]] [[text "the first words"]] [[tool cmd="until test -e go; do sleep 0.02; done"]] ` +
+		`[[text "the last words"]]`)
+	desk.shows("\nthe first words", "!\nthe last words")
+	o.makeFile("go", nil)
+	desk.shows("\nthe last words", "!working")
+	slow.Remove()
+	o.awaitAnswer("the last words")
 }

@@ -60,12 +60,11 @@ func TestALongTurnAnnouncesItsEnd(t *testing.T) {
 	}
 	town.say("/notify never")
 	town.await("Set. I notify you: never.")
-	town.say("/status")
-	town.await("Nothing is running")
+	town.awaitIdle()
 	town.say(`[[start]] [[text "again"]] [[tool cmd="sleep 11"]] [[text "the work is over twice"]]`)
 	town.await("the work is over twice")
-	town.say("/status")
-	time.Sleep(time.Second)
+	town.awaitIdle()
+	time.Sleep(time.Second) // an announcement would come now
 	for _, m := range town.chat.View().FromBot() {
 		if m.ID > end.ID && strings.Contains(m.Text, "✅ Done") {
 			t.Errorf("the end is announced: %q", m.Text)

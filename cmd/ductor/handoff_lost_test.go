@@ -120,7 +120,7 @@ func TestAHandOffIsNotLost(t *testing.T) {
 			}
 			g.open(t)
 			town.press("🔁 Run again")
-			if m := town.await("it is merged"); !strings.Contains(m.Text, handed) {
+			if m := town.awaitAnswer("it is merged"); !strings.Contains(m.Text, handed) {
 				t.Errorf("it is run again: %s", m.Text)
 			}
 			again := promptsOf(t, agent)
@@ -139,7 +139,7 @@ func TestAHandOffIsNotLost(t *testing.T) {
 			town.awaitAfter(stopped, "⏹")
 			g.open(t)
 			town.say(`sixth [[start]][[text "it is shipped"]]`)
-			town.await("it is shipped")
+			town.awaitAnswer("it is shipped")
 			again = promptsOf(t, agent)
 			newest = again[len(again)-1]
 			if len(again) != 3 || strings.Count(newest, "User: fourth") != 1 ||

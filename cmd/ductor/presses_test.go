@@ -37,8 +37,7 @@ func TestAnySequenceOfPressesOnButtons(t *testing.T) {
 			t.Fatal(left)
 		}
 	})
-	p.say("/status")
-	p.await("Nothing is running")
+	p.awaitIdle()
 }
 
 func pressedTown(t *testing.T) *buttonChat {

@@ -45,7 +45,8 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 			}
 			t.Setenv("MCP_TIMEOUT", "3000")
 			town.start()
-			town.say(`[[start]] [[tool cmd="sleep 7"]] [[text "It goes on."]]`)
+			// Claude rejects a command that only sleeps.
+			town.say(`[[start]] [[tool cmd="until [ -e go ]; do sleep 0.05; done"]] [[text "It goes on."]]`)
 			if agent == "copilot" {
 				town.await("⏳ waiting for MCP server slowpoke…")
 				town.say("/abort")
@@ -54,6 +55,7 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 			}
 			town.await(map[string]string{"claude": "MCP server slowpoke could not be started",
 				"codex": "MCP server slowpoke does not answer"}[agent])
+			town.makeFile("go", nil)
 			town.await("It goes on.")
 		})
 	}

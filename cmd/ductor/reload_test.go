@@ -197,13 +197,15 @@ func TestAttackWhatARemovedUserLeftWaiting(t *testing.T) {
 	}
 	ann.Person().Send(ann, "/queue queue")
 	await("it waits in the queue")
-	ann.Person().Send(ann, `[[text "It begins."]] [[sleep 20s]] [[text "It went on."]]`)
+	ann.Person().Send(ann, `[[text "It begins."]] [[tool cmd="until test -e go; do sleep 0.02; done"]] `+
+		`[[text "It went on."]]`)
 	await("It begins.")
 	ann.Person().Send(ann, `[[text "It waited."]]`)
 	await("Queued, next in line")
 	town.edit(path, both, alone)
 	town.say("/reload")
 	town.await("I read config.toml again.")
+	town.makeFile("go", nil)
 	await("It went on.")
 	await("this message will not run")
 }

@@ -37,7 +37,10 @@ func TestAChatThatSeesTablesGetsRichAnswers(t *testing.T) {
 		t.Errorf("the press is answered with %q", a.Text)
 	}
 	town.awaitNoButton("I see a table")
-	town.say(`[[start]] [[text "I look."]] [[tool cmd="echo out-of-the-tool; sleep 0.3"]] ` + treeTable)
+	const tool = `[[tool cmd="echo out-of-the-tool; until test -e go; do sleep 0.02; done"]] `
+	town.say(`[[start]] [[text "I look."]] ` + tool + treeTable)
+	town.await("I look.")
+	town.makeFile("go", nil)
 	rich := town.awaitDone(3)
 	var found []string
 	for _, b := range rich.Rich {

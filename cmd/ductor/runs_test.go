@@ -21,10 +21,10 @@ func TestRunsAreListedFollowedAndEndedAlsoWithoutDuctor(t *testing.T) {
 		}
 	}
 	o.daemon.kill()
-	_, stdout, _ = runDuctor(t, "ps", "-c", o.config)
-	if !strings.Contains(stdout, "continues for 15m0s without ductor") {
-		t.Errorf("ps with ductor down: %s", stdout)
-	}
+	eventually(t, "ps with ductor down", func() bool { // the runner learns of it a moment later
+		_, stdout, _ = runDuctor(t, "ps", "-c", o.config)
+		return strings.Contains(stdout, "continues for 15m0s without ductor")
+	})
 	id := ""
 	for line := range strings.Lines(stdout) {
 		if strings.Contains(line, "claude live") { // a probe may be listed too

@@ -38,8 +38,7 @@ func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
 					t.Errorf("it says %q while this lives: %q", stopped.Text, command)
 				}
 			}
-			town.say("/status") // when this is answered, all earlier messages have arrived
-			town.await("Nothing is running")
+			town.awaitIdle() // when /status is answered, all earlier messages have arrived
 			town.checkReplyFirst(before, stopped, card)
 		})
 	}

@@ -58,10 +58,9 @@ func TestAUserJoinsByALink(t *testing.T) {
 			t.Errorf("%s tells a viewer %q, %v", said, m.Text, err)
 		}
 	}
-	ann.Person().Send(ann, "/status")
-	if _, err := ann.AwaitText(town.soon(), "Nothing is running"); err != nil {
-		town.fatal(err)
-	}
+	hers := *town
+	hers.chat = ann
+	hers.awaitIdle()
 	joined := town.awaitButton("🗑 Remove")
 	town.pressOn(joined, "🗑 Remove")
 	town.await("Users:")

@@ -65,14 +65,14 @@ func On(t testing.TB, host string, args ...string) string {
 	return out
 }
 
-// Eventually calls ok until it returns true. It fails the test after 30 seconds.
+// Eventually calls ok until it returns true. It fails the test after a minute.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pause := 10 * time.Millisecond
-	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(pause) {
+	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(pause) {
 		pause = min(2*pause, 200*time.Millisecond) // ok is expensive, and many tests wait
 		if time.Now().After(until) {
-			t.Fatalf("%s: not in 30 s", what)
+			t.Fatalf("%s: not in a minute", what)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func (s *served) dial(secret string) *client {
 	s.t.Helper()
 	var conn net.Conn
 	var err error
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if conn, err = statesocket.Dial(s.t.Context(), s.dir, wire.Socket); err == nil {
 			break
 		}

@@ -30,7 +30,7 @@ func Model(t testing.TB, key string) *modelapi.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := api.Close(ctx); err != nil {
 			t.Errorf("close the model's API: %v", err)

@@ -17,7 +17,7 @@ import (
 	"ductor/internal/proctree"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // runnerCommand returns a command that runs a runner in this test binary.
 func runnerCommand(t testing.TB) []string {

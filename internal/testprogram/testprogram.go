@@ -27,7 +27,7 @@ const guardedVar = "DUCTOR_TEST_GUARDED"
 
 // exitPatience is how long child processes may continue after successful tests. For example, an agent runner exits a
 // second after its last client has disconnected.
-var exitPatience = 20 * time.Second
+var exitPatience = time.Minute
 
 // Guard runs the tests in a child process of this program, and then exits with the exit code of the child. Before Guard
 // exits, it ends all processes that the tests started and that are still running. If the tests passed, but Guard must

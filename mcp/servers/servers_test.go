@@ -113,9 +113,6 @@ func TestServersThatMisbehaveAreAbsent(t *testing.T) {
 	defer thief.Close()
 	moved := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
 	defer moved.Close()
-	child := filepath.Join(t.TempDir(), "child")
-	hangs := program("hang", child)
-	hangs.Timeout = 2 * time.Second
 	mute := servers.Settings{URL: silent.URL, Timeout: time.Second}
 	authorized := func(url string) servers.Settings {
 		return servers.Settings{URL: url, Headers: []string{"Authorization: ${GREETING_KEY}"},
@@ -126,7 +123,7 @@ func TestServersThatMisbehaveAreAbsent(t *testing.T) {
 	r := newRig(t, map[string]servers.Settings{
 		"good": program("serve"), "many": program("tools",
 			"100"), "web": authorized(web.URL), "unwanted": program("exit"),
-		"garbage": program("garbage"), "hangs": hangs, "toomany": program("tools", "500"), "ends": program("exit"),
+		"garbage": program("garbage"), "toomany": program("tools", "500"), "ends": program("exit"),
 		"nowhere": {Command: "/no/such/program", Timeout: time.Minute}, "needs": needs,
 		"stranger": {URL: web.URL, Timeout: time.Minute}, "mute": mute, "words": {URL: words.URL,
 			Timeout: time.Minute},
@@ -135,7 +132,7 @@ func TestServersThatMisbehaveAreAbsent(t *testing.T) {
 	got := r.absent(t, "")
 	for name, want := range map[string]string{
 		"good": "given", "many": "given", "web": "given", "unwanted": "", "garbage": "it doesn't speak MCP",
-		"hangs": "no answer within 2s", "toomany": "it offers 501 tools; the limit is 128",
+		"toomany": "it offers 501 tools; the limit is 128",
 		"ends":    "it ended at once",
 		"nowhere": "it ended at once", "needs": "it needs DOES_NOT_EXIST, which is not set",
 		"stranger": "it answers with the error 401",
@@ -149,7 +146,23 @@ func TestServersThatMisbehaveAreAbsent(t *testing.T) {
 	if stolen.Load() {
 		t.Error("a redirect was followed with the headers")
 	}
-	r.Close()
+}
+
+// A server that does not answer in time is ended, and so is its child process.
+func TestAServerThatHangsIsEnded(t *testing.T) {
+	child := filepath.Join(t.TempDir(), "child")
+	for timeout := 2 * time.Second; ; timeout *= 2 { // on a slow machine the server does not even start in time
+		hangs := program("hang", child)
+		hangs.Timeout = timeout
+		r := newRig(t, map[string]servers.Settings{"hangs": hangs})
+		if got, want := r.absent(t, "")["hangs"], fmt.Sprint("no answer within ", timeout); got != want {
+			t.Errorf("it is %q, want %q", got, want)
+		}
+		r.Close()
+		if _, err := os.Stat(child); err == nil || timeout > 20*time.Second {
+			break
+		}
+	}
 	checkEnded(t, child)
 }
 

@@ -313,7 +313,7 @@ func (w *three) turn(t *rapid.T, again bool, who cli.Agent) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Microsecond) {
 		if now, err := w.db.Turn(context.Background(), w.last); err == nil && now.Delivered {
 			break
 		}

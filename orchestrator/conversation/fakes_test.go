@@ -624,7 +624,7 @@ func (h *house) await(t testing.TB, line string) {
 // eventually polls ok. The store writes through cgo, which no bubble of synctest can wait for.
 func (h *house) eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if ok() {
 			return
 		}

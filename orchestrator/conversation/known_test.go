@@ -237,7 +237,7 @@ func (r *readers) turn(t *rapid.T, again bool, who cli.Agent) {
 }
 
 func (r *readers) awaitDelivered(t *rapid.T) {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Microsecond) {
 		if now, err := r.db.Turn(context.Background(), r.last); err == nil && now.Delivered {
 			return
 		}

@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 )
 
 // prompt starts a turn. It first cancels the running turn of the session, if any.
@@ -61,6 +64,11 @@ func (s *acpServer) play(in acpLine, t *geminiTurn, model, prompt string, done c
 	err := t.run(prompt)
 	defer func() {
 		for _, late := range t.late {
+			for late.File != "" && sleep(s.life, 10*time.Millisecond) == nil {
+				if _, err := os.Stat(filepath.Join(t.dir, late.File)); err == nil {
+					break
+				}
+			}
 			_ = sleep(s.life, late.After)
 			t.sink.text(late.Text)
 		}

@@ -57,7 +57,7 @@ type run struct {
 
 func (p place) command(t *testing.T, args []string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	path := map[string]string{agent.Claude: p.programs.Claude, agent.Codex: p.programs.Codex}[args[0]]
 	cmd := exec.CommandContext(ctx, path, args[1:]...)
@@ -228,7 +228,7 @@ func (l *live) wait() run {
 // eventually waits until ok returns true. Its deadline is much longer than needed.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}

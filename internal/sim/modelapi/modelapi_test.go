@@ -27,7 +27,7 @@ func start(t *testing.T) *modelapi.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -179,7 +179,7 @@ func TestCloseEndsWhatHangs(t *testing.T) {
 	if err := s.Await(t.Context(), func(all []modelapi.Request) bool { return len(all) == 1 }); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.Close(ctx); err != nil {
 		t.Fatal(err)

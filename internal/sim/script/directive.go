@@ -98,7 +98,7 @@ func brokenKindOf(name string) (kind, bool) {
 		return kind{"", func(*directive) Step { return IgnoreTerm{} }}, true
 	case "late":
 		return kind{"text", func(d *directive) Step {
-			return Late{d.must("text"), d.duration("after", 100*time.Millisecond)}
+			return Late{d.must("text"), d.text("file", ""), d.duration("after", 100*time.Millisecond)}
 		}}, true
 	case "hold-pipe":
 		return kind{"for", func(d *directive) Step { return HoldPipe{d.duration("for", time.Minute)} }}, true

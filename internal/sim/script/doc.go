@@ -23,7 +23,7 @@
 //	[[garbage bytes=64]] [[longline bytes=300000]] [[endlessline]]   output of a broken agent
 //	[[ignore-term]] [[hold-pipe for=60s]]          ignore SIGTERM; leave a process holding standard output
 //	[[compact]] [[retry-text "half"]] [[history]]  compaction; text that a retry discards; earlier prompts
-//	[[late "text" after=100ms]]  text after the reply that ends the turn, in the Agent Client Protocol
+//	[[late "text" after=100ms]]  text after the reply that ends the turn, in the Agent Client Protocol; file=NAME waits for a file
 //	[[usage in=10 out=5 cached=3 cost=0.01]]       the usage of the turn
 //	[[limits "{\"status\":\"allowed\"}"]]          the limits of the agent's plan, in the format of Claude or Codex
 //	[[sleep 1s]]                                   a pause

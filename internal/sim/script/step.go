@@ -111,9 +111,10 @@ type IgnoreTerm struct{}
 // HoldPipe starts a process that keeps standard output open for a time, even after the agent has ended.
 type HoldPipe struct{ For time.Duration }
 
-// Late sends Text some time after the message that ends the turn.
+// Late sends Text after the message that ends the turn: once File exists, if it is set, and after a pause.
 type Late struct {
 	Text  string
+	File  string
 	After time.Duration
 }
 

@@ -31,7 +31,7 @@ func start(t *testing.T, opts telegram.Options) (*telegram.Server, context.Conte
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return srv, ctx
 }
