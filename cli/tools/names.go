@@ -68,6 +68,9 @@ func known() []string {
 	return all
 }
 
+// Known reports whether at least one agent has a tool with this name.
+func Known(name string) bool { return slices.Contains(known(), name) }
+
 // mayBeServerTool reports whether the name may be that of an MCP server's tool. ductor does not know such names in
 // advance.
 func mayBeServerTool(name string) bool {
