@@ -166,6 +166,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	}
 	asks := display.New(b.messages, o.Lang)
 	cards := b.cardOptions(lost, asks)
+	b.learnUsers(ctx, cards.Names)
 	b.chat = &Chat{typing: newTyping(), lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
 		queue:    newQueueCards(b.messages, o.Lang, &editOffers{o.Journal, b.messages, o.Lang, b.log}),
 		messages: b.messages, lang: o.Lang, display: asks, icons: icons,
@@ -189,6 +190,22 @@ func (b *Bot) cardOptions(lost *lostAnswers, asks *display.Screen) card.Options 
 	o.Buttons = func(p lang.Printer) card.Buttons { return turnButtons{p} }
 	o.Displays, o.Names, o.Lang, o.Log = asks, &tgapi.ChatNames{}, b.opts.Lang, b.log
 	return o
+}
+
+// learnUsers stores the names of the users who accepted an invitation. Other names follow with the updates.
+func (b *Bot) learnUsers(ctx context.Context, names *tgapi.ChatNames) {
+	if b.opts.Users == nil {
+		return
+	}
+	all, err := b.opts.Users.List(ctx)
+	if err != nil {
+		b.log.Warn("load the names of users", "err", err)
+	}
+	for _, u := range all {
+		if u.Name != "" {
+			names.LearnUser(u.ID, u.Name)
+		}
+	}
 }
 
 // openFiles opens the spool and creates the sender for files of projects. It does nothing if Options.Files is nil.
