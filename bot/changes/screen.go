@@ -312,15 +312,17 @@ func (s *Screen) commit(ctx context.Context, by orchestrator.Press, messageID in
 }
 
 // commitAs commits the changes of a turn, withdraws the question about the commit, and removes the button from the
-// answer that led to the question. If the user pressed a button of the question, pressed is the question's ID.
+// answer that led to the question. It also removes the button if someone else has committed the changes. If the user pressed a button of the question, pressed is the question's ID.
 func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id string, pressed int,
 	text string) (string, error) {
 	c, err := s.o.Changes.Commit(ctx, by, cli.TurnID(id), text)
+	if err == nil || errors.Is(err, orchestrator.ErrCommitted) {
+		if q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(id)); err == nil && q.Answer != 0 {
+			s.o.Rebutton(by.Conversation, q.Answer, q.Buttons)
+		}
+	}
 	if err != nil {
 		return "", err
-	}
-	if q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(id)); err == nil && q.Answer != 0 {
-		s.o.Rebutton(by.Conversation, q.Answer, q.Buttons)
 	}
 	done := s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), text)
 	if err := s.closeQuestion(ctx, by.Conversation, id, pressed, done); err != nil {

@@ -255,6 +255,21 @@ func TestACommitAsksForItsMessage(t *testing.T) {
 	}
 }
 
+// If the agent or a user has committed the changes with Git, the answer has no button for a commit either.
+func TestACommitThatIsThereAlready(t *testing.T) {
+	b := newFake()
+	row := Buttons(lang.Printer{}, "turn-1", orchestrator.Changed{Files: 2})
+	answer := tgapi.Pressed{Message: 9, Buttons: tgapi.Keyboard{row}}
+	if _, err := b.screen().Press(t.Context(), by(1), answer, "c:turn-1"); err != nil {
+		t.Fatal(err)
+	}
+	b.state["turn-1"].Commit = "by hand"
+	a, err := b.screen().Press(t.Context(), by(1), tgapi.Pressed{Message: 10}, "C:turn-1")
+	if err != nil || a.Text != "These changes are committed already." || len(b.rebuttoned) != 1 {
+		t.Errorf("%+v, %v, new buttons %v", a, err, b.rebuttoned)
+	}
+}
+
 // A commit message ends with a whole word and without an ellipsis.
 func TestTheProposedCommitMessage(t *testing.T) {
 	for title, want := range map[string]string{
