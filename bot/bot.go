@@ -165,8 +165,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		return nil, err
 	}
 	asks := display.New(b.messages, o.Lang)
-	cards := b.cardOptions(lost, asks)
-	b.learnUsers(ctx, cards.Names)
+	cards := b.cardOptions(ctx, lost, asks)
 	b.chat = &Chat{typing: newTyping(), lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
 		queue:    newQueueCards(b.messages, o.Lang, &editOffers{o.Journal, b.messages, o.Lang, b.log}),
 		messages: b.messages, lang: o.Lang, display: asks, icons: icons,
@@ -182,13 +181,14 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 }
 
 // cardOptions completes the configured card settings.
-func (b *Bot) cardOptions(lost *lostAnswers, asks *display.Screen) card.Options {
+func (b *Bot) cardOptions(ctx context.Context, lost *lostAnswers, asks *display.Screen) card.Options {
 	o := b.opts.Cards
 	o.FileMarks = b.files != nil && b.opts.FileMarks
 	o.Messages, o.Outbox, o.Journal, o.Lost = b.messages, b.outbox, b.opts.Journal, lost.add
 	o.Typing, o.Draft, o.Scrub = b.client.Typing, b.client.Draft, b.client.Scrubber()
 	o.Buttons = func(p lang.Printer) card.Buttons { return turnButtons{p} }
 	o.Displays, o.Names, o.Lang, o.Log = asks, &tgapi.ChatNames{}, b.opts.Lang, b.log
+	b.learnUsers(ctx, o.Names)
 	return o
 }
 

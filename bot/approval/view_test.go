@@ -77,16 +77,6 @@ func TestApproval(t *testing.T) {
 			a.Dir = "/w"
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a/a.go\n+++ b/a.go\n@@ -10 +10 @@ f\n-x\n+y\n"}}}
 		}, "🔐 May Claude change this file?\n✎ a.go +1 −1\n… line 10, f\n-x\n+y\nIf you don't answer by 15:04, it's denied." + openButtons},
-		{"changed settings of a project", func(a *orchestrator.Approval) {
-			a.SessionRule = ""
-			a.Request = &cli.ApprovalAsked{Tool: cli.ProjectTool, Title: "/w", Fields: []cli.Field{
-				{Name: ".env: other variables", Value: "A, B"},
-				{Name: cli.ChangedSettings, Value: ".env: B", Weight: cli.LabelField},
-			}}
-		}, "🔐 May Claude use the settings of this project? They can run programs and give it more permissions.\n" +
-			"Changed since they were last allowed: .env: B\n/w\n" +
-			".env: other variables: A, B\nIf you don't answer by 15:04, it's denied." +
-			"\n[✅ Use them a:q1:n1:P][Without them a:q1:n1:d]\n[📄 Full text a:q1:n1:f]"},
 		{"a plan", func(a *orchestrator.Approval) {
 			a.Request, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
 		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nIf you don't answer by 15:04, it's denied." +
@@ -315,5 +305,20 @@ func TestTheQuestionAboutAToolOfDuctor(t *testing.T) {
 		if first := (view{Approval: a}).subject().lines[0].Text; first != want {
 			t.Errorf("%s: %q, want %q", tool, first, want)
 		}
+	}
+}
+
+func TestChangedSettingsOfAProject(t *testing.T) {
+	a := anApproval()
+	a.SessionRule = ""
+	a.Request = &cli.ApprovalAsked{Tool: cli.ProjectTool, Title: "/w", Fields: []cli.Field{
+		{Name: ".env: other variables", Value: "A, B"},
+		{Name: cli.ChangedSettings, Value: ".env: B", Weight: cli.LabelField},
+	}}
+	const want = "They can run programs and give it more permissions.\n" +
+		"Changed since they were last allowed: .env: B\n/w\n" +
+		".env: other variables: A, B\nIf you don't answer"
+	if got := drawMessage((view{Approval: a}).draw(draft{}, "")); !strings.Contains(got, want) {
+		t.Errorf("the chat shows\n%s", got)
 	}
 }

@@ -58,7 +58,7 @@ func TestAccountMenu(t *testing.T) {
 	})
 }
 
-// An account is that of the agent: waiting messages that name this agent use it too, and those of other agents don't.
+// Waiting messages to the agent use the chosen account, too. Messages to other agents do not.
 func TestTheChoiceOfAnAccountNamesTheWaitingMessagesThatUseIt(t *testing.T) {
 	withMenus(t, func(t *testing.T, r *rig) {
 		r.service.choice = orchestrator.AccountChoice{Agent: "claude",

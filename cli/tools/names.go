@@ -111,6 +111,17 @@ func didYouMean(name string, all []string) string {
 	return fmt.Sprintf("; did you mean %q?", all[slices.Index(lower, near)])
 }
 
+// WholeServer returns the name of an MCP server if an entry of a list means all its tools in the form that only Claude
+// uses, such as "mcp__github" and "mcp__github__*". Otherwise it returns "".
+func WholeServer(name string) string {
+	server, ok := strings.CutPrefix(name, "mcp__")
+	server = strings.TrimSuffix(server, "__*")
+	if !ok || strings.Contains(server, "__") {
+		return ""
+	}
+	return server
+}
+
 // CheckList returns the first error in the names of a list.
 func CheckList(list cli.ToolList) error {
 	for _, name := range list.Denied {

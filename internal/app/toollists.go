@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -109,4 +110,10 @@ func UselessTools(cfg config.Config) (all []UselessTool) {
 		check("roles/"+name+".md", files[name].Bounds.AllowedTools)
 	}
 	return all
+}
+
+func logUselessTools(cfg config.Config, log *slog.Logger) {
+	for _, useless := range UselessTools(cfg) {
+		log.Warn(useless.Problem, "fix", useless.Fix)
+	}
 }

@@ -21,8 +21,8 @@ type pathRule struct {
 // parsePathRule parses an entry such as "Read(./src/**)". It returns false if ductor does not support the entry: the
 // path must be relative and unambiguous, and "*" is the only special character.
 //
-// Like Claude, it also accepts "src/**" without "./". It does not accept a name without a slash, such as "*.go", because
-// Claude searches such a name in all directories.
+// "src/**" means the same as "./src/**". A name without a slash, such as "*.go", is ambiguous, because agents search it in
+// all directories.
 func parsePathRule(entry string) (pathRule, bool) {
 	name, rest, _ := strings.Cut(entry, "(")
 	text, closed := strings.CutSuffix(rest, ")")
@@ -43,18 +43,14 @@ func parsePathRule(entry string) (pathRule, bool) {
 // (editsBelow).
 func (r pathRule) covers(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	name := r.name
-	if name == "Edit" && a.Agent == "claude" { // Claude applies such a rule to all its tools that change files
-		name = "edit"
-	}
-	if !tools.Covers(a.Agent, name, p.Tool) {
+	if !tools.CoversPaths(a.Agent, r.name, p.Tool) {
 		return false
 	}
 	var paths []string
-	if len(p.Changes) == 0 && tools.KindOf(name) == "read" {
+	if len(p.Changes) == 0 && tools.KindOf(r.name) == "read" {
 		paths = []string{p.ReadFile()}
 	}
-	if tools.KindOf(name) == "edit" {
+	if tools.KindOf(r.name) == "edit" {
 		for _, c := range p.Changes {
 			paths = append(paths, c.Path)
 		}

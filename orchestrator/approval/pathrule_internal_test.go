@@ -19,30 +19,15 @@ func reading(tool, file string) cli.ApprovalAsked {
 	return cli.ApprovalAsked{Tool: tool, Title: file, Input: input}
 }
 
-// An entry with a path lets through the files that it names, and no others, however a request writes their names.
+// An entry with a path lets an agent read the files that it names, and no others, however a request writes their names.
 func TestAllowedPaths(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"src/deep", ".github", "docs"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, target := range map[string]string{
-		"src/out": "/etc", "src/hidden": "../.env", "src/docs": "../docs", "src/near": "deep/a.go",
-	} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const updated = cli.FileUpdated
+	dir := linkedProject(t)
 	more := reading("Read", "src/a.go")
 	more.Input = []byte(`{"file_path":"src/a.go","command":"id"}`)
 	twice := reading("Read", "src/a.go")
 	twice.Input = []byte(`{"file_path":"/etc/passwd","file_path":"src/a.go"}`)
-	both := edit("Edit", "src/a.go", updated)
-	both.Changes = append(both.Changes, edit("Edit", "docs/a.md", updated).Changes...)
 	viewed := cli.ApprovalAsked{Tool: "view", Title: "src/a.go", Effect: cli.Effect{Read: "src/a.go"}}
-	for _, c := range []allowedCase{
+	checkAllowedPaths(t, dir, []allowedCase{
 		{"Read(./src/**)", "claude", reading("Read", dir+"/src/a.go"), true},
 		{"Read(src/**)", "claude", reading("Read", "src/deep/a.go"), true},
 		{"Read(./src/*.go)", "claude", reading("Read", "src/a.go"), true},
@@ -70,13 +55,22 @@ func TestAllowedPaths(t *testing.T) {
 		{"Read(./src/**)", "claude", more, false},
 		{"Read(./src/**)", "claude", twice, false},
 		{"Read(./src/**)", "claude", reading("Grep", "src/a.go"), false},
-		{"Read(./src/**)", "claude", edit("Edit", "src/a.go", updated), false},
+		{"Read(./src/**)", "claude", edit("Edit", "src/a.go", cli.FileUpdated), false},
 		{"Read(./src/**)", "copilot", viewed, false},
 		{"Read(/etc/**)", "claude", reading("Read", "/etc/passwd"), false},
 		{"Read(//etc/**)", "claude", reading("Read", "/etc/passwd"), false},
 		{"Read(./../**)", "claude", reading("Read", "../x"), false},
 		{"Read(*.go)", "claude", reading("Read", "a.go"), false},
+	})
+}
 
+// An entry with a path lets an agent change the files that it names.
+func TestAllowedPathsOfEdits(t *testing.T) {
+	dir := linkedProject(t)
+	const updated = cli.FileUpdated
+	both := edit("Edit", "src/a.go", updated)
+	both.Changes = append(both.Changes, edit("Edit", "docs/a.md", updated).Changes...)
+	checkAllowedPaths(t, dir, []allowedCase{
 		{"Edit(./src/**)", "claude", edit("Edit", "src/a.go", updated), true},
 		{"Edit(./src/**)", "claude", edit("Write", dir+"/src/a.go", cli.FileAdded), true},
 		{"Write(./src/**)", "claude", edit("Write", "src/a.go", cli.FileAdded), true},
@@ -90,7 +84,32 @@ func TestAllowedPaths(t *testing.T) {
 		{"Edit(./src/**)", "claude", edit("Edit", "src/a.go", cli.FileDeleted), false},
 		{"Edit(./.github/**)", "claude", edit("Edit", ".github/ci.yml", updated), false},
 		{"Edit(./src/**)", "claude", reading("Read", "src/a.go"), false},
+	})
+}
+
+// linkedProject creates a directory with links to files inside and outside of it.
+func linkedProject(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"src/deep", ".github", "docs"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{
+		"src/out": "/etc", "src/hidden": "../.env", "src/docs": "../docs", "src/near": "deep/a.go",
 	} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// checkAllowedPaths is like checkAllowed, and also resolves the links in the requests.
+func checkAllowedPaths(t *testing.T, dir string, cases []allowedCase) {
+	t.Helper()
+	for _, c := range cases {
 		r := &Requests{turn: RunningTurn{Allowed: []string{c.entry}}}
 		a := orchestrator.ApprovalRequest{Agent: c.agent, Dir: dir, Request: &c.asked}
 		named := pathsOf(a)

@@ -17,8 +17,8 @@ func InsteadOf(entry string) string {
 	switch {
 	case name == "ExitPlanMode", name == cli.PlanTool, name == "AskUserQuestion":
 		return "remove it: plans and questions always come to you"
-	case wholeServer(name) != "":
-		return fmt.Sprintf("write %q", "mcp:"+wholeServer(name))
+	case tools.WholeServer(name) != "":
+		return fmt.Sprintf("write %q", "mcp:"+tools.WholeServer(name))
 	case !inside:
 		return ""
 	case kind == "read", kind == "edit":
@@ -40,17 +40,6 @@ func InsteadOf(entry string) string {
 	}
 	return fmt.Sprintf("write one command of plain words, such as %q, with at most one star, at the end",
 		name+"(git log *)")
-}
-
-// wholeServer returns the name of an MCP server if an entry means all its tools in the form that Claude uses, such as
-// "mcp__github__*", or if parentheses follow the server's name. Otherwise it returns "".
-func wholeServer(name string) string {
-	server, ofClaude := strings.CutPrefix(name, "mcp__")
-	server = strings.TrimSuffix(server, "__*")
-	if !ofClaude || server == "" || strings.Contains(server, "__") {
-		return ""
-	}
-	return server
 }
 
 func insteadOfPath(entry, name string) string {
