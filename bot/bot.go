@@ -165,7 +165,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		return nil, err
 	}
 	asks := display.New(b.messages, o.Lang)
-	cards := b.cardOptions(lost, asks)
+	cards := b.cardOptions(ctx, lost, asks)
 	b.chat = &Chat{typing: newTyping(), lost: lost, names: cards.Names, cards: card.New(cards), files: b.files,
 		queue:    newQueueCards(b.messages, o.Lang, &editOffers{o.Journal, b.messages, o.Lang, b.log}),
 		messages: b.messages, lang: o.Lang, display: asks, icons: icons,
@@ -181,14 +181,31 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 }
 
 // cardOptions completes the configured card settings.
-func (b *Bot) cardOptions(lost *lostAnswers, asks *display.Screen) card.Options {
+func (b *Bot) cardOptions(ctx context.Context, lost *lostAnswers, asks *display.Screen) card.Options {
 	o := b.opts.Cards
 	o.FileMarks = b.files != nil && b.opts.FileMarks
 	o.Messages, o.Outbox, o.Journal, o.Lost = b.messages, b.outbox, b.opts.Journal, lost.add
 	o.Typing, o.Draft, o.Scrub = b.client.Typing, b.client.Draft, b.client.Scrubber()
 	o.Buttons = func(p lang.Printer) card.Buttons { return turnButtons{p} }
 	o.Displays, o.Names, o.Lang, o.Log = asks, &tgapi.ChatNames{}, b.opts.Lang, b.log
+	b.learnUsers(ctx, o.Names)
 	return o
+}
+
+// learnUsers stores the names of the users who accepted an invitation. Other names follow with the updates.
+func (b *Bot) learnUsers(ctx context.Context, names *tgapi.ChatNames) {
+	if b.opts.Users == nil {
+		return
+	}
+	all, err := b.opts.Users.List(ctx)
+	if err != nil {
+		b.log.Warn("load the names of users", "err", err)
+	}
+	for _, u := range all {
+		if u.Name != "" {
+			names.LearnUser(u.ID, u.Name)
+		}
+	}
 }
 
 // openFiles opens the spool and creates the sender for files of projects. It does nothing if Options.Files is nil.

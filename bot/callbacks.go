@@ -112,6 +112,11 @@ func onMessage(
 	}
 }
 
+// pressChanges handles a button of package changes.
+func (s screens) pressChanges(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
+	return s.changes.Press(ctx, p.By, tgapi.Pressed{Message: p.Message, Buttons: p.Buttons}, what)
+}
+
 // inChat returns a pressFunc for a handler that does not need the user, because all users of a chat have the same
 // rights.
 func inChat(
@@ -155,8 +160,12 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	c.feedback.Answer(ctx, p.Query, a.Text)
 }
 
-// replace replaces the pressed button by another one.
+// replace replaces the pressed button by another one, or removes it.
 func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
+	if by == (tgapi.Button{}) && p.Buttons != nil {
+		c.feedback.Rebutton(p.By.Conversation, p.Message, p.Buttons.Without(p.Data))
+		return
+	}
 	for _, row := range p.Buttons {
 		for i := range row {
 			if row[i].Data == p.Data {

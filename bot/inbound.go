@@ -112,7 +112,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		changes: changes.New(changes.Options{
 			Changes: p.opts.Changes, Store: p.opts.Journal, Journal: p.opts.Journal,
 			Messages: p.chat.messages, Log: o.Log, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
-			Session: sessions.OpenButton,
+			Session: sessions.OpenButton, Rebutton: p.feedback.Rebutton,
 		}),
 	}
 	h.commands = &commands{

@@ -47,7 +47,7 @@ func (s screens) buttons(l *lang.Choices) map[string]button {
 		cron.Action:      {orchestrator.MakeSchedules, onMessage(s.jobs.Press)},
 		project.Action:   {orchestrator.ChangeSettings, onScreen(s.projects.Press)},
 		consult.Action:   {orchestrator.SendPrompts, onMessage(s.consults.Press)},
-		changes.Action:   {orchestrator.Read, onMessage(s.changes.Press)},
+		changes.Action:   {orchestrator.Read, s.pressChanges},
 		sessions.Action:  {orchestrator.Read, onMessage(s.sessions.Press)},
 		agent.Action:     {orchestrator.ChangeSettings, onScreen(s.agent.Press)},
 		usage.Action:     {orchestrator.Read, onScreen(s.usage.Press)},

@@ -149,6 +149,15 @@ func (a ApprovalAsked) OnlyEdits() bool {
 	return len(a.Changes) > 0 && a.Detail+a.Reason+a.Missing == "" && !a.SaysMore()
 }
 
+// ReadFile returns the path of the file if the request only reads one file or lists one directory, and otherwise "". It
+// trusts the name of the tool: the caller must check that the tool reads.
+func (a ApprovalAsked) ReadFile() string {
+	if a.Effect.Read != "" || !HasOnlyFields(a.Input, "file_path", "offset", "limit", "pages") {
+		return a.Effect.Read
+	}
+	return TextsOf(a.Input)["file_path"]
+}
+
 // RunsCommand reports whether the request runs a command in the agent's own shell.
 func (a ApprovalAsked) RunsCommand() bool {
 	return a.Effect.Shell != NoShell && a.Title+a.Detail != "" && len(a.Changes) == 0

@@ -32,13 +32,13 @@ func TestLimitsInWords(t *testing.T) {
 	}{
 		{"", []PlanLimit{limit(5*h, 0.61, 150*time.Minute), limit(week, 0.38, 60*h)},
 			"Claude: 61 % of 5 h, resets 18:30 · 38 % of the week",
-			"Claude: 61 % von 5 h, Reset 18:30 · 38 % der Woche",
+			"Claude: 61 % von 5 h, neu ab 18:30 · 38 % der Woche",
 			"Claude：5 小时内已用 61%，18:30 重置 · 本周已用 38%"},
 		{"work", []PlanLimit{limit(5*h, 0.79999, 150*time.Minute), limit(week, 0.8, 60*h), opus},
 			"Claude (work): 79 % of 5 h, resets 18:30 · 80 % of the week, resets Mon 04:00" +
 				" · 99 % of the week (opus), resets Sun 6 Dec 16:00",
-			"Claude (work): 79 % von 5 h, Reset 18:30 · 80 % der Woche, Reset 30.11. 04:00" +
-				" · 99 % der Woche (opus), Reset 06.12. 16:00",
+			"Claude (work): 79 % von 5 h, neu ab 18:30 · 80 % der Woche, neu ab 30.11. 04:00" +
+				" · 99 % der Woche (opus), neu ab 06.12. 16:00",
 			"Claude（work）：5 小时内已用 79%，18:30 重置 · 本周已用 80%，11月30日 04:00 重置" +
 				" · 本周已用 99%（opus），12月6日 16:00 重置"},
 		{"", []PlanLimit{limit(0, 0, 0), limit(day, 1, 0), limit(30*day, 0.5, 0), limit(90*time.Minute, 0.29, 0)},

@@ -26,6 +26,10 @@ const (
 // ProjectTool is the Tool of an ApprovalAsked about the settings of a project.
 const ProjectTool = "project settings"
 
+// ChangedSettings is the name of a label of such an ApprovalAsked. Its value lists the settings that have changed since
+// users last allowed the settings. Users see it in their language.
+const ChangedSettings = "changed settings"
+
 // ProjectReader is a Provider whose agent reads settings from its working directory. Such settings can name programs to
 // run. Request.Project determines whether the agent may use them.
 type ProjectReader interface {
@@ -221,6 +225,9 @@ func (r *projectReading) file(root *os.Root, name string) {
 			return
 		}
 		r.fields = append(r.fields, Field{Name: strings.TrimSuffix(shown+": "+l.Name, ": "), Value: l.Value})
+	}
+	if marks := envMarks(text); path.Ext(name) == ".env" && marks != "" {
+		r.fields = append(r.fields, Field{Name: shown + envMarksSuffix, Value: marks, Weight: LabelField})
 	}
 }
 

@@ -95,7 +95,9 @@ func TestWhatAProjectSets(t *testing.T) {
 			fields, missing := ReadProject(filepath.Join(tree(t, tt.tree), tt.dir), "/home/none", files)
 			var got []string
 			for _, f := range fields {
-				got = append(got, f.Name+"="+f.Value)
+				if f.Weight != LabelField { // users see it
+					got = append(got, f.Name+"="+f.Value)
+				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" || missing != tt.missing {
 				t.Errorf("missing %q, want %q; %s", missing, tt.missing, diff)
@@ -148,6 +150,49 @@ func TestTheHomeDirectoryIsNoProject(t *testing.T) {
 	for _, dir := range []string{home, filepath.Join(home, "work")} {
 		if fields, missing := ReadProject(dir, home, files); len(fields) > 0 || missing != "" {
 			t.Errorf("%s sets %v, missing %q", dir, fields, missing)
+		}
+	}
+}
+
+// What changed in a .env file has names, but no values.
+func TestWhatChangedInTheSettings(t *testing.T) {
+	read := func(files map[string]string) []Field {
+		fields, missing := ReadProject(tree(t, files), "/home/none", []string{".env", ".mcp.json"})
+		if missing != "" {
+			t.Fatalf("%s is missing", missing)
+		}
+		return fields
+	}
+	first := map[string]string{".env": "DB=secret\nNODE_OPTIONS=a\nOLD=1", ".mcp.json": `{"a": "1", "b": "2"}`}
+	before := read(first)
+	var unmarked []Field
+	for _, f := range before {
+		if f.Weight != LabelField {
+			unmarked = append(unmarked, f)
+		} else if strings.Contains(f.Value, "secret") {
+			t.Errorf("the marks contain a value: %s", f.Value)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		before []Field
+		now    map[string]string
+		want   string
+	}{
+		{"nothing", before, first, ""},
+		{"variables", before,
+			map[string]string{".env": "DB=other\nNODE_OPTIONS=b\nLD_PRELOAD=x", ".mcp.json": first[".mcp.json"]},
+			".env: DB, .env: NODE_OPTIONS, .env: LD_PRELOAD, .env: OLD"},
+		{"a second value of one name", before,
+			map[string]string{".env": first[".env"] + "\nDB=x", ".mcp.json": first[".mcp.json"]}, ".env: DB"},
+		{"other settings", before, map[string]string{".env": first[".env"], ".mcp.json": `{"b": "3", "c": "4"}`},
+			".mcp.json: b, .mcp.json: c, .mcp.json: a"},
+		{"a new file", read(map[string]string{".mcp.json": "1"}),
+			map[string]string{".env": "A=1", ".mcp.json": "1"}, ".env: A"},
+		{"settings that an older version read", unmarked, map[string]string{".env": "A=1"}, ""},
+	} {
+		if got := strings.Join(SettingsChanges(tt.before, read(tt.now)), ", "); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -148,14 +149,11 @@ func yamlAsJSON(text []byte) []byte {
 func envLeaves(text []byte) []Leaf {
 	var leaves []Leaf
 	var others []string
-	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune("\n\r\u2028\u2029", r) }) {
-		m := envLine().FindStringSubmatch(line)
-		switch {
-		case m == nil:
-		case steersAgent(m[1]):
-			leaves = append(leaves, Leaf{Name: m[1], Value: strings.TrimSpace(m[2])})
-		default:
-			others = append(others, m[1])
+	for name, value := range envVariables(text) {
+		if steersAgent(name) {
+			leaves = append(leaves, Leaf{Name: name, Value: strings.TrimSpace(value)})
+		} else {
+			others = append(others, name)
 		}
 	}
 	if len(others) > 0 {
@@ -165,6 +163,18 @@ func envLeaves(text []byte) []Leaf {
 		return nil
 	}
 	return append(leaves, digestLeaf(text))
+}
+
+// envVariables returns the names and the raw values of the variables in a .env file.
+func envVariables(text []byte) iter.Seq2[string, string] {
+	lineBreak := func(r rune) bool { return strings.ContainsRune("\n\r\u2028\u2029", r) }
+	return func(yield func(name, value string) bool) {
+		for line := range strings.FieldsFuncSeq(string(text), lineBreak) {
+			if m := envLine().FindStringSubmatch(line); m != nil && !yield(m[1], m[2]) {
+				return
+			}
+		}
+	}
 }
 
 // envLine matches a line by the rules of the dotenv library, which most agents use.

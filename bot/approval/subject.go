@@ -69,6 +69,7 @@ func (a view) subject() *subject {
 	}
 	s.links(a.Links)
 	s.fields(req, cli.WiderField)
+	s.changedSettings(req)
 	s.block("", a.about(), detailMax)
 	s.changes(a)
 	s.fields(req, cli.PlainField)
@@ -143,6 +144,16 @@ func linkLine(p lang.Printer, l orchestrator.Link, path, real string) string {
 		return "⚠️ " + p.Text("approval.leads-outside", path, real)
 	}
 	return p.Text("approval.leads-to", path, real)
+}
+
+// changedSettings adds a line with the settings of a project that have changed since users last allowed them.
+func (s *subject) changedSettings(req *cli.ApprovalAsked) {
+	for _, f := range req.Fields {
+		if req.Tool == cli.ProjectTool && f.Name == cli.ChangedSettings && f.Weight == cli.LabelField {
+			names, _ := inLine(f.Value, plainMax/2) // the fields below show everything
+			s.add(render.Plain(s.lang.Text("approval.changed-settings", names)))
+		}
+	}
 }
 
 // fields adds one line for each field with the given weight.

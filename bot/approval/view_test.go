@@ -307,3 +307,18 @@ func TestTheQuestionAboutAToolOfDuctor(t *testing.T) {
 		}
 	}
 }
+
+func TestChangedSettingsOfAProject(t *testing.T) {
+	a := anApproval()
+	a.SessionRule = ""
+	a.Request = &cli.ApprovalAsked{Tool: cli.ProjectTool, Title: "/w", Fields: []cli.Field{
+		{Name: ".env: other variables", Value: "A, B"},
+		{Name: cli.ChangedSettings, Value: ".env: B", Weight: cli.LabelField},
+	}}
+	const want = "They can run programs and give it more permissions.\n" +
+		"Changed since they were last allowed: .env: B\n/w\n" +
+		".env: other variables: A, B\nIf you don't answer"
+	if got := drawMessage((view{Approval: a}).draw(draft{}, "")); !strings.Contains(got, want) {
+		t.Errorf("the chat shows\n%s", got)
+	}
+}

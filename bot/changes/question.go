@@ -5,6 +5,7 @@ import (
 
 	"ductor/bot/message"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -12,12 +13,16 @@ import (
 // one question of a turn has buttons.
 type question struct {
 	Key string `json:"key"` // key of the message with the question; empty if no question is open
+	// Answer is the message whose button led to the question, and Buttons are its other buttons. After the commit, only
+	// those remain.
+	Answer  int            `json:"answer,omitempty"`
+	Buttons tgapi.Keyboard `json:"buttons,omitempty"`
 }
 
 func questionKey(turn string) string { return "commit:" + turn }
 
-func (s *Screen) openQuestion(ctx context.Context, turn, key string) error {
-	return message.SaveValue(ctx, s.o.Journal, questionKey(turn), question{Key: key})
+func (s *Screen) openQuestion(ctx context.Context, turn string, q question) error {
+	return message.SaveValue(ctx, s.o.Journal, questionKey(turn), q)
 }
 
 // isComing reports whether a question for the turn is open and not in the chat yet.
@@ -39,7 +44,7 @@ func (s *Screen) closeQuestion(ctx context.Context, in orchestrator.Conversation
 	if err != nil || q.Key == "" {
 		return err
 	}
-	if err := s.openQuestion(ctx, turn, ""); err != nil {
+	if err := s.openQuestion(ctx, turn, question{}); err != nil {
 		return err
 	}
 	m, err := s.o.Store.FindMessage(ctx, q.Key)

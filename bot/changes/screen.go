@@ -54,6 +54,8 @@ type Options struct {
 	Journal orchestrator.CardStore // stores which questions are open
 	// Messages deletes questions that are no longer open.
 	Messages *message.Messages
+	// Rebutton replaces the buttons of a message. It does not wait for the request.
+	Rebutton func(in orchestrator.ConversationID, message int, k tgapi.Keyboard)
 	Spool    *message.Spool // stores pictures of diffs; if nil, diffs are sent as files
 	Names    *tgapi.ChatNames
 	Lang     *lang.Choices
@@ -84,31 +86,32 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 	}
 }
 
-// Press handles a button of this package. messageID identifies the message with the button, and data is the button's
-// data without the action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int, data string) (tgapi.Answer, error) {
+// Press handles a button of this package. on is the message with the button, and data is the button's data without the
+// action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on tgapi.Pressed,
+	data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, id, _ := strings.Cut(data, ":")
 	if s.o.Changes == nil {
 		return tgapi.Stale(p), nil
 	}
-	a, err := s.act(ctx, by, messageID, op(what), id)
+	a, err := s.act(ctx, by, on, op(what), id)
 	if why := s.why(by.Conversation, err); why != "" {
 		a, err = tgapi.Answer{Text: why, Instead: a.Instead}, nil
 	}
 	return a, err
 }
 
-func (s *Screen) act(ctx context.Context, by orchestrator.Press, messageID int, what op,
+func (s *Screen) act(ctx context.Context, by orchestrator.Press, on tgapi.Pressed, what op,
 	id string) (tgapi.Answer, error) {
-	p := s.o.Lang.Of(by.Conversation.Chat)
+	p, messageID := s.o.Lang.Of(by.Conversation.Chat), on.Message
 	switch what {
 	case opUndo, opRedo:
 		return s.turnBack(ctx, by, messageID, what, id)
 	case opDiff, opDarkDiff:
 		return s.diffOf(ctx, by, messageID, what == opDarkDiff, id)
 	case opCommit:
-		return s.askCommit(ctx, by, messageID, id)
+		return s.askCommit(ctx, by, on, id)
 	case opCommits:
 		return s.commit(ctx, by, messageID, id)
 	case opCancel:
@@ -248,7 +251,10 @@ const commitKey = "commit/"
 // askCommit asks the user whether to commit with a proposed message. The user can reply with another message. askCommit
 // withdraws an earlier question about the turn. It does nothing while an earlier question is being sent, because the
 // user has then tapped the button twice.
-func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, messageID int, id string) (tgapi.Answer, error) {
+//
+// If the changes are committed already, askCommit removes the pressed button.
+func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on tgapi.Pressed,
+	id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	switch {
 	case err != nil:
@@ -258,7 +264,7 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, messageID
 	case c.Undone:
 		return tgapi.Answer{}, orchestrator.ErrUndone
 	case c.Commit != "":
-		return tgapi.Answer{}, orchestrator.ErrCommitted
+		return tgapi.Answer{Instead: &tgapi.Button{}}, orchestrator.ErrCommitted
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if coming, err := s.isComing(ctx, id); err != nil || coming {
@@ -267,14 +273,30 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, messageID
 	if err := s.closeQuestion(ctx, by.Conversation, id, 0, p.Text("common.cancelled")); err != nil {
 		return tgapi.Answer{}, err
 	}
-	m := s.say(by, messageID, p.Text("changes.ask-commit", c.Changed.Files, proposal(c)),
+	m := s.say(by, on.Message, p.Text("changes.ask-commit", c.Changed.Files, proposal(c)),
 		button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
 	m.Key = commitKey + id + "/" + fmt.Sprint(by.Updates)
-	return tgapi.Answer{Messages: []orchestrator.Message{m}}, s.openQuestion(ctx, id, m.Key)
+	q := question{Key: m.Key}
+	if on.Buttons != nil {
+		q.Answer, q.Buttons = on.Message, on.Buttons.Without(button("", opCommit, id).Data)
+	}
+	return tgapi.Answer{Messages: []orchestrator.Message{m}}, s.openQuestion(ctx, id, q)
 }
 
+// subjectMost is the usual maximum length of a commit's subject, in UTF-16 units.
+const subjectMost = 72
+
+// proposal returns a commit message: the first words of the prompt. It cuts a long prompt between two words, because Git
+// shows the message without a hint that more words would follow.
 func proposal(c orchestrator.TurnChanges) string {
-	return strings.TrimRight(render.ShortLine(c.Title, 72), ".")
+	title := render.OneLine(c.Title)
+	text, _ := strings.CutSuffix(render.ShortLine(title, subjectMost), "…")
+	if rest, ok := strings.CutPrefix(title, text); ok && rest != "" && rest[0] != ' ' {
+		if space := strings.LastIndexByte(text, ' '); space > len(text)/2 {
+			text = text[:space]
+		}
+	}
+	return strings.TrimRight(text, " .,;:…")
 }
 
 func (s *Screen) commit(ctx context.Context, by orchestrator.Press, messageID int, id string) (tgapi.Answer, error) {
@@ -289,15 +311,20 @@ func (s *Screen) commit(ctx context.Context, by orchestrator.Press, messageID in
 	return tgapi.Answer{Edit: tgapi.Page{Text: done}}, nil
 }
 
-// commitAs commits the changes of a turn and withdraws the question about the commit. If the user pressed a button of
-// the question, pressed is the question's ID.
+// commitAs commits the changes of a turn, withdraws the question about the commit, and removes the button from the
+// answer that led to the question. It also removes the button if someone else has committed the changes. If the user pressed a button of the question, pressed is the question's ID.
 func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id string, pressed int,
-	message string) (string, error) {
-	c, err := s.o.Changes.Commit(ctx, by, cli.TurnID(id), message)
+	text string) (string, error) {
+	c, err := s.o.Changes.Commit(ctx, by, cli.TurnID(id), text)
+	if err == nil || errors.Is(err, orchestrator.ErrCommitted) {
+		if q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(id)); err == nil && q.Answer != 0 {
+			s.o.Rebutton(by.Conversation, q.Answer, q.Buttons)
+		}
+	}
 	if err != nil {
 		return "", err
 	}
-	done := s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), message)
+	done := s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), text)
 	if err := s.closeQuestion(ctx, by.Conversation, id, pressed, done); err != nil {
 		s.o.Log.Warn("withdraw the question about a commit", "turn", id, "err", err)
 	}

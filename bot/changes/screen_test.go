@@ -14,6 +14,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -25,6 +26,8 @@ type fake struct {
 	store map[int]orchestrator.Message
 	cards orchestrator.CardStore
 	err   error
+
+	rebuttoned []string // chat, message and new buttons
 }
 
 func newFake() *fake {
@@ -151,7 +154,12 @@ func (b *fake) MessageAt(_ context.Context, _ orchestrator.ConversationID, id in
 }
 
 func (b *fake) screen() *Screen {
-	return New(Options{Changes: b, Store: b, Journal: b.cards, Names: &tgapi.ChatNames{}})
+	return New(Options{
+		Changes: b, Store: b, Journal: b.cards, Names: &tgapi.ChatNames{},
+		Rebutton: func(in orchestrator.ConversationID, message int, k tgapi.Keyboard) {
+			b.rebuttoned = append(b.rebuttoned, fmt.Sprint(in.Chat, message, k))
+		},
+	})
 }
 
 func by(chat int64) orchestrator.Press {
@@ -180,7 +188,7 @@ func TestAnySequenceOfPresses(t *testing.T) {
 			data := rapid.SampledFrom([]string{"u", "r", "d", "D", "c", "C", "x", "t", "T", "A", "h", "p", "s", "?", ""}).Draw(t, "op") + ":" +
 				rapid.SampledFrom([]string{"turn-1", "turn-2", "point-1", "point-2", "none", "0", "7", "sl", "cdpath", "tl", "", ":"}).Draw(t, "on")
 			before := len(b.done)
-			a, err := b.screen().Press(context.Background(), who, 9, data)
+			a, err := b.screen().Press(context.Background(), who, tgapi.Pressed{Message: 9}, data)
 			if err != nil {
 				t.Fatalf("%s: %v", data, err)
 			}
@@ -215,10 +223,13 @@ func TestAnySequenceOfPresses(t *testing.T) {
 	})
 }
 
-// The user accepts the proposed message of a commit, or replies with another one.
+// The user accepts the proposed message of a commit, or replies with another one. Then the answer has no button for a
+// commit any more, also if ductor restarted in between.
 func TestACommitAsksForItsMessage(t *testing.T) {
 	b := newFake()
-	a, err := b.screen().Press(t.Context(), by(1), 9, "c:turn-1")
+	row := Buttons(lang.Printer{}, "turn-1", orchestrator.Changed{Files: 2})
+	answer := tgapi.Pressed{Message: 9, Buttons: tgapi.Keyboard{row}}
+	a, err := b.screen().Press(t.Context(), by(1), answer, "c:turn-1")
 	if err != nil || !strings.Contains(shown(a), "Commit 2 files with this message?") || !strings.Contains(shown(a), "of turn-1") {
 		t.Fatalf("it asks %s, %v", shown(a), err)
 	}
@@ -230,8 +241,49 @@ func TestACommitAsksForItsMessage(t *testing.T) {
 	if err != nil || !ok || text != "✅ Committed 2 files as 0123456789: My words" || fmt.Sprint(b.done) != "[commit My words turn-1]" {
 		t.Errorf("it says %q, %v, %v and did %v", text, ok, err, b.done)
 	}
+	without := tgapi.Keyboard{row[:2]}
+	if want := fmt.Sprint([]string{fmt.Sprint(1, 9, without)}); fmt.Sprint(b.rebuttoned) != want {
+		t.Errorf("it changed the buttons %v, want %s", b.rebuttoned, want)
+	}
+	a, err = b.screen().Press(t.Context(), by(1), answer, "c:turn-1")
+	if err != nil || a.Instead == nil || *a.Instead != (tgapi.Button{}) ||
+		a.Text != "These changes are committed already." {
+		t.Errorf("another button for the commit: %+v, %v", a, err)
+	}
 	if text, _, _ = b.screen().Replied(t.Context(), by(1), 44, "Again"); text != "These changes are committed already." {
 		t.Errorf("once more: %q", text)
+	}
+}
+
+// If the agent or a user has committed the changes with Git, the answer has no button for a commit either.
+func TestACommitThatIsThereAlready(t *testing.T) {
+	b := newFake()
+	row := Buttons(lang.Printer{}, "turn-1", orchestrator.Changed{Files: 2})
+	answer := tgapi.Pressed{Message: 9, Buttons: tgapi.Keyboard{row}}
+	if _, err := b.screen().Press(t.Context(), by(1), answer, "c:turn-1"); err != nil {
+		t.Fatal(err)
+	}
+	b.state["turn-1"].Commit = "by hand"
+	a, err := b.screen().Press(t.Context(), by(1), tgapi.Pressed{Message: 10}, "C:turn-1")
+	if err != nil || a.Text != "These changes are committed already." || len(b.rebuttoned) != 1 {
+		t.Errorf("%+v, %v, new buttons %v", a, err, b.rebuttoned)
+	}
+}
+
+// A commit message ends with a whole word and without an ellipsis.
+func TestTheProposedCommitMessage(t *testing.T) {
+	for title, want := range map[string]string{
+		"Fix the test.": "Fix the test", "": "",
+		"Rename the method Open to OpenFile in all packages, and update the documentation"://
+		"Rename the method Open to OpenFile in all packages, and update the",
+		strings.Repeat("a", 71) + " b":  strings.Repeat("a", 71),
+		strings.Repeat("a", 72) + " b":  strings.Repeat("a", 71), // one unit less than possible
+		strings.Repeat("修", 66) + "…":   strings.Repeat("修", 66),
+		"修复 " + strings.Repeat("修", 80): "修复 " + strings.Repeat("修", 68),
+	} {
+		if got := proposal(orchestrator.TurnChanges{Title: title}); got != want {
+			t.Errorf("%q: %q, want %q", title, got, want)
+		}
 	}
 }
 
@@ -248,7 +300,7 @@ func TestADiffIsAPictureOrAFile(t *testing.T) {
 		if want == "" {
 			data = "s:cl"
 		}
-		a, err := screen.Press(t.Context(), by(1), 9, data)
+		a, err := screen.Press(t.Context(), by(1), tgapi.Pressed{Message: 9}, data)
 		if err != nil || len(a.Messages) != 1 || !strings.Contains(shown(a), `"picture":true`) || !strings.Contains(shown(a), want) {
 			t.Errorf("%s shows %s, %v", data, shown(a), err)
 		}
@@ -280,7 +332,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 	} {
 		b := newFake()
 		b.err = c.err
-		a, err := b.screen().Press(t.Context(), by(1), 9, "u:turn-1")
+		a, err := b.screen().Press(t.Context(), by(1), tgapi.Pressed{Message: 9}, "u:turn-1")
 		if err != nil || !strings.Contains(a.Text, c.want) {
 			t.Errorf("%v says %q, %v", c.err, a.Text, err)
 		}

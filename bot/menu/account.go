@@ -129,5 +129,5 @@ func (a accounts) choose(ctx context.Context, p lang.Printer, in orchestrator.Co
 	if err := a.service.SetAccount(ctx, in, a.Agent, cli.Account(name)); err != nil {
 		return "", "", err
 	}
-	return chosenText(ctx, a.service, p, in, a.full(p, name)), a.full(p, name), nil
+	return chosenText(ctx, a.service, p, in, a.full(p, name), a.Agent), a.full(p, name), nil
 }

@@ -58,6 +58,18 @@ func TestAccountMenu(t *testing.T) {
 	})
 }
 
+// Waiting messages to the agent use the chosen account, too. Messages to other agents do not.
+func TestTheChoiceOfAnAccountNamesTheWaitingMessagesThatUseIt(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.choice = orchestrator.AccountChoice{Agent: "claude",
+			All: []cli.MenuEntry{{Agent: "claude"}, {Agent: "claude", Account: "work"}}}
+		r.service.status.Queue = []orchestrator.Wants{{Agent: "claude", Model: "opus"}, {}, {Agent: "codex"}}
+		if r.command("/account work"); r.page.Text != "Your next message and 2 waiting go to Claude (work)." {
+			t.Errorf("it says %q", r.page.Text)
+		}
+	})
+}
+
 // inLanguage is a store with the language of the owner.
 type inLanguage lang.Language
 

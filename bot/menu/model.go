@@ -223,16 +223,17 @@ func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.C
 	if err := in.SetModel(ctx, of, c.Agent, c.Model, c.Effort); err != nil {
 		return "", err
 	}
-	return chosenText(ctx, in, p, of, choiceText(p, c)), nil
+	return chosenText(ctx, in, p, of, choiceText(p, c), ""), nil
 }
 
 // chosenText returns a text about a model or account that was chosen. The waiting messages that name no agent
-// of their own go there too.
-func chosenText(ctx context.Context, of Service, p lang.Printer, in orchestrator.ConversationID, chosen string) string {
+// of their own go there too. So do those that name the agent whose account was chosen; account is "" for a model.
+func chosenText(ctx context.Context, of Service, p lang.Printer, in orchestrator.ConversationID, chosen string,
+	account cli.Agent) string {
 	st, err := of.Status(ctx, in)
 	follow := 0
 	for _, wants := range st.Queue {
-		if wants.Agent == "" {
+		if wants.Agent == "" || wants.Agent == account {
 			follow++
 		}
 	}

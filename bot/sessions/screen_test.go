@@ -214,7 +214,7 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 	r := newRig(t)
 	r.command("")
 	r.shows("There are no sessions here yet")
-	r.session(here, "s1", "Fix the parser", [2]string{"Fix the parser", "It reads runes now."}, [2]string{"And the docs?", "Written."})
+	r.session(here, "s1", "Fix the parser", [2]string{"Fix the parser", "It reads runes now."}, [2]string{"And the docs?", "**Written**, see `docs`."})
 	r.session(here, "s2", "", [2]string{"", "hello"})
 	r.session(there, "s3", "Elsewhere", [2]string{"parser", "x"})
 	r.command("")
@@ -231,7 +231,7 @@ func TestAWalkThroughTheSessions(t *testing.T) {
 
 	r.command("parser")
 	r.press("Fix the parser")
-	r.shows("Fix the parser", "Last:", "> And the docs?", "Written.")
+	r.shows("Fix the parser", "Last:", "> And the docs?", "Written, see docs.")
 	r.press("Pin")
 	r.said("Pinned.")
 	r.shows("📌 Fix the parser")

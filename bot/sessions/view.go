@@ -123,7 +123,7 @@ func (s *Screen) page(ctx context.Context, p lang.Printer, now orchestrator.Sess
 		text = append(text, "", p.Text("sessions.last-said"),
 			"> "+render.Cut(kind(p, t)+render.OneLine(t.Prompt.Text), saidShown))
 		if t.Outcome.Text != "" {
-			text = append(text, render.Cut(t.Outcome.Text, saidShown))
+			text = append(text, render.Cut(render.Markdown(t.Outcome.Text).Text, saidShown))
 		}
 	}
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: s.buttons(p, now, current)}, nil

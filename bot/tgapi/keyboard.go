@@ -3,6 +3,7 @@ package tgapi
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 
 	"ductor/bot/render"
@@ -17,6 +18,17 @@ type Button struct {
 
 // Keyboard contains the buttons below a message, in rows.
 type Keyboard [][]Button
+
+// Without returns the keyboard without the button that has the given data.
+func (k Keyboard) Without(data string) (rest Keyboard) {
+	for _, row := range k {
+		row = slices.DeleteFunc(slices.Clone(row), func(b Button) bool { return b.Data == data })
+		if len(row) > 0 {
+			rest = append(rest, row)
+		}
+	}
+	return rest
+}
 
 // DataLimit is Telegram's maximum length of a button's data, in bytes.
 const DataLimit = 64

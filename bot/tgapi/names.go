@@ -34,6 +34,25 @@ func (n *ChatNames) User(id orchestrator.PersonID) string {
 	return render.ShortLine(text, 60)
 }
 
+// Chat returns the name of a conversation: the title of the group, with the number of the topic, or the name of the user
+// in a private chat. If the name is unknown, it returns the key of the conversation.
+func (n *ChatNames) Chat(in orchestrator.ConversationID) string {
+	in = in.Shown()
+	name := n.User(orchestrator.PersonID(in.Chat))
+	if n != nil && in.Group() {
+		title, _ := n.titles.Load(in.Chat)
+		text, _ := title.(string)
+		name = render.ShortLine(text, 60)
+	}
+	switch {
+	case name == "":
+		return string(in.Key())
+	case in.Topic != 0:
+		return name + "/" + strconv.Itoa(in.Topic)
+	}
+	return name
+}
+
 // Where describes a conversation, for example "in the group Family". The description is for users in the conversation
 // readBy.
 func (n *ChatNames) Where(p lang.Printer, readBy, conversation orchestrator.ConversationID) string {

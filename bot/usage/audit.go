@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -95,6 +96,8 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 		for i, word := range words {
 			if role, ok := roles[word]; ok {
 				words[i] = p.Text(role)
+			} else if id, err := strconv.ParseInt(word, 10, 64); err == nil {
+				words[i] = cmp.Or(s.Names.User(orchestrator.PersonID(id)), word)
 			}
 		}
 		of = p.List(words...)
@@ -111,7 +114,7 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 		line += " " + p.Text("usage.audit-by", s.user(p, strconv.FormatInt(int64(e.By), 10)))
 	}
 	if e.Conversation != by.Conversation {
-		line += " " + p.Text("usage.audit-in", string(e.Conversation.Key()))
+		line += " " + p.Text("usage.audit-in", s.Names.Chat(e.Conversation))
 	}
 	for _, more := range append([]string{short(of)}, grounds(p, e)...) {
 		if more != "" {

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +14,10 @@ import (
 // An entry describes in the chat's language what happened. The text tells decisions apart from their results.
 func TestEntriesOfTheAudit(t *testing.T) {
 	here := orchestrator.ConversationID{Chat: 7}
+	topic, unnamed := orchestrator.ConversationID{Chat: -9, Topic: 5}, orchestrator.ConversationID{Chat: -8}
 	screen := &Screen{Names: &tgapi.ChatNames{}}
 	screen.Names.LearnUser(7, "Ann")
+	screen.Names.Learn(-9, "Family")
 	at := time.Date(2026, 11, 27, 10, 7, 0, 0, time.Local)
 	for _, tt := range []struct {
 		e    orchestrator.AuditEntry
@@ -44,8 +47,14 @@ func TestEntriesOfTheAudit(t *testing.T) {
 		{orchestrator.AuditEntry{What: orchestrator.AuditJob, By: 7, Tool: "added", Title: "news", Reason: "0 9 * * *"},
 			"⚙️ Job angelegt von Ann\n    news\n    wann: 0 9 * * *"},
 		{orchestrator.AuditEntry{What: orchestrator.AuditUser, By: 7, Tool: "role", Title: "8, viewer"}, "⚙️ Rolle eines Nutzers geändert von Ann\n    8, Zuschauer"},
+		{orchestrator.AuditEntry{What: orchestrator.AuditUser, By: 1, Tool: "remove", Title: "7, viewer"},
+			"⚙️ Nutzer entfernt von dir\n    Ann, Zuschauer"},
+		{orchestrator.AuditEntry{What: orchestrator.AuditExpired, Tool: "Bash", Title: "ls", Conversation: topic},
+			"⌛ abgelaufen im Chat Family/5\n    Befehl ls"},
+		{orchestrator.AuditEntry{What: orchestrator.AuditExpired, Tool: "Bash", Title: "ls", Conversation: unnamed},
+			"⌛ abgelaufen im Chat -8/0\n    Befehl ls"},
 	} {
-		tt.e.At, tt.e.Conversation = at, here
+		tt.e.At, tt.e.Conversation = at, cmp.Or(tt.e.Conversation, here)
 		_, got, _ := strings.Cut(screen.entry(lang.Language("de").Printer(), tt.e, orchestrator.Press{Conversation: here, Person: 1}), "10:07 ")
 		if got != tt.want {
 			t.Errorf("%+v\n is %q,\nwant %q", tt.e, got, tt.want)

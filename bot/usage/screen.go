@@ -233,6 +233,9 @@ func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup
 	case group == orchestrator.UsageByAgent:
 		return render.AgentName(p, name)
 	case group == orchestrator.UsageByConversation:
+		if in, err := orchestrator.ParseKey(cli.Conversation(name)); err == nil {
+			name = s.Names.Chat(in)
+		}
 		return p.Text("usage.chat", name)
 	case group == orchestrator.UsageByPerson:
 		return s.user(p, name)

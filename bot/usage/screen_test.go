@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -59,4 +60,21 @@ func choices(t *testing.T, code lang.Language) *lang.Choices {
 		t.Fatal(err)
 	}
 	return c
+}
+
+func TestRowsHaveTheNamesOfUsersAndChats(t *testing.T) {
+	s := &Screen{Names: &tgapi.ChatNames{}}
+	s.Names.LearnUser(7, "Ann")
+	s.Names.Learn(-9, "Family")
+	for key, want := range map[string]string{
+		"7/0": "chat Ann", "-9/0": "chat Family", "-9/5": "chat Family/5", "-9/-3": "chat Family",
+		"-8/5": "chat -8/5", "8/0": "chat 8/0", "x": "chat x",
+	} {
+		if got := s.name(lang.Printer{}, key, orchestrator.UsageByConversation); got != want {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+	}
+	if got := s.name(lang.Printer{}, "7", orchestrator.UsageByPerson); got != "Ann" {
+		t.Errorf("the user is called %q", got)
+	}
 }

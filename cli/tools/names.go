@@ -68,6 +68,9 @@ func known() []string {
 	return all
 }
 
+// Known reports whether at least one agent has a tool with this name.
+func Known(name string) bool { return slices.Contains(known(), name) }
+
 // mayBeServerTool reports whether the name may be that of an MCP server's tool. ductor does not know such names in
 // advance.
 func mayBeServerTool(name string) bool {
@@ -106,6 +109,17 @@ func didYouMean(name string, all []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", all[slices.Index(lower, near)])
+}
+
+// WholeServer returns the name of an MCP server if an entry of a list means all its tools in the form that only Claude
+// uses, such as "mcp__github" and "mcp__github__*". Otherwise it returns "".
+func WholeServer(name string) string {
+	server, ok := strings.CutPrefix(name, "mcp__")
+	server = strings.TrimSuffix(server, "__*")
+	if !ok || strings.Contains(server, "__") {
+		return ""
+	}
+	return server
 }
 
 // CheckList returns the first error in the names of a list.

@@ -219,6 +219,15 @@ func Covers(agent cli.Agent, name, tool string) bool {
 	return false
 }
 
+// CoversPaths is like Covers, for a name with a path, such as "Edit(./docs/**)". Claude applies such a rule for Edit to all
+// its tools that change files.
+func CoversPaths(agent cli.Agent, name, tool string) bool {
+	if agent == "claude" && name == "Edit" {
+		name = "edit"
+	}
+	return Covers(agent, name, tool)
+}
+
 // ChangesFiles reports whether a tool changes files, according to its name.
 func ChangesFiles(tool string) bool {
 	return KindOf(tool) == "edit" || tool == "delete" || tool == "move"

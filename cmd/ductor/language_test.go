@@ -21,7 +21,7 @@ func TestTheChatSpeaksTheLanguageOfItsUser(t *testing.T) {
 	town.say("/cwd")
 	town.await("Der Agent arbeitet in ")
 	town.say("/cron every weekday at 8:30 look")
-	town.await("werktags um 8:30")
+	town.await("montags bis freitags um 8:30")
 	town.press("✖ Abbrechen")
 	town.say(`do it [[tool cmd="pwd"]] [[text "erledigt"]]`)
 	town.awaitButton("🪜 Schritte")

@@ -31,7 +31,7 @@ func TestAGroupThatBecomesASupergroupGoesOn(t *testing.T) {
 	in(group, "/language de", "Ich schreibe ab jetzt Deutsch.")
 	in(group, `[[text "the first answer"]]`, "the first answer")
 	town.awaitDone(1)
-	in(group, "/cron every weekday at 8:30 look", "werktags um 8:30")
+	in(group, "/cron every weekday at 8:30 look", "montags bis freitags um 8:30")
 	if _, err := user.Press(town.soon(), town.awaitButton("✅ Anlegen"), "✅ Anlegen"); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestAGroupThatBecomesASupergroupGoesOn(t *testing.T) {
 	in(now, `[[text "the second answer"]]`, "the second answer")
 	town.awaitDone(1)
 	in(now, "/status", "2 Nachrichten")
-	in(now, "/cron", "werktags um 8:30")
+	in(now, "/cron", "montags bis freitags um 8:30")
 }
 
 // waiting is a prompt whose turn answers "one", waits for the file go, answers "two", and names the file out.txt.

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/cli/clitest"
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -76,5 +81,43 @@ func TestAListOfToolsThatMeansNothingIsAnError(t *testing.T) {
 	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); code == exitOK ||
 		!strings.Contains(stdout+stderr, "roles.calm.tools: \"Bash(ls)\" is a rule") {
 		t.Errorf("doctor exits %d and says %s%s", code, stdout, stderr)
+	}
+}
+
+// A rule that can never match is no error, because an older configuration may contain it. The log at the start and
+// `ductor doctor` name it and what to write instead.
+func TestAnAllowedToolThatLetsNothingThroughIsNamed(t *testing.T) {
+	town := surroundings(t, nil)
+	path := town.userConfig("[permissions]\n",
+		"[roles.calm]\nprompt = \"calm\"\nallowed_tools = [\"Bash(*)\"]\n"+
+			"[permissions]\nallowed_tools = [\"Read(~/notes/**)\", \"shell\"]\n")
+	_, stdout, stderr := runDuctor(t, "doctor", "-c", path)
+	for _, want := range []string{
+		`permissions.allowed_tools: "Read(~/notes/**)" lets nothing through`,
+		`write a path below the agent's folder, such as "Read(./src/**)"`,
+		`roles.calm.allowed_tools: "Bash(*)" lets nothing through`, `write "Bash"`,
+	} {
+		if strings.Count(stdout+stderr, want) != 1 {
+			t.Errorf("doctor does not say %s: %s%s", want, stdout, stderr)
+		}
+	}
+	if strings.Contains(stdout, `"shell" lets`) {
+		t.Errorf("doctor doubts a good entry: %s", stdout)
+	}
+	cfg, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	a, err := app.Build(t.Context(), cfg, app.Options{
+		Log: slog.New(slog.NewTextHandler(&log, nil)), Scrub: tgapi.NewScrubber(town.srv.Token()),
+		Runner: clitest.Runner(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Close() // after this, nothing writes to the log
+	if n := strings.Count(log.String(), "lets nothing through"); n != 2 || !strings.Contains(log.String(), "fix=") {
+		t.Errorf("%d entries are in the log: %s", n, log.String())
 	}
 }

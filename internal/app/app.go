@@ -178,6 +178,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	if problems := ProblemsOfTools(cfg, a.machine.used); len(problems) > 0 {
 		return nil, WithKind(ErrConfig, errors.New(strings.Join(problems, "\n")))
 	}
+	logUselessTools(cfg, a.Log)
 	if a.service, err = service.New(agents); err != nil {
 		return nil, err
 	}

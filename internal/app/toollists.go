@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"ductor/cli"
 	"ductor/cli/tools"
 	"ductor/internal/config"
+	"ductor/internal/roles"
 	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
 )
 
 func projectsOf(cfg config.Config) (all []orchestrator.ProjectPolicy) {
@@ -77,4 +80,40 @@ func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []st
 		}
 	}
 	return problems
+}
+
+// UselessTool is an entry of a list of allowed tools that can never allow a request.
+type UselessTool struct {
+	Problem string // names the list and the entry
+	Fix     string // what the owner should write instead
+}
+
+// UselessTools returns the entries of all lists of allowed tools that can never allow a request, also those in the files
+// of roles.
+func UselessTools(cfg config.Config) (all []UselessTool) {
+	check := func(key string, allowed []string) {
+		for _, entry := range allowed {
+			if fix := approval.InsteadOf(entry); fix != "" {
+				all = append(all, UselessTool{fmt.Sprintf("%s: %q lets nothing through", key, entry), fix})
+			}
+		}
+	}
+	check("permissions.allowed_tools", cfg.Permissions.AllowedTools)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Projects.Named)) {
+		check("projects.named."+name+".allowed_tools", cfg.Projects.Named[name].Bounds.AllowedTools)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Roles)) {
+		check("roles."+name+".allowed_tools", cfg.Roles[name].Bounds.AllowedTools)
+	}
+	files, _ := roles.Files(cfg.RolesDir()) // RoleFiles reports the errors
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		check("roles/"+name+".md", files[name].Bounds.AllowedTools)
+	}
+	return all
+}
+
+func logUselessTools(cfg config.Config, log *slog.Logger) {
+	for _, useless := range UselessTools(cfg) {
+		log.Warn(useless.Problem, "fix", useless.Fix)
+	}
 }

@@ -46,6 +46,9 @@ func examine(ctx context.Context, cfg config.Config, withAgents func(func([]cli.
 	d.checkStorage(ctx, cfg)
 	d.checkJobs(ctx, cfg)
 	d.checkHostAgents(ctx, cfg, withAgents)
+	for _, useless := range app.UselessTools(cfg) {
+		d.warn(tools, useless.Problem, useless.Fix)
+	}
 	d.checkServers(ctx, cfg)
 	d.checkSandboxes(unlimited, cfg)
 	return d

@@ -123,6 +123,15 @@ func (db *DB) FindSameApproval(
 		`WHERE session = ? AND digest = ? ORDER BY seq DESC LIMIT 1`, string(session), digest)
 }
 
+func (db *DB) LastProjectApproval(
+	ctx context.Context, in orchestrator.ConversationID, agent cli.Agent, dir string,
+) (orchestrator.Approval, error) {
+	return db.findApproval(ctx, "find the last approval of project settings",
+		`WHERE chat = ? AND topic = ? AND agent = ? AND dir = ? AND state = 'allowed' AND
+		json_extract(content, '$.approval.tool') = ? ORDER BY seq DESC LIMIT 1`,
+		in.Chat, in.Topic, string(agent), dir, cli.ProjectTool)
+}
+
 func (db *DB) findApproval(ctx context.Context, op, where string, args ...any) (orchestrator.Approval, error) {
 	a, err := sqlite.One(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks `+where, args...)
 	a, err = mapNoRows(a, err, orchestrator.ErrNoApproval)

@@ -78,6 +78,40 @@ func TestOpenApproval(t *testing.T) {
 
 // If an older version stored a request without fields, users see its whole input. A version without effects stored the
 // links in the request.
+func TestLastProjectApproval(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	startTurn(t, db, "t")
+	settings := func(id orchestrator.ApprovalID) orchestrator.Approval {
+		a := newApproval(id, "t", cli.ApprovalID(id))
+		a.Request.Tool = cli.ProjectTool
+		return a
+	}
+	first, second, elsewhere := settings("first"), settings("second"), settings("elsewhere")
+	denied, open := settings("denied"), settings("open")
+	elsewhere.Dir = "/other"
+	for i, a := range []orchestrator.Approval{first, second, elsewhere, denied, open,
+		newApproval("command", "t", "c")} {
+		opened(t, db, a, string(rune('a'+i)))
+	}
+	for _, id := range []orchestrator.ApprovalID{"first", "second", "elsewhere", "command", "denied"} {
+		d := allowed(id)
+		if id == "denied" {
+			d.State = orchestrator.ApprovalDenied
+		}
+		_, won, err := db.DecideApproval(ctx, d)
+		if err != nil || !won {
+			t.Fatalf("%s: %v, %v", id, won, err)
+		}
+	}
+	a, err := db.LastProjectApproval(ctx, chatA, "claude", "/src")
+	if err != nil || a.ID != "second" || a.Request == nil {
+		t.Errorf("the last one is %+v, %v", a, err)
+	}
+	if a, err := db.LastProjectApproval(ctx, chatA, "codex", "/src"); !errors.Is(err, orchestrator.ErrNoApproval) {
+		t.Errorf("the last one of another agent is %+v, %v", a, err)
+	}
+}
+
 func TestApprovalStoredByAnOlderVersion(t *testing.T) {
 	var a orchestrator.Approval
 	must(t, decodeRequest(`{"approval":{"input":{"command":"uptime","host":"prod"},

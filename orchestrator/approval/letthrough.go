@@ -40,9 +40,9 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 }
 
 // allowedTool checks the request against the list of allowed tools in the configuration. It returns the matching entry,
-// or "". An entry such as "Tool(command)" allows only matching requests. An entry such as "Tool" allows all uses of the
-// tool, but changes of files only as far as the mode accept-edits allows them. In plan mode, only entries for tools that
-// read count.
+// or "". An entry such as "Tool(command)" or "Tool(./path)" allows only matching requests. An entry such as "Tool" allows
+// all uses of the tool, but changes of files only as far as the mode accept-edits allows them. In plan mode, only entries
+// for tools that read count.
 //
 // Agents get only the web tools of this list (see tools.Limit). They ask about all others, because only ductor can check
 // what a request touches.
@@ -77,11 +77,20 @@ func allows(entry string, a orchestrator.ApprovalRequest) bool {
 	if !pattern {
 		return tools.Covers(a.Agent, name, p.Tool)
 	}
-	// Some agents also write "git log:*" for "git log *".
-	if command, ok := strings.CutSuffix(command, ":*)"); ok {
-		return allows(name+"("+command+" *)", a)
+	if rule, ok := parsePathRule(entry); ok {
+		return rule.covers(a)
 	}
+	command = openPattern(command)
 	return tools.Covers(a.Agent, name, p.Tool) && patternCovers(fmt.Sprintf("%s(%s", p.Tool, command), a)
+}
+
+// openPattern returns the end of a pattern, such as "git log *)", in the form that parsePattern expects: some agents
+// also write "git log:*)".
+func openPattern(command string) string {
+	if first, ok := strings.CutSuffix(command, ":*)"); ok {
+		return first + " *)"
+	}
+	return command
 }
 
 // forbids reports whether the turn's tool lists forbid the tool of a request. It returns false for plans and for

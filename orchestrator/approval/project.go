@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -44,12 +45,33 @@ func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.Approval
 	}
 	sum := sha256.New()
 	for _, f := range fields {
-		fmt.Fprintf(sum, "%q=%q\n", f.Name, f.Value)
+		if f.Weight != cli.LabelField {
+			fmt.Fprintf(sum, "%q=%q\n", f.Name, f.Value)
+		}
 	}
 	digest := hex.EncodeToString(sum.Sum(nil))
 	fields = append(fields, cli.Field{Name: projectDigestField, Value: digest, Weight: cli.LabelField})
 	return cli.ApprovalAsked{Tool: cli.ProjectTool, Title: dir, Fields: fields, Missing: missing,
 		Input: []byte(`{"` + projectDigestField + `":"` + digest + `"}`), Deaf: true}, true
+}
+
+// changedSettings returns a field with the names of the settings that have changed since users last allowed them in the
+// conversation. It returns none if they never did.
+func (r *Requests) changedSettings(asked cli.ApprovalAsked) []cli.Field {
+	t := r.turn.Turn
+	before, err := r.s.opts.Store.LastProjectApproval(r.recordContext(), t.Prompt.Conversation.Shown(), t.Agent,
+		r.turn.Dir)
+	if err != nil || before.Request == nil {
+		if !errors.Is(err, orchestrator.ErrNoApproval) {
+			r.log.Error("load the last approval of a project's settings", "err", err)
+		}
+		return nil
+	}
+	changed := cli.SettingsChanges(before.Request.Fields, asked.Fields)
+	if len(changed) == 0 {
+		return nil
+	}
+	return []cli.Field{{Name: cli.ChangedSettings, Value: strings.Join(changed, ", "), Weight: cli.LabelField}}
 }
 
 const projectDigestField = "sha256"
@@ -103,6 +125,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	case err != nil && !errors.Is(err, orchestrator.ErrNoApproval):
 		r.log.Error("load the decision on the settings of a project", "err", err)
 	}
+	asked.Fields = append(asked.Fields, r.changedSettings(asked)...)
 	show(asked)
 	select {
 	case d := <-decided:

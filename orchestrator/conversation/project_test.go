@@ -2,6 +2,7 @@ package conversation_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"ductor/cli"
@@ -52,9 +53,16 @@ func TestTheSettingsOfAProjectAreUsedOnceAllowed(t *testing.T) {
 		t.Errorf("the same settings: asked %d times, ran %q", n, h.project())
 	}
 
-	h.agent.setFields(programs("rm -rf /"))
+	h.agent.setFields(append(programs("rm -rf /"), cli.Field{Name: ".mcp.json: x", Value: "1"}))
 	h.submit(t, here, "third")
-	h.decide(t, h.awaitApproval(t, h.root(t)), orchestrator.Verdict{Choice: orchestrator.Deny})
+	changed := h.awaitApproval(t, h.root(t))
+	isLabel := func(f cli.Field) bool { return f.Name == cli.ChangedSettings }
+	label := cli.Field{Name: cli.ChangedSettings, Weight: cli.LabelField,
+		Value: ".mcp.json: mcpServers.x.command, .mcp.json: x"}
+	if !slices.Contains(changed.Request.Fields, label) || slices.ContainsFunc(a.Request.Fields, isLabel) {
+		t.Errorf("the questions have the fields %v and %v", a.Request.Fields, changed.Request.Fields)
+	}
+	h.decide(t, changed, orchestrator.Verdict{Choice: orchestrator.Deny})
 	h.await(t, "done third")
 	if h.project() != cli.WithoutProject {
 		t.Error("changed settings are used although they were denied")
