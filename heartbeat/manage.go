@@ -176,7 +176,8 @@ func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestr
 }
 
 // Sync stores the jobs in the configuration. It identifies them by their names. It adds new jobs, updates changed ones
-// and deletes missing ones. A job that a user has paused remains paused. If a job is invalid, Sync stores nothing.
+// and deletes missing ones. A job that a user has paused remains paused. A job of a group that got a new ID gets this
+// ID. If a job is invalid, Sync stores nothing.
 func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,6 +185,10 @@ func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
 	wanted := map[orchestrator.JobID]bool{}
 	for i, j := range jobs {
 		j.ID, j.Configured, j.Created = orchestrator.ConfiguredJob(j.Kind, j.Name), true, s.now()
+		var err error
+		if j.Conversation.Chat, err = s.opts.Store.CurrentChat(ctx, j.Conversation.Chat); err != nil {
+			return err
+		}
 		jobs[i] = withDefaults(j)
 		if wanted[j.ID] {
 			return fmt.Errorf("two jobs are called %q", j.Name)

@@ -41,6 +41,8 @@ type Store interface {
 	// OpenRuns lists the open runs, and the ended runs that are not marked as notified, in the order in which they were
 	// first stored.
 	OpenRuns(ctx context.Context) ([]orchestrator.JobRun, error)
+	// CurrentChat returns the ID that a group has since Telegram gave it a new one, or the same ID.
+	CurrentChat(ctx context.Context, chat int64) (int64, error)
 	// Runs lists the last runs of a job, the newest first.
 	Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error)
 }

@@ -71,3 +71,31 @@ func TestOverTheRealStore(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A job of the configuration stays in its group under the group's new ID, although the configuration has the old one.
+func TestAConfiguredJobFollowsItsGroup(t *testing.T) {
+	h := newRig(t, day)
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.replaceScheduler(func(o *heartbeat.Options) { o.Store = db })
+	was, is := orchestrator.ConversationID{Chat: -5}, orchestrator.ConversationID{Chat: -1000000000005}
+	job := orchestrator.Job{Name: "ci", Conversation: was, Person: 9, Prompt: "look",
+		JobTiming: orchestrator.JobTiming{Schedule: "0 8 * * *", QuietHours: orchestrator.QuietHours{Zone: "UTC"}}}
+	id := orchestrator.ConfiguredJob(orchestrator.JobScheduled, job.Name)
+	for _, in := range []orchestrator.ConversationID{was, is, is} {
+		if err := h.Sync(t.Context(), []orchestrator.Job{job}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Get(t.Context(), id, in); err != nil {
+			t.Errorf("the job is not in %v: %v", in, err)
+		}
+		if err := db.MoveChat(t.Context(), was.Chat, is.Chat); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -67,6 +67,22 @@ type Stopping struct {
 	Alive func(ctx context.Context) []cli.ProcessName
 }
 
+// With returns a Stopping for both s and another turn. The other one may be nil.
+func (s *Stopping) With(other *Stopping) *Stopping {
+	if other == nil {
+		return s
+	}
+	over := make(chan struct{})
+	go func() {
+		<-s.Over
+		<-other.Over
+		close(over)
+	}()
+	return &Stopping{Over: over, Alive: func(ctx context.Context) []cli.ProcessName {
+		return slices.Concat(s.Alive(ctx), other.Alive(ctx))
+	}}
+}
+
 // RunningTurn describes the running turn of a conversation.
 type RunningTurn struct {
 	Turn      cli.TurnID

@@ -154,6 +154,25 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 
 const laterJob = "later-"
 
+// RepeatedAt returns the LaterJob that runs the prompt of the turn again at a time. The permission mode of the job is at
+// most maxMode. If maxMode is empty, the job does not get the rights of the chat.
+func (t Turn) RepeatedAt(at time.Time, maxMode cli.PermissionMode) Job {
+	j := Job{
+		ID: LaterJob(t.ID), Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Prompt: t.Prompt.Text,
+		JobTiming: JobTiming{
+			Schedule: "at " + at.UTC().Format(time.DateTime), QuietHours: QuietHours{Zone: "UTC"},
+		},
+		JobTurn: JobTurn{Session: SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout},
+	}
+	for _, a := range t.Prompt.Attachments {
+		j.Prompt += "\n" + a.String()
+	}
+	if maxMode != "" {
+		j.Rights = Rights{Of: RightsOfPress, Mode: maxMode}
+	}
+	return j
+}
+
 // LaterJob returns the ID of the job that runs the prompt of a turn again when a usage limit has ended.
 func LaterJob(id cli.TurnID) JobID { return JobID(laterJob + string(id)) }
 

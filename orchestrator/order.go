@@ -129,3 +129,24 @@ const (
 	SandboxDocker = "docker"
 	SandboxOff    = "off"
 )
+
+// Shown returns the settings without those with which a job hides its results. A user who runs the turn again wants to
+// see the result.
+func (w Wants) Shown() Wants {
+	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
+	return w
+}
+
+// IsQuiet reports whether the turn belongs to a job that may have nothing to report.
+func (t Turn) IsQuiet() bool { return t.Wants.Silence != "" || t.Wants.Known != "" }
+
+// IsSeparate reports whether the turn does not belong to the user's dialog with the agent: it has its own session, is
+// quiet, or has its own rights. Messages that users send while such a turn runs are not meant for its agent.
+func (t Turn) IsSeparate() bool { return t.Wants.Own != "" || t.IsQuiet() || !t.Prompt.Rights.OfChat() }
+
+// Repeated returns a new turn with the prompt, the session and the settings of t.
+func (t Turn) Repeated(by Press) Turn {
+	p := t.Prompt
+	p.Person, p.Updates = by.Person, by.Updates
+	return Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: t.Wants}
+}

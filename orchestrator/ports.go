@@ -66,14 +66,13 @@ type Store interface {
 	// be running. The turn may also be in the state TurnSteered, if it is not marked as delivered.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns makes these changes in one transaction:
-	//   - It marks the running turn as being aborted, unless the ID is empty. If this process dies, the next process
-	//     ends the turn. AbortTurns also marks a turn for which StartTurn was not called yet. A power failure may undo
-	//     the mark.
+	//   - It marks the running turns as being aborted. If this process dies, the next process ends them. AbortTurns
+	//     also marks a turn for which StartTurn was not called yet. A power failure may undo the mark.
 	//   - It changes the state of the queued turns to cancelled.
 	//   - It marks the updates with which the user asked for the abort as handled.
 	//
 	// It skips turns that are no longer running or queued.
-	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled Handled) error
+	AbortTurns(ctx context.Context, running, queued []cli.TurnID, handled Handled) error
 	// CancelTurn changes the state of a queued or steered turn to TurnCancelled. It returns false if the turn is in
 	// another state, or if the agent has got the prompt.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)

@@ -140,16 +140,19 @@ func (p *Provider) LogIn(ctx context.Context, id string, _ func(cli.DeviceCode))
 		return err
 	}
 	defer func() { err = errors.Join(err, proc.Stop(context.WithoutCancel(ctx), p.opts.Grace)) }()
-	if err = proc.logIn(ctx, id); err == nil {
-		p.login.chosen.Store(&id)
+	if err = proc.logIn(ctx, id); err != nil {
+		return err
 	}
-	return err
+	if err := p.remember(id); err != nil {
+		p.opts.Logger.Error("store how a user logged in an agent", "agent", p.opts.Agent, "err", err)
+	}
+	return nil
 }
 
 // authMethod returns the ID of a log-in method that needs no user, or "" if none is known.
 func (p *Provider) authMethod(o *Options, req cli.Request) string {
-	if chosen := p.login.chosen.Load(); chosen != nil {
-		return *chosen
+	if chosen := p.remembered(); chosen != "" && p.offers(chosen) {
+		return chosen
 	}
 	if o.AuthMethod == "" && o.quirks.AuthMethod != nil {
 		if id := o.quirks.AuthMethod(o.env(req)); p.offers(id) {

@@ -112,8 +112,18 @@ func TestAMethodThatNeedsNoUser(t *testing.T) {
 	}
 }
 
-// A provider that replaces another one, because a setting changed, logs in as that one did. With another program,
-// method or variables, it does not.
+// memory is a LoginMemory.
+type memory struct{ text string }
+
+func (m *memory) LoadLogin() (string, error) { return m.text, nil }
+
+func (m *memory) SaveLogin(text string) error {
+	m.text = text
+	return nil
+}
+
+// A provider that replaces another one, because a setting changed, logs in as that one did. So does the provider of the
+// next process of ductor. With another program, method or variables, they do not.
 func TestASuccessorLogsInByTheSameMethod(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Options)
@@ -124,17 +134,24 @@ func TestASuccessorLogsInByTheSameMethod(t *testing.T) {
 		"another program":  {func(o *Options) { o.Path = "/other" }, ""},
 		"a method":         {func(o *Options) { o.AuthMethod = "key" }, "key"},
 		"another variable": {func(o *Options) { o.AllowEnv = []string{"API_KEY"} }, ""},
-		"a key":            {func(o *Options) { o.Env = func() []string { return []string{"API_KEY=x"} } }, ""},
+		"a key": {func(o *Options) {
+			o.AllowEnv, o.Env = []string{"API_KEY"}, func() []string { return []string{"API_KEY=x"} }
+		}, ""},
 	} {
 		options := Options{ProviderOptions: cli.ProviderOptions{
 			Path: "/agent", Env: func() []string { return []string{"PATH=/bin"} },
-		}, Agent: "mine"}
+		}, Agent: "mine", Memory: &memory{}}
 		former := New(options)
-		method := "browser"
-		former.login.chosen.Store(&method)
-		former.login.methods.Store(&[]cli.Login{{ID: method, Kind: cli.LoginByAgent}})
+		if err := former.remember("browser"); err != nil {
+			t.Fatal(err)
+		}
+		former.login.methods.Store(&[]cli.Login{{ID: "browser", Kind: cli.LoginByAgent}})
 		c.change(&options)
 		p := New(options)
+		if got := p.authMethod(&p.opts, cli.Request{}); got != c.want {
+			t.Errorf("after a restart with %s it logs in by %q", name, got)
+		}
+		p = New(options)
 		p.Succeed(former)
 		got, all := p.authMethod(&p.opts, cli.Request{}), p.Logins()
 		if got != c.want || (len(all) == 1) != (c.want == "browser") {

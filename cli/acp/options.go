@@ -104,6 +104,8 @@ type Options struct {
 	// AuthMethod is the agent's ID of a log-in method that needs no user. ductor uses it if the agent requires a
 	// log-in.
 	AuthMethod string
+	// Memory stores how users log in the agent. If it is nil, a log-in of a user counts until ductor restarts.
+	Memory LoginMemory
 	// Auth checks the agent's log-in. If it is nil, ductor checks the log-in by opening a session.
 	Auth func(ctx context.Context) cli.Auth
 

@@ -23,7 +23,7 @@ func attachCommand(env config.Environment) *cobra.Command {
 			"  echo \"fix the tests\" | ductor attach",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := from.read()
+			cfg, err := from.readParts(cmd.ErrOrStderr(), "storage")
 			if err != nil {
 				return err
 			}

@@ -36,7 +36,10 @@ func dashboardCommand(env config.Environment) *cobra.Command {
 		Short: "Show in the browser what ductor does and did (read-only)",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			cfg, err := from.load()
+			cfg, err := from.readParts(cmd.ErrOrStderr(), "storage", "agents")
+			if err == nil {
+				cfg, err = from.withKeys(cfg)
+			}
 			if err != nil {
 				return err
 			}

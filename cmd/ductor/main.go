@@ -58,7 +58,10 @@ func command(env config.Environment) *cobra.Command {
 	version := root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
-	from := func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }
+	from := func(cmd *cobra.Command) func(...string) (config.Config, error) {
+		s := sourceOf(cmd, env)
+		return func(parts ...string) (config.Config, error) { return s.readParts(cmd.ErrOrStderr(), parts...) }
+	}
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env),
 		mcpCommand(env, sub.Tokens(from)), sendCommand())
 	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from), sub.Service(from),
@@ -119,6 +122,11 @@ func (s *source) load() (config.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
+	return s.withKeys(cfg)
+}
+
+func (s *source) withKeys(cfg config.Config) (config.Config, error) {
+	var err error
 	if cfg.Keys, err = keys.Read(cfg.Storage.Dir, s.env.Getenv(keys.CredentialsVariable)); err != nil {
 		return cfg, app.WithKind(app.ErrConfig, err)
 	}
@@ -130,16 +138,33 @@ func (s *source) load() (config.Config, error) {
 // prevent a user from stopping an agent.
 func (s *source) loadPlaces(notes io.Writer) (config.Config, error) {
 	cfg, err := s.load()
+	return inSpiteOf(cfg, err, notes, (*config.Invalid).Places)
+}
+
+// readParts is like read, for commands that need only some tables or keys of the configuration. If the configuration
+// has mistakes elsewhere, readParts prints them to notes and continues. Without parts, the command needs all.
+func (s *source) readParts(notes io.Writer, parts ...string) (config.Config, error) {
+	cfg, err := s.read()
+	if len(parts) == 0 {
+		return cfg, err
+	}
+	return inSpiteOf(cfg, err, notes, func(e *config.Invalid) (config.Config, bool) { return e.Parts(parts...) })
+}
+
+// inSpiteOf returns cfg and err, which are the result of reading a configuration. If err is about mistakes outside of a
+// part of the configuration, it prints them to notes and returns the part.
+func inSpiteOf(cfg config.Config, err error, notes io.Writer,
+	part func(*config.Invalid) (config.Config, bool)) (config.Config, error) {
 	var invalid *config.Invalid
 	if !errors.As(err, &invalid) {
 		return cfg, err
 	}
-	places, ok := invalid.Places()
+	valid, ok := part(invalid)
 	if !ok {
 		return cfg, err
 	}
 	fmt.Fprintf(notes, "ductor: %v\nductor: the configuration has mistakes; this command works without them\n", err)
-	return places, nil
+	return valid, nil
 }
 
 // read reads the configuration without the API keys.

@@ -67,7 +67,7 @@ func relayFor(from *source, tokenFile string) (*relay.Relay, error) {
 		return nil, errNoToken
 	}
 	if dir == "" {
-		cfg, err := from.read()
+		cfg, err := from.readParts(os.Stderr, "storage")
 		if err != nil {
 			return nil, err
 		}

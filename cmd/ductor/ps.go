@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -40,7 +41,7 @@ func psCommand(env config.Environment) *cobra.Command {
 				}
 				return writeRuns(cmd.OutOrStdout(), runs, time.Now())
 			})
-			if err == errNoRuns {
+			if errors.Is(err, errNoRuns) {
 				return writeRuns(cmd.OutOrStdout(), nil, time.Now())
 			}
 			return err

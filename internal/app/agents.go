@@ -31,6 +31,7 @@ import (
 
 // runEnv describes an environment for agents: this machine or a sandbox.
 type runEnv struct {
+	name     string // the sandbox; empty for this machine
 	launcher cli.Launcher
 	// inside is true for a sandbox. A sandbox has neither the paths nor the log-ins of this machine.
 	inside   bool
@@ -76,7 +77,7 @@ func (a agents) hostEnv(launcher cli.Launcher) runEnv {
 
 func (a agents) sandboxEnv(b *environment.Sandbox) runEnv {
 	return runEnv{
-		launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
+		name: b.Name, launcher: b.RunLauncher(), inside: true, readFile: b.ReadFile,
 		prompts: filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir),
 		gemini:  filepath.Join(a.cfg.Storage.Dir, environment.GeminiDir), protected: ownFiles(a.cfg),
 	}
@@ -284,7 +285,7 @@ func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv, common cli.Provide
 		Agent:           name, Args: c.Args, Holds: c.Holds, Project: c.Project, NoWorkspace: g.inside,
 		StartDir:   a.startDir(),
 		Background: a.background, Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
-		AuthMethod: c.AuthMethod, Spent: a.spent,
+		AuthMethod: c.AuthMethod, Spent: a.spent, Memory: a.loginMemory(g, name),
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: m})

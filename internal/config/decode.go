@@ -40,14 +40,16 @@ func (d *decoder) unknown(path []string, value any, siblings []string) {
 	if _, ok := value.(map[string]any); ok {
 		what = "table"
 	}
-	text := "there is no such " + what
+	p := Problem{Key: dotted(path), Text: "there is no such " + what}
 	name := path[len(path)-1]
 	if near, ok := nearest.Of(name, siblings); ok {
-		text += fmt.Sprintf("; did you mean %q?", near)
+		p.Text += fmt.Sprintf("; did you mean %q?", near)
+		p.meant = dotted(append(slices.Clone(path[:len(path)-1]), near))
 	} else if where, ok := tableWithKey(name); ok {
-		text += fmt.Sprintf("; it belongs in [%s]", where)
+		p.Text += fmt.Sprintf("; it belongs in [%s]", where)
+		p.meant = below(where, name)
 	}
-	d.found.add(dotted(path), "%s", text)
+	d.found = append(d.found, p)
 }
 
 // value decodes one value into out. If the value has the wrong kind, value reports a problem that contains the expected

@@ -17,6 +17,8 @@ type Problem struct {
 	Line, Column int    // position in the file, from 1; 0 if the file does not contain the key
 	Key          string // dotted key, such as "telegram.token"; empty for the whole file
 	Text         string // describes the mistake and its fix, in one line
+
+	meant string // the key that an unknown key probably means, or ""
 }
 
 // Invalid is the error for a configuration with mistakes. The problems are in the order of the file.
@@ -28,24 +30,30 @@ type Invalid struct {
 }
 
 // Places returns where ductor stores its state and runs its agents, in spite of mistakes in other parts of the
-// configuration. It returns false if the table storage contains a mistake. If the table sandbox contains a mistake, Places returns no
-// sandboxes.
+// configuration. It returns false if the table storage contains a mistake. If the table sandbox contains a mistake,
+// Places returns no sandboxes.
 func (e *Invalid) Places() (Config, bool) {
-	if e.decoded == nil || e.concerns("storage") {
-		return Config{}, false
-	}
-	c := *e.decoded
-	if e.concerns("sandbox") {
+	c, ok := e.Parts("storage")
+	if ok && e.concerns("sandbox") {
 		c.Sandbox = Default().Sandbox
 	}
-	return c, true
+	return c, ok
 }
 
-// concerns reports whether a problem is about a table or a key in it.
-func (e *Invalid) concerns(table string) bool {
-	return slices.ContainsFunc(e.Problems, func(p Problem) bool {
-		return p.Key == table || strings.HasPrefix(p.Key, table+".")
-	})
+// Parts returns a configuration in which only the given tables and keys are valid, in spite of mistakes elsewhere. It
+// returns false if one of them contains a mistake.
+func (e *Invalid) Parts(keys ...string) (Config, bool) {
+	if e.decoded == nil || slices.ContainsFunc(keys, e.concerns) {
+		return Config{}, false
+	}
+	return *e.decoded, true
+}
+
+// concerns reports whether a problem is about a key, about the table that contains it, or about a key in the table with
+// this name.
+func (e *Invalid) concerns(key string) bool {
+	within := func(k string) bool { return strings.HasPrefix(k+".", key+".") || strings.HasPrefix(key+".", k+".") }
+	return slices.ContainsFunc(e.Problems, func(p Problem) bool { return within(p.Key) || within(p.meant) })
 }
 
 // Error returns one line per problem, with file, line, column and key.

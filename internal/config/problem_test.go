@@ -16,6 +16,9 @@ func TestPlacesAreKnownInSpiteOfMistakesElsewhere(t *testing.T) {
 		"a mistake in the sandbox": {"[storage]\ndir = \"/srv/state\"\n" +
 			"[sandbox]\nmode = \"docker\"\nimag = \"x\"\n", true, "off"},
 		"a mistake in the storage": {"[storage]\ndir = \"state\"\n", false, ""},
+		"a mistyped table":         {"[storag]\ndir = \"/srv/state\"\n", false, ""},
+		"a mistyped key":           {"[storage]\ndirr = \"/srv/state\"\n", false, ""},
+		"a key in another table":   {"uploads_max_mb = 3\n[storage]\ndir = \"/srv/state\"\n", false, ""},
 		"not TOML":                 {"storage", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -239,7 +239,7 @@ func TestApprovalIsNotAllowedAfterItsTurn(t *testing.T) {
 	for name, end := range map[string]func(*DB) error{
 		"over": func(db *DB) error { return db.FinishTurn(context.Background(), "t", noon, done("x")) },
 		"aborted": func(db *DB) error {
-			return db.AbortTurns(context.Background(), "t", nil, orchestrator.Handled{})
+			return db.AbortTurns(context.Background(), []cli.TurnID{"t"}, nil, orchestrator.Handled{})
 		},
 	} {
 		for state, want := range map[orchestrator.ApprovalState]bool{

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -24,6 +25,13 @@ func (db *DB) MoveChat(ctx context.Context, from, to int64) error {
 		_, err := t.Exec(`INSERT OR IGNORE INTO former_chats (chat, former) VALUES (?, ?)`, to, from)
 		return err
 	}))
+}
+
+// CurrentChat returns the ID that a group has since MoveChat. If the group did not move, it returns the same ID.
+func (db *DB) CurrentChat(ctx context.Context, chat int64) (int64, error) {
+	current, err := sqlite.One(ctx, db.file, sqlite.Value[int64], `SELECT chat FROM former_chats WHERE former = ?`, chat)
+	current, err = mapNoRows(current, err, nil)
+	return cmp.Or(current, chat), wrap(fmt.Sprintf("find the current ID of chat %d", chat), err)
 }
 
 // FormerChat returns the ID that a group had before MoveChat, or 0 if it had no other ID.

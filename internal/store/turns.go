@@ -127,7 +127,7 @@ func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (
 
 // AbortTurns implements orchestrator.Store. It does not wait for the disk if it only marks a running turn.
 func (db *DB) AbortTurns(
-	ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled orchestrator.Handled,
+	ctx context.Context, running, queued []cli.TurnID, handled orchestrator.Handled,
 ) error {
 	write := db.writeLazily
 	if len(queued)+len(handled.Updates) > 0 {
@@ -136,9 +136,11 @@ func (db *DB) AbortTurns(
 	now := millis(db.now())
 	finish := db.finishUpdates(handled.Updates, handled.Notices)
 	return wrap("abort turns", write(ctx, func(t tx) error {
-		if _, err := t.Exec(`UPDATE turns SET aborting = 1
-			WHERE id = ? AND state IN ('queued', 'running')`, string(running)); err != nil {
-			return err
+		for _, id := range running {
+			if _, err := t.Exec(`UPDATE turns SET aborting = 1
+				WHERE id = ? AND state IN ('queued', 'running')`, string(id)); err != nil {
+				return err
+			}
 		}
 		for _, id := range queued {
 			if _, err := t.Exec(cancelQueued, now, string(id)); err != nil {

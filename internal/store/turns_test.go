@@ -349,11 +349,12 @@ func TestAbortTurns(t *testing.T) {
 	if ok, err := db.StartTurn(ctx, turn, cli.Start{}); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	must(t, db.AbortTurns(ctx, "runs", []cli.TurnID{"waits", "waits-too", "no such turn"}, orchestrator.Handled{}))
+	must(t, db.AbortTurns(ctx, []cli.TurnID{"runs"},
+		[]cli.TurnID{"waits", "waits-too", "no such turn"}, orchestrator.Handled{}))
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 99, Raw: []byte("/abort")}}))
 	answer := orchestrator.Message{Key: "stop/99", Conversation: chatA, State: orchestrator.Pending,
 		Content: []byte(`"Stopped."`)}
-	must(t, db.AbortTurns(ctx, "begins", nil, orchestrator.Handled{Updates: []int64{99},
+	must(t, db.AbortTurns(ctx, []cli.TurnID{"begins"}, nil, orchestrator.Handled{Updates: []int64{99},
 		Notices: []orchestrator.Message{answer}}))
 	same(t, "updates that wait", len(get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 98, 1))), 0)
 	same(t, "answers", len(get[[]orchestrator.Message](t)(db.OwedMessages(ctx))), 1)

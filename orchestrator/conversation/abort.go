@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -16,13 +17,13 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 	if err != nil {
 		return orchestrator.AbortReport{}, err
 	}
-	c.aborts.Add(1)
-	first := c.abortTurn(c.running.Load(), by)
+	c.active.aborts.Add(1)
+	first, _ := c.abortTurns(by)
 	told(first)
 	var report orchestrator.AbortReport
-	c.do(func() {
-		report, err = c.abort(context.WithoutCancel(ctx), by, first, answer)
-		c.aborts.Add(-1)
+	c.do(func(now *conversation) {
+		report, err = now.abort(context.WithoutCancel(ctx), by, first, answer)
+		c.active.aborts.Add(-1)
 	})
 	return report, err
 }
@@ -33,28 +34,45 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	if err != nil {
 		return err
 	}
-	r := c.running.Load()
-	if !r.is(id) {
+	r := c.active.turn(id)
+	if r == nil {
 		return e.notRunningError(ctx, id, by)
 	}
 	if c.abortTurn(r, by) == nil {
 		return orchestrator.ErrNotAllowed
 	}
-	c.do(func() {
-		_, err = e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
-			return e.opts.Store.AbortTurns(ctx, id, nil, orchestrator.Handled{})
-		})
+	c.do(func(*conversation) { err = e.recordAbort(ctx, []cli.TurnID{id}, nil, orchestrator.Handled{}) })
+	return err
+}
+
+// recordAbort stores an abort. If the write fails, record repeats it later. Without the write, the next process would
+// run these turns.
+func (e *Engine) recordAbort(ctx context.Context, ending, dropped []cli.TurnID, handled orchestrator.Handled) error {
+	_, err := e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
+		// Only the first write stores notices. After an error, the caller notifies the user.
+		defer func() { handled.Notices = nil }()
+		return e.opts.Store.AbortTurns(ctx, ending, dropped, handled)
 	})
 	if err != nil {
-		return fmt.Errorf("record abort: %w", err)
+		err = fmt.Errorf("record abort: %w", err)
 	}
-	return nil
+	return err
+}
+
+// abortTurns aborts the running turns that the user may abort, and returns their IDs. It does not block.
+func (c *conversation) abortTurns(by orchestrator.Press) (all *orchestrator.Stopping, ids []cli.TurnID) {
+	for _, r := range c.active.turns() {
+		if s := c.abortTurn(r, by); s != nil {
+			all, ids = s.With(all), append(ids, r.turn.ID)
+		}
+	}
+	return all, ids
 }
 
 // abortTurn aborts a turn. It does nothing and returns nil if the user may not abort the turn, or if the turn did not
 // exist yet when the user pressed the button. It does not block.
 func (c *conversation) abortTurn(r *running, by orchestrator.Press) *orchestrator.Stopping {
-	if r == nil || !by.MayEnd(r.turn) || by.Precedes(r.turn) {
+	if !by.MayEnd(r.turn) || by.Precedes(r.turn) {
 		return nil
 	}
 	s := c.stopping(r)
@@ -72,8 +90,8 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	if err != nil {
 		return nil
 	}
-	c.do(func() {
-		switch r := c.running.Load(); {
+	c.do(func(c *conversation) {
+		switch r := c.active.first(); {
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
 		case c.start.redelivered != nil: // the turn ended during the restart, but the chat does not show its end yet
@@ -84,17 +102,14 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort aborts the running turn and empties the queue. It passes a report to answer, and stores the abort in one
+// abort aborts the running turns and empties the queue. It passes a report to answer, and stores the abort in one
 // transaction with the updates and messages that answer returns. The caller passes the turn that Stop has just aborted,
 // or nil. That turn may have ended meanwhile.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
-	var ending cli.TurnID
-	report := orchestrator.AbortReport{Stopping: first}
-	now := c.running.Load() // if the next turn has started, this is not the turn that Stop aborted
-	if s := c.abortTurn(now, by); s != nil {
-		report.Stopping, ending = s, now.turn.ID
-	}
+	now := c.active.first() // if the next turn has started, this is not the turn that Stop aborted
+	s, ending := c.abortTurns(by)
+	report := orchestrator.AbortReport{Stopping: cmp.Or(s, first)}
 	report.Running = report.Stopping != nil
 	var kept, dropped []waiting
 	for _, w := range c.queue {
@@ -111,18 +126,10 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 		report.Running = c.e.opts.Gateway.Abort(c.id().Key()) || report.Running
 	}
 	handled := answer(report)
-	// If the write fails, record repeats it later. Without the write, the next process would run these turns.
-	_, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
-		// Only the first write stores notices. After an error, the caller notifies the user.
-		defer func() { handled.Notices = nil }()
-		return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped), handled)
-	})
+	err := c.e.recordAbort(ctx, ending, ids(dropped), handled)
 	for _, w := range dropped {
 		w.turn.State = orchestrator.TurnCancelled
 		c.e.unqueued(w)
-	}
-	if err != nil {
-		err = fmt.Errorf("record abort: %w", err)
 	}
 	return report, err
 }
@@ -138,15 +145,14 @@ func ids(queue []waiting) []cli.TurnID {
 // Runs implements bot.Desk. It does not block.
 func (e *Engine) Runs(id orchestrator.ConversationID) bool {
 	c, err := e.conversation(id)
-	return err == nil && c.running.Load() != nil
+	return err == nil && c.active.first() != nil
 }
 
 // Waits implements bot.Desk.
 func (e *Engine) Waits(id orchestrator.ConversationID) (waits bool) {
-	c, err := e.conversation(id)
-	if err != nil {
-		return false
-	}
-	c.do(func() { waits = len(c.queue) > 0 })
-	return waits
+	err := e.do(id, func(c *conversation) error {
+		waits = len(c.queue) > 0
+		return nil
+	})
+	return err == nil && waits
 }

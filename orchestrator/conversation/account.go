@@ -86,24 +86,22 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 	if t.Agent == "" || account == t.Entry.Account || !e.hasAccount(ctx, t.Agent, account) {
 		return receipt, orchestrator.ErrBadChoice
 	}
-	c, err := e.conversation(by.Conversation)
-	if err != nil {
-		return receipt, err
-	}
-	again := repetition(t, by)
-	c.do(func() { // in the inbox, so that the new turn cannot start before its account is set
-		if err = e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
-			return
+	var in *conversation
+	again := t.Repeated(by)
+	// In the inbox, the new turn cannot start before its account is set.
+	err = e.do(by.Conversation, func(c *conversation) error {
+		if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
+			return err
 		}
-		if receipt.Full = c.full(); receipt.Full {
-			return
+		if in, receipt.Full = c, c.full(); receipt.Full {
+			return nil
 		}
 		var before cli.Accounts
-		if err = e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
+		if err := e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
 			before = c.Settings.Accounts
 			c.Settings.Accounts = before.With(t.Agent, account)
 		}); err != nil {
-			return
+			return err
 		}
 		// Append the turn after changing the account. Because append marks the press as handled, a crash between append
 		// and a later change would lose the change.
@@ -112,8 +110,11 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 				c.Settings.Accounts = before
 			}))
 		}
+		return err
 	})
-	c.showQueued(again, receipt.Ahead)
+	if err == nil {
+		in.showQueued(again, receipt.Ahead)
+	}
 	return receipt, err
 }
 
@@ -129,7 +130,7 @@ func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.A
 	queuing := by
 	queuing.Updates = nil
 	again := r.turn
-	again.Wants = withoutJobWants(again.Wants)
+	again.Wants = again.Wants.Shown()
 	receipt, err = e.continueAs(ctx, again, account, queuing)
 	if receipt.Full || err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
 		return receipt, err

@@ -211,9 +211,7 @@ func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
 
 func TestAnApprovalOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
 	d := detachWhileAsking(t, bash("a", "make"))
-	if err := d.before.db.AbortTurns(t.Context(), d.approval.Turn, nil, orchestrator.Handled{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.before.db.AbortTurns(t.Context(), []cli.TurnID{d.approval.Turn}, nil, orchestrator.Handled{}))
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
 	if _, err := h.Decide(t.Context(), d.approval.ID, d.approval.Nonce, by(owner, here), allow()); !errors.Is(err, orchestrator.ErrApprovalWithdrawn) {
 		t.Errorf("pressed: %v", err)

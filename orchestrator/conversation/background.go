@@ -50,7 +50,7 @@ func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text st
 	if err != nil {
 		return false
 	}
-	if r := c.running.Load(); r.is(turn) {
+	if r := c.active.turn(turn); r != nil {
 		select {
 		case <-r.over:
 		case <-ctx.Done():

@@ -41,30 +41,32 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 		return // ductor is ending; the next process ends the bypass
 	}
 	defer e.wg.Done()
-	ended, turn, err := c.expire(ctx, end)
+	ended, turns, err := c.expire(ctx, end)
 	if err != nil {
 		// Only log the error: permissionOf checks the time, so the bypass is inactive.
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
-	if turn != "" {
-		c.leaveBypass(ctx, turn)
+	for _, id := range turns {
+		c.leaveBypass(ctx, id)
 	}
 	if ended {
 		e.notice(ctx, id, "turn.bypass-over")
 	}
 }
 
-// expire ends the conversation's bypass if the bypass has the given end, or if its time is over. If the running turn
-// uses the bypass, expire returns that turn.
-func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, turn cli.TurnID, err error) {
-	c.do(func() {
+// expire ends the conversation's bypass if the bypass has the given end, or if its time is over. It
+// returns the running turns that use the bypass.
+func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, turns []cli.TurnID, err error) {
+	c.do(func(c *conversation) {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id())
 		if err = failed; err == nil && c.e.bypassed(conv, conv.GrantedIn) &&
 			conv.BypassUntil.UnixMilli() != end.UnixMilli() {
 			return
 		}
-		if r := c.running.Load(); r != nil && r.req != nil && !r.turn.Bypass.IsZero() {
-			turn = r.turn.ID
+		for _, r := range c.active.turns() {
+			if r.req != nil && !r.turn.Bypass.IsZero() {
+				turns = append(turns, r.turn.ID)
+			}
 		}
 		if err != nil || conv.Permission != cli.Bypass {
 			return
@@ -75,7 +77,7 @@ func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, t
 			orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(cli.Ask), Reason: "expired"})
 		ended = err == nil
 	})
-	return ended, turn, err
+	return ended, turns, err
 }
 
 // leaveBypass switches the agent of a running turn from the mode bypass to ask. If the agent cannot switch, leaveBypass
@@ -87,17 +89,16 @@ func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 	if err == nil {
 		c.e.approvals.SetMode(id, cli.Ask)
 	}
-	c.do(func() {
-		r := c.running.Load()
-		switch {
-		case !r.is(id):
+	c.do(func(c *conversation) {
+		switch r := c.active.turn(id); {
+		case r == nil:
 		case err != nil:
 			c.e.log.Info("turn is ended with its bypass", "turn", id, "why", err)
 			r.cancel(turn.ErrBypassOver)
 		default:
 			now := *r
 			now.turn.Bypass = time.Time{}
-			c.running.Store(&now)
+			c.active.running.Store(&now)
 		}
 	})
 }

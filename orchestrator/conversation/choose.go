@@ -30,7 +30,7 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 	if !t.Outcome.Recovery.Offers(what) && what != orchestrator.ActionAgain && what != orchestrator.ActionFresh {
 		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
 	}
-	t.Wants = withoutJobWants(t.Wants)
+	t.Wants = t.Wants.Shown()
 	if other {
 		return e.continueAs(ctx, t, account, by)
 	}
@@ -64,14 +64,7 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 // repeat queues the prompt of an ended turn once more, in the same session.
 func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, by orchestrator.Press,
 	forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
-	return e.enqueue(ctx, repetition(t, by), forget...)
-}
-
-// repetition returns a new turn with the prompt, the session and the settings of t.
-func repetition(t orchestrator.Turn, by orchestrator.Press) orchestrator.Turn {
-	p := t.Prompt
-	p.Person, p.Updates = by.Person, by.Updates
-	return orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: t.Wants}
+	return e.enqueue(ctx, t.Repeated(by), forget...)
 }
 
 // continueWith runs the prompt of a turn with another agent. It also makes that agent the agent of the conversation,
@@ -98,21 +91,14 @@ func (e *Engine) replaceable(id cli.TurnID, by orchestrator.Press) (*running, er
 	if err != nil {
 		return nil, err
 	}
-	r := c.running.Load()
+	r := c.active.turn(id)
 	switch {
-	case !r.is(id) || r.req == nil || orchestrator.IsJobTurn(id):
+	case r == nil || r.req == nil || orchestrator.IsJobTurn(id):
 		return nil, orchestrator.ErrStillOpen
 	case !by.MayEnd(r.turn) || by.Precedes(r.turn):
 		return nil, orchestrator.ErrNotAllowed
 	}
 	return r, nil
-}
-
-// withoutJobWants removes the settings with which a job hides its results. A user who runs the turn again wants to see
-// the result.
-func withoutJobWants(w orchestrator.Wants) orchestrator.Wants {
-	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
-	return w
 }
 
 // ShowAgain implements bot.Desk.

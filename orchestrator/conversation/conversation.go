@@ -22,23 +22,60 @@ import (
 // conversation holds the queue and the running turn of one conversation. Only functions that run in its inbox may
 // access its fields, because there is no mutex. These functions also make the database commits that change the queue.
 type conversation struct {
-	inbox inbox.Inbox
-	e     *Engine
-	at    atomic.Pointer[orchestrator.ConversationID] // see id
+	inbox  inbox.Inbox[conversation]
+	e      *Engine
+	at     atomic.Pointer[orchestrator.ConversationID] // see id
+	active active                                      // any goroutine may use its methods
 
-	// running is the running turn, or nil. Any goroutine may load it. Only functions in the inbox may store it.
-	running atomic.Pointer[running]
-
-	aborts  atomic.Int32 // number of aborts that are not committed yet; while there are any, no queued turn starts
 	queue   []waiting
 	start   start
-	cleared int
+	cleared int // how often a user has emptied the queue
 	// showing contains the outcomes that the chat does not show yet. Calling a function in it makes ductor give up
 	// showing that outcome.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once ductor has tried to show the newest outcome
 	last    lastTurn
 	titles  sessions.Titles
+}
+
+// active contains what aborts must find without waiting. If a group gets an ID that a conversation has already, the
+// group's conversation absorbs the other one, and their turns run at the same time.
+type active struct {
+	running  atomic.Pointer[running] // nil if no turn runs; only functions in the inbox may store it
+	aborts   atomic.Int32            // aborts that are not committed; while there are any, no queued turn starts
+	absorbed atomic.Pointer[active]
+}
+
+// turns returns the running turns: at most one, or more if the conversation absorbed another one.
+func (a *active) turns() (all []*running) {
+	for ; a != nil; a = a.absorbed.Load() {
+		if r := a.running.Load(); r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// first returns the first of the running turns, or nil.
+func (a *active) first() *running {
+	for _, r := range a.turns() {
+		return r
+	}
+	return nil
+}
+
+// turn returns the running turn with the given ID, or nil.
+func (a *active) turn(id cli.TurnID) *running {
+	for _, r := range a.turns() {
+		if r.turn.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (a *active) aborting() bool {
+	return a != nil && (a.aborts.Load() > 0 || a.absorbed.Load().aborting())
 }
 
 type lastTurn struct {
@@ -60,7 +97,6 @@ type waiting struct {
 	remains cli.Remains // what is left of a turn that began before a restart; empty for a new turn
 	// cardOpened is true if the chat may contain a card of the turn from before a restart.
 	cardOpened bool
-	after      <-chan struct{} // closed when the turn may run; nil if it may run immediately
 }
 
 // running describes the running turn. It is immutable: every change stores a new value.
@@ -83,20 +119,18 @@ type running struct {
 // id returns the ID of the conversation. The ID changes if a group becomes a supergroup; see Engine.MoveChat.
 func (c *conversation) id() orchestrator.ConversationID { return *c.at.Load() }
 
-// is reports whether r is the turn with the given ID. For a nil r, it returns false.
-func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
-
 // do runs f in the conversation's inbox. Then, still in the inbox, it starts the next turn if possible. So an abort
-// that comes after do finds the next turn running. Functions in the inbox must not call do.
-func (c *conversation) do(f func()) {
-	c.inbox.Handle(func() {
-		f()
+// that comes after do finds the next turn running. If another conversation absorbed this one, do passes that
+// conversation to f, and uses its inbox. Functions in the inbox must not call do.
+func (c *conversation) do(f func(*conversation)) {
+	c.inbox.Handle(func(c *conversation) {
+		f(c)
 		c.startNext()
 	})
 }
 
 func (c *conversation) startNext() {
-	if c.running.Load() != nil || len(c.queue) == 0 || c.start.later || c.aborts.Load() > 0 || !c.e.open() {
+	if c.active.first() != nil || len(c.queue) == 0 || c.start.later || c.active.aborting() || !c.e.open() {
 		return
 	}
 	for len(c.queue) > 0 && c.dropUnpermitted(0) {
@@ -111,14 +145,18 @@ func (c *conversation) startNext() {
 		cancel(cli.ErrAborted)
 	}
 	retries, noRetries := context.WithCancel(ctx)
-	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries,
+	c.active.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries,
 		noRetries: noRetries, over: make(chan struct{}), helpers: &turn.Helpers{}, cleared: c.cleared})
+	redelivered := c.start.redelivered
 	go func() {
 		defer c.e.wg.Done()
 		defer cancel(nil)
 		growstack.Grow()
-		if w.after != nil {
-			<-w.after
+		if redelivered != nil {
+			select {
+			case <-redelivered:
+			case <-ctx.Done():
+			}
 		}
 		c.e.unqueued(w)
 		c.run(ctx, w)
@@ -145,10 +183,10 @@ func (c *conversation) permitted(w waiting) bool {
 // drop removes a turn from the queue and cancels it.
 func (c *conversation) drop(i int) { c.e.cancelRemoved(c.remove(i)) }
 
-// turnEnded records that no turn is running any more. Once ductor has tried to show the outcome, turnEnded closes
-// running.over.
-func (c *conversation) turnEnded() {
-	over, shown := c.running.Swap(nil).over, c.shown
+// turnEnded records that the turn of c is not running any more. Once ductor has tried to show the outcome, turnEnded
+// closes running.over. The owner is c or the conversation that absorbed c.
+func (c *conversation) turnEnded(owner *conversation) {
+	over, shown := c.active.running.Swap(nil).over, owner.shown
 	c.e.wg.Go(func() {
 		<-shown // closed after one try to show the outcome, even a failed one
 		close(over)
@@ -157,10 +195,10 @@ func (c *conversation) turnEnded() {
 
 // RequestReady implements turn.Conversation.
 func (c *conversation) RequestReady(t orchestrator.Turn, req cli.Request, promptSent *atomic.Bool) {
-	c.do(func() {
-		now := *c.running.Load()
+	c.do(func(*conversation) {
+		now := *c.active.running.Load()
 		now.turn, now.req, now.promptSent = t, &req, promptSent
-		c.running.Store(&now)
+		c.active.running.Store(&now)
 		// The bypass has ended while the request was prepared.
 		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) {
 			now.cancel(turn.ErrBypassOver)
@@ -169,11 +207,7 @@ func (c *conversation) RequestReady(t orchestrator.Turn, req cli.Request, prompt
 }
 
 func (c *conversation) ahead() int {
-	n := len(c.queue)
-	if c.running.Load() != nil {
-		n++
-	}
-	return n
+	return len(c.queue) + len(c.active.turns())
 }
 
 func (c *conversation) find(id cli.TurnID) int {

@@ -71,7 +71,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <
 	}
 	e.wg.Go(func() {
 		defer close(done)
-		defer c.do(func() { delete(c.showing, t.ID) })
+		defer c.do(func(c *conversation) { delete(c.showing, t.ID) })
 		defer giveUp(nil)
 		defer tried()
 		ctx, stop := e.untilClosed(ctx)
@@ -145,7 +145,7 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
 	done func()) {
 	shown := make(chan struct{})
-	c.do(func() {
+	c.do(func(c *conversation) {
 		before, c.shown = c.shown, shown
 		if t.Outcome.State != orchestrator.TurnAborted { // always show that a turn was aborted
 			c.showing[t.ID] = giveUp

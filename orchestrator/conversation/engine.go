@@ -13,6 +13,7 @@ import (
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
 	"ductor/orchestrator/circuit"
+	"ductor/orchestrator/conversation/inbox"
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/side"
@@ -163,7 +164,7 @@ func New(opts Options) *Engine {
 	if opts.After == nil {
 		opts.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 	}
-	opts.Chat = quietChat{opts.Chat}
+	opts.Chat = turn.QuietChat{Chat: opts.Chat}
 	life, end := context.WithCancelCause(context.Background())
 	e := &Engine{
 		opts: opts, log: opts.Logger,
@@ -239,6 +240,7 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 		shown := make(chan struct{})
 		close(shown)
 		c = &conversation{e: e, showing: map[cli.TurnID]context.CancelCauseFunc{}, shown: shown}
+		c.inbox = inbox.New(c)
 		c.at.Store(&id)
 		e.conversations[id] = c
 	}
@@ -251,7 +253,7 @@ func (e *Engine) do(id orchestrator.ConversationID, f func(*conversation) error)
 	if err != nil {
 		return err
 	}
-	c.do(func() { err = f(c) })
+	c.do(func(c *conversation) { err = f(c) })
 	return err
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
-	"ductor/orchestrator/handoff"
 )
 
 // runLater creates a job that runs the prompt of a turn again when the agent's usage limit ends. If the limit has ended
@@ -101,24 +100,9 @@ func (c *conversation) scheduleLater(ctx context.Context, t orchestrator.Turn, a
 	if err := e.deleteFinishedLater(ctx, in, t.Prompt.Person); err != nil {
 		return at, err
 	}
-	prompt := t.Prompt.Text
-	for _, a := range t.Prompt.Attachments {
-		prompt += handoff.Attached(a)
-	}
 	at = at.Truncate(time.Second).Add(time.Second)
-	j := orchestrator.Job{
-		ID: orchestrator.LaterJob(t.ID), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
-		JobTiming: orchestrator.JobTiming{
-			Schedule: "at " + at.UTC().Format(time.DateTime), QuietHours: orchestrator.QuietHours{Zone: "UTC"},
-		},
-		JobTurn: orchestrator.JobTurn{
-			Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout,
-		},
-	}
-	if maxMode != "" {
-		j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: maxMode}
-	}
-	if _, err := e.opts.Jobs.AddJob(ctx, j); err != nil {
+	t.Prompt.Conversation = in
+	if _, err := e.opts.Jobs.AddJob(ctx, t.RepeatedAt(at, maxMode)); err != nil {
 		return at, fmt.Errorf("add a job: %w", err)
 	}
 	return at, nil
@@ -126,7 +110,7 @@ func (c *conversation) scheduleLater(ctx context.Context, t orchestrator.Turn, a
 
 // RunLater implements turn.Conversation.
 func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) (err error) {
-	c.do(func() { _, err = c.scheduleLater(ctx, t, at, "") })
+	c.do(func(c *conversation) { _, err = c.scheduleLater(ctx, t, at, "") })
 	return err
 }
 
@@ -158,7 +142,7 @@ func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrat
 		if err != nil {
 			return orchestrator.Receipt{}, err
 		}
-		if r := c.running.Load(); r.is(id) {
+		if r := c.active.turn(id); r != nil {
 			r.noRetries()
 		}
 		return orchestrator.Receipt{Turn: id}, nil

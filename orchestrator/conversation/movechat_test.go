@@ -20,7 +20,7 @@ var was, is = orchestrator.ConversationID{Chat: -5}, orchestrator.ConversationID
 // If a group becomes a supergroup, everything goes on under its new ID: what waits runs with the choices and the
 // session of the group, after the running turn, which users can stop there.
 func TestAGroupMovesWithItsQueue(t *testing.T) {
-	for name, other := range map[string]bool{"to a new ID": false, "to a known ID": true} {
+	for name, known := range map[string]bool{"to a new ID": false, "to a known ID": true} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t)
 			h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -29,7 +29,7 @@ func TestAGroupMovesWithItsQueue(t *testing.T) {
 				}
 				return echo(ctx, who, req, emit)
 			}
-			if other {
+			if known {
 				if _, err := h.Status(t.Context(), is); err != nil {
 					t.Fatal(err)
 				}
@@ -42,25 +42,15 @@ func TestAGroupMovesWithItsQueue(t *testing.T) {
 				must(t, h.MoveChat(t.Context(), was.Chat, is.Chat))
 			}
 			h.submit(t, was, "late")
-			in, after := is, []string{"waiting", "late", "new"}
-			if other { // the running turn stays, and what comes late to the old ID runs there
-				in, after = was, after[:1]
-			} else {
-				h.submit(t, is, "new")
-			}
+			h.submit(t, is, "new")
 			time.Sleep(20 * time.Millisecond)
 			if got := h.agent.prompts(); len(got) > 1 {
 				t.Fatalf("beside the running turn it runs %q", got[1:])
 			}
-			if err := h.StopTurn(t.Context(), running.Turn, by(1, in)); err != nil {
-				t.Fatal(err)
-			}
-			h.await(t, "done "+after[len(after)-1])
+			must(t, h.StopTurn(t.Context(), running.Turn, by(1, is)))
+			h.await(t, "done new")
 			all := h.agent.requests()
-			if other {
-				all = slices.DeleteFunc(all, func(r cli.Request) bool { return strings.HasSuffix(r.Prompt, "late") })
-			}
-			for i, want := range after {
+			for i, want := range []string{"waiting", "late", "new"} {
 				if req := all[i+1]; !strings.HasSuffix(req.Prompt, want) || req.Conversation != is.Key() ||
 					req.Permission != cli.Plan || req.Session != all[0].Session {
 					t.Errorf("turn %d: %q in %s, %s, session %q; want %q in %s, plan, session %q", i, req.Prompt,
@@ -69,6 +59,47 @@ func TestAGroupMovesWithItsQueue(t *testing.T) {
 			}
 		})
 	}
+}
+
+// If users write to a supergroup before ductor knows that it was a group, both have running turns and a queue. /abort
+// in the supergroup ends all of this, and the next prompt runs after both turns.
+func TestAnAbortReachesBothHalvesOfAGroup(t *testing.T) {
+	h := open(t)
+	ended := make(chan struct{})
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if strings.HasPrefix(req.Prompt, "runs") {
+			<-ctx.Done()
+			<-ended
+			return cli.Cut(ctx, who)
+		}
+		return echo(ctx, who, req, emit)
+	}
+	h.submit(t, was, "runs in the group")
+	h.submit(t, is, "runs in the supergroup")
+	h.awaitAsked(t, 2)
+	h.submit(t, was, "waits in the group")
+	h.submit(t, is, "waits in the supergroup")
+	must(t, h.MoveChat(t.Context(), was.Chat, is.Chat))
+	st, err := h.Status(t.Context(), is)
+	if err != nil || st.Running == nil || len(st.Queue) != 2 {
+		t.Errorf("the status is %+v with %d waiting, %v", st.Running, len(st.Queue), err)
+	}
+	report, err := h.Stop(t.Context(), by(1, is), func(*orchestrator.Stopping) {}, storeNothing)
+	must(t, err)
+	if !report.Running || report.Dropped != 2 {
+		t.Errorf("the abort reports %+v", report)
+	}
+	h.submit(t, is, "new")
+	if got := h.agent.prompts(); len(got) != 2 {
+		t.Errorf("beside the turns that end it runs %q", got[2:])
+	}
+	close(ended)
+	<-report.Stopping.Over
+	h.await(t, "done new")
+	if got := h.agent.prompts(); len(got) != 3 || !strings.HasSuffix(got[2], "new") {
+		t.Errorf("it runs %q", got)
+	}
+	h.eventually(t, "no turn runs", func() bool { return !h.Runs(was) && !h.Runs(is) })
 }
 
 // A user who aborts while a group gets its new ID loses no waiting turn to the move: the abort finds it in the queue.

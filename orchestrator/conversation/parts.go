@@ -17,7 +17,7 @@ import (
 
 // join merges a waiting turn into the turn to which its prompt belongs (Prompt.PartOf), if that turn is waiting, too.
 func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
-	c.do(func() {
+	c.do(func(c *conversation) {
 		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })
 		i := c.find(t.ID)
 		if of < 0 || i < 0 {
@@ -53,7 +53,7 @@ func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 	}
 	c.e.spawn(func() {
 		var parts []orchestrator.Turn
-		c.do(func() {
+		c.do(func(c *conversation) {
 			for _, w := range c.queue {
 				if w.turn.Prompt.PartOf == t.Prompt.Message {
 					parts = append(parts, w.turn)
@@ -73,7 +73,7 @@ func (c *conversation) PromptSent(ctx context.Context, t orchestrator.Turn) {
 // StartOver implements bot.Desk.
 func (e *Engine) StartOver(ctx context.Context, message int, waiting cli.TurnID, by orchestrator.Press) error {
 	return e.do(by.Conversation, func(c *conversation) error {
-		r, i := c.running.Load(), c.find(waiting)
+		r, i := c.active.first(), c.find(waiting)
 		if r == nil || r.turn.Prompt.Message != message || i < 0 {
 			return orchestrator.ErrNotWaiting
 		}

@@ -111,11 +111,9 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		return
 	}
 	redelivered := make(chan struct{})
-	c.do(func() {
-		c.start = start{later: true, redelivered: redelivered}
-		if len(ran) > 0 { // queue it now, so that an abort finds it
-			c.start.later, ran[0].after = false, redelivered
-		}
+	c.do(func(c *conversation) {
+		// Start a turn that was running at once, so that an abort finds it. It waits for redelivered itself.
+		c.start = start{later: len(ran) == 0, redelivered: redelivered}
 		for i := range wait { // only the first turn can have had a card before the restart
 			wait[i].cardOpened = len(ran) == 0
 		}
@@ -127,7 +125,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 			c.redeliver(context.WithoutCancel(ctx), t)
 		}
 		close(redelivered)
-		c.do(func() { c.start.later = false })
+		c.do(func(c *conversation) { c.start.later = false })
 	}()
 }
 

@@ -190,7 +190,7 @@ func TestAnAbortThatDuctorDiedOfIsGoneOnWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.db.AbortTurns(t.Context(), turns[0].ID, nil, orchestrator.Handled{}); err != nil {
+	if err := h.db.AbortTurns(t.Context(), []cli.TurnID{turns[0].ID}, nil, orchestrator.Handled{}); err != nil {
 		t.Fatal(err)
 	}
 	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {

@@ -34,7 +34,7 @@ func (r *runningTurn) log() *slog.Logger {
 func (c *conversation) run(ctx context.Context, w waiting) {
 	r := &runningTurn{e: c.e, c: c, ctx: ctx, record: context.WithoutCancel(ctx), waiting: w, turn: w.turn}
 	p, err := r.prepareWithRetry()
-	now := c.running.Load()
+	now := c.active.running.Load()
 	r.running = c.e.runner.New(ctx, turn.Start{
 		Conversation: c, Turn: r.turn, Session: r.session, Resumes: w.remains == cli.RemainsRun, Began: now.started,
 		Retries: now.retries, Last: c.last.turn,
@@ -52,7 +52,9 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	r.turn = r.running.Turn()
 	now.helpers.End()
 	if replaced := cli.Replaced(ctx); len(result.Steered.Unread) > 0 && (replaced || !result.Aborted) {
-		c.do(func() { c.requeueUnread(r.record, result.Steered.Unread, replaced) })
+		c.do(func(c *conversation) {
+			c.requeueUnread(r.record, r.c.active.running.Load(), result.Steered.Unread, replaced)
+		})
 	}
 	if result.Detached {
 		r.leave()
@@ -87,11 +89,11 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	if r.turn.Wants.Purpose.Job != "" {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
-	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // the abort killed the process
+	if outcome.State == orchestrator.TurnAborted && !r.turn.IsSeparate() { // the abort killed the process
 		r.e.warmLater(r.record, r.c.id(), afterAbort)
 	}
 	changed := r.running.Events.EndFiles()
-	if changed != nil && isQuiet(r.turn) { // no user waits for the outcome, so compute the changes first
+	if changed != nil && r.turn.IsQuiet() { // no user waits for the outcome, so compute the changes first
 		outcome.Changed, changed = changed(r.record), nil
 	}
 	r.turn.Outcome = outcome
@@ -148,14 +150,14 @@ func (r *runningTurn) failToStart(err error) {
 }
 
 // openCard opens the card of the turn, or continues the card from before a restart. It first waits until the chat shows
-// the previous outcome, so that the messages of two turns do not mix. A quiet turn (see isQuiet) has no card.
+// the previous outcome, so that the messages of two turns do not mix. A quiet turn (see Turn.IsQuiet) has no card.
 func (r *runningTurn) openCard() {
-	if isQuiet(r.turn) {
+	if r.turn.IsQuiet() {
 		return
 	}
 	t := r.turn
 	var shown <-chan struct{}
-	r.c.do(func() { shown = r.c.shown })
+	r.c.do(func(c *conversation) { shown = c.shown })
 	if v := r.e.opts.Viewers; v != nil {
 		r.running.Events.SetViewers(v.Follow(t, r.waiting.remains == cli.RemainsRun))
 	}
@@ -185,7 +187,7 @@ func (r *runningTurn) openCard() {
 func (r *runningTurn) leave() {
 	r.log().Info("turn continues without ductor", "agent", r.turn.Agent)
 	r.running.Events.LeaveFiles()
-	if isQuiet(r.turn) {
+	if r.turn.IsQuiet() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.record, lastDelivery)
@@ -210,7 +212,7 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 		}
 	}
 	d := delivery{turn: t, stored: stored, changed: changed}
-	if isQuiet(t) {
+	if t.IsQuiet() {
 		d.show = func(ctx context.Context, o orchestrator.Outcome) error {
 			ended := t
 			ended.State = o.State

@@ -1,9 +1,11 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"ductor/cli"
@@ -30,7 +32,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	}
 	s = e.newSession(conv, t)
 	// In the inbox, no concurrent change of the conversation can overwrite the current session.
-	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) })
+	c.do(func(*conversation) { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
 	}
@@ -158,7 +160,7 @@ func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Ag
 func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error {
 	var was orchestrator.Conversation
 	err := e.do(s.Conversation, func(from *conversation) (err error) {
-		if from.running.Load() != nil || len(from.queue) > 0 {
+		if from.active.first() != nil || len(from.queue) > 0 {
 			return orchestrator.ErrSessionInUse
 		}
 		if was, err = e.load(ctx, s.Conversation); err != nil {
@@ -175,51 +177,64 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 }
 
 // MoveChat implements bot.Desk. The queue and the running turn move, too. The messages of the running turn stay with the
-// old ID, and package bot/message sends them to the new one. If another conversation already has the new ID, only the
-// queue moves, in front of the other queue. Only a group without topics can get a new ID.
+// old ID, and package bot/message sends them to the new one. Only a group without topics can get a new ID.
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	was, is := orchestrator.ConversationID{Chat: from}, orchestrator.ConversationID{Chat: to}
 	c, err := e.conversation(was)
 	if err != nil { // the engine is closed, but the next process needs the new ID
 		return e.opts.Store.MoveChat(ctx, from, to)
 	}
-	var next *conversation
-	var queue []waiting
 	// In the inbox, no turn can be stored under the old ID after the rows have moved.
-	c.do(func() {
+	c.do(func(c *conversation) {
 		if err = e.opts.Store.MoveChat(ctx, from, to); err == nil {
-			next, queue = c.move(is)
+			c.move(is)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	next.do(func() { next.queue = slices.Concat(queue, next.queue) })
 	// Close the idle process of the old chat. The next turn in the new chat starts another one and continues the session
 	// there.
 	e.opts.Gateway.Release(was.Key())
 	return nil
 }
 
-// move changes the ID of a conversation. If another conversation already has this ID, move removes the queue. The caller
-// must then put the returned queue in front of the queue of next. Otherwise move returns c and no queue.
-func (c *conversation) move(to orchestrator.ConversationID) (next *conversation, queue []waiting) {
+// move changes the ID of a conversation. If another conversation has this ID, c absorbs it.
+func (c *conversation) move(to orchestrator.ConversationID) {
 	for i := range c.queue {
 		c.queue[i].turn.Prompt.Conversation = to
 	}
+	c.at.Store(&to)
 	c.e.mu.Lock()
-	defer c.e.mu.Unlock()
-	next = c.e.conversations[to]
-	if next == nil || next == c {
-		c.at.Store(&to)
-		c.e.conversations[to] = c // c also stays under the old ID, for updates from before the move
-		return c, nil
+	other := c.e.conversations[to]
+	c.e.conversations[to] = c // c also stays under the old ID, for updates from before the move
+	c.e.mu.Unlock()
+	if other != nil && other != c {
+		other.do(c.absorb)
 	}
-	if r := c.running.Load(); r != nil && len(c.queue) > 0 {
-		c.queue[0].after = r.over // the turns share a session
+}
+
+// absorb moves the queue of another conversation behind the queue of c. The turn of the other conversation runs on, and
+// turns lists it. absorb runs in the inboxes of both. So the other conversation must never wait for the inbox of c.
+func (c *conversation) absorb(other *conversation) {
+	c.active.absorbed.Store(&other.active)
+	other.inbox.Join(&c.inbox)
+	c.queue, other.queue = slices.Concat(c.queue, other.queue), nil
+	if r := other.active.running.Load(); r != nil {
+		now := *r
+		now.cleared += c.cleared - other.cleared
+		other.active.running.Store(&now)
 	}
-	queue, c.queue = c.queue, nil
-	return next, queue
+	c.start.later = c.start.later || other.start.later
+	c.start.redelivered = cmp.Or(c.start.redelivered, other.start.redelivered)
+	maps.Copy(c.showing, other.showing)
+	first, second, shown := c.shown, other.shown, make(chan struct{})
+	c.shown = shown
+	go func() {
+		<-first
+		<-second
+		close(shown)
+	}()
 }
 
 // Resume implements sessions.Engine.

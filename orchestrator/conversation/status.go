@@ -50,18 +50,16 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 }
 
 func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID, st *orchestrator.Status) error {
-	c, err := e.conversation(id)
-	if err != nil {
-		return err
-	}
-	c.do(func() {
+	var r *running
+	err := e.do(id, func(c *conversation) error {
 		for _, w := range c.queue {
 			st.Queue = append(st.Queue, w.turn.Wants)
 		}
-	})
-	r := c.running.Load()
-	if r == nil {
+		r = c.active.first()
 		return nil
+	})
+	if r == nil {
+		return err
 	}
 	t := r.turn
 	st.Running = &orchestrator.RunningTurn{Turn: t.ID, Title: sessions.Title(t.Prompt.Text),
@@ -169,15 +167,13 @@ func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (or
 	e.mu.Lock()
 	c := e.conversations[in]
 	e.mu.Unlock()
-	if c == nil {
-		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
+	for _, now := range c.active.turns() {
+		if now.req != nil && now.turn.Agent == agent && now.ctx.Err() == nil {
+			return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx,
+				Hide: e.secretsOf(*now.req).String, Help: now.helpers.Join}, nil
+		}
 	}
-	now := c.running.Load()
-	if now == nil || now.req == nil || now.turn.Agent != agent || now.ctx.Err() != nil {
-		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
-	}
-	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx,
-		Hide: e.secretsOf(*now.req).String, Help: now.helpers.Join}, nil
+	return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
 }
 
 // AskUser implements orchestrator.ActiveTurns.

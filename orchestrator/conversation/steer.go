@@ -27,7 +27,7 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 	}
 	ctx = context.WithoutCancel(ctx)
 	var h handover
-	c.do(func() { h, err = c.handOver(ctx, waiting) })
+	c.do(func(c *conversation) { h, err = c.handOver(ctx, waiting) })
 	if err != nil {
 		return err
 	}
@@ -36,9 +36,9 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 	err = e.opts.Gateway.Steer(call, h.into, h.req)
 	switch {
 	case err == nil:
-		c.do(func() { err = c.steered(ctx, h) })
+		c.do(func(c *conversation) { err = c.steered(ctx, h) })
 	case errors.Is(err, cli.ErrNoTurn) || errors.Is(err, errors.ErrUnsupported):
-		c.do(func() { err = c.requeue(ctx, h) })
+		c.do(func(c *conversation) { err = c.requeue(ctx, h) })
 	default:
 		e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
 		err = orchestrator.ErrSteerUnknown
@@ -59,13 +59,13 @@ type handover struct {
 }
 
 func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, error) {
-	r := c.running.Load()
+	r := c.active.first()
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
 	// The running turn cannot take the message if its agent has not got the turn's own prompt yet, or if the turn is
-	// separate from the user's dialog (see isSeparate).
-	if r.req == nil || !r.promptSent.Load() || isSeparate(r.turn) {
+	// separate from the user's dialog (see Turn.IsSeparate).
+	if r.req == nil || !r.promptSent.Load() || r.turn.IsSeparate() {
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
 		}
@@ -129,16 +129,12 @@ func (c *conversation) requeue(ctx context.Context, h handover) error {
 
 // Interrupt implements bot.Desk.
 func (e *Engine) Interrupt(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
-	c, err := e.conversation(by.Conversation)
-	if err != nil {
-		return err
-	}
-	c.do(func() {
-		if err = c.promote(ctx, waiting); err == nil {
-			err = c.replaceRunning(ctx)
+	return e.do(by.Conversation, func(c *conversation) error {
+		if err := c.promote(ctx, waiting); err != nil {
+			return err
 		}
+		return c.replaceRunning(ctx)
 	})
-	return err
 }
 
 // promote moves a turn to the front of the queue, or returns ErrNotWaiting.
@@ -155,20 +151,23 @@ func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 	return nil
 }
 
-// replaceRunning aborts the running turn to make room for another turn. It does not change the queue.
+// replaceRunning aborts the running turns to make room for another turn. It does not change the queue.
 func (c *conversation) replaceRunning(ctx context.Context) error {
-	r := c.running.Load()
-	if r == nil {
+	var all []cli.TurnID
+	for _, r := range c.active.turns() {
+		r.cancel(cli.ErrReplaced)
+		all = append(all, r.turn.ID)
+	}
+	if all == nil {
 		return nil
 	}
-	r.cancel(cli.ErrReplaced)
-	return c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{})
+	return c.e.opts.Store.AbortTurns(ctx, all, nil, orchestrator.Handled{})
 }
 
-// requeueUnread queues messages again that were sent to the running turn, but that its agent did not read. They go to
-// the front of the queue, or behind the message that replaced the turn.
-func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, replaced bool) {
-	if c.running.Load().cleared != c.cleared {
+// requeueUnread queues messages again that were sent to a running turn, but that its agent did not read. They go to the
+// front of the queue, or behind the message that replaced the turn.
+func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []cli.TurnID, replaced bool) {
+	if r.cleared != c.cleared {
 		return
 	}
 	next := 0
@@ -197,18 +196,17 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID, r
 // Restart implements bot.Desk.
 func (e *Engine) Restart(ctx context.Context, id cli.TurnID, text string,
 	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
-	c, err := e.conversation(by.Conversation)
-	if err != nil {
-		return orchestrator.Receipt{}, err
-	}
-	c.do(func() { receipt, err = c.restart(ctx, id, text, by) })
+	err = e.do(by.Conversation, func(c *conversation) error {
+		receipt, err = c.restart(ctx, id, text, by)
+		return err
+	})
 	return receipt, err
 }
 
 func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
 	by orchestrator.Press) (orchestrator.Receipt, error) {
-	e, r := c.e, c.running.Load()
-	if !r.is(id) {
+	e, r := c.e, c.active.turn(id)
+	if r == nil {
 		return orchestrator.Receipt{}, e.notRunningError(ctx, id, by)
 	}
 	t := orchestrator.Turn{

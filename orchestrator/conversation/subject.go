@@ -28,15 +28,17 @@ func (e *Engine) Subject(ctx context.Context, in orchestrator.ConversationID, id
 	if err != nil || e.expired(session) {
 		return s, err
 	}
-	c, err := e.conversation(in)
-	if err != nil {
+	var waiting int
+	var r *running
+	if err := e.do(in, func(c *conversation) error {
+		waiting, r = len(c.queue), c.active.first()
+		return nil
+	}); err != nil {
 		return s, err
 	}
-	waiting := 0
-	c.do(func() { waiting = len(c.queue) })
 	s.Here = true
-	if r := c.running.Load(); waiting > 0 || r != nil && r.turn.Session == t.Session {
-		s.Newest = waiting == 0 && r.is(t.ID)
+	if waiting > 0 || r != nil && r.turn.Session == t.Session {
+		s.Newest = waiting == 0 && r.turn.ID == t.ID
 		return s, nil
 	}
 	newest, err := e.opts.Store.History(ctx, session.ID, 1)

@@ -29,12 +29,7 @@ func (e *Engine) SubmitOnce(ctx context.Context, id cli.TurnID, p orchestrator.P
 }
 
 func (e *Engine) submit(ctx context.Context, t orchestrator.Turn) (orchestrator.Receipt, error) {
-	c, err := e.conversation(t.Prompt.Conversation)
-	if err != nil {
-		return orchestrator.Receipt{}, err
-	}
-	var receipt orchestrator.Receipt
-	c.do(func() { receipt, err = c.append(ctx, &t) })
+	c, receipt, err := e.append(ctx, &t)
 	if err != nil || receipt.Ahead == 0 || receipt.Full {
 		return receipt, err
 	}
@@ -51,7 +46,7 @@ func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	if ahead == 0 {
 		return
 	}
-	c.do(func() {
+	c.do(func(c *conversation) {
 		if i := c.find(t.ID); i >= 0 {
 			c.queue[i].shown = true
 			c.e.opts.Chat.Queued(t, ahead)
@@ -77,7 +72,7 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 		return orchestrator.BusyQueue
 	}
 	mode := e.busyOf(conv)
-	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
+	if r := c.active.first(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
 		mode = orchestrator.BusySteer
 	}
 	// Only a prompt with the rights of the chat may abort or change the turn of another user.
@@ -104,14 +99,22 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 
 func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn,
 	forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
-	c, err := e.conversation(t.Prompt.Conversation)
-	if err != nil {
-		return orchestrator.Receipt{}, err
+	c, receipt, err := e.append(ctx, &t, forget...)
+	if err == nil {
+		c.showQueued(t, receipt.Ahead)
 	}
-	var receipt orchestrator.Receipt
-	c.do(func() { receipt, err = c.append(ctx, &t, forget...) })
-	c.showQueued(t, receipt.Ahead)
 	return receipt, err
+}
+
+// append appends a turn to the queue of its conversation, and returns this conversation.
+func (e *Engine) append(ctx context.Context, t *orchestrator.Turn,
+	forget ...orchestrator.AgentEnv) (in *conversation, receipt orchestrator.Receipt, err error) {
+	err = e.do(t.Prompt.Conversation, func(c *conversation) error {
+		in = c
+		receipt, err = c.append(ctx, t, forget...)
+		return err
+	})
+	return in, receipt, err
 }
 
 // append completes a new turn, stores it, and adds it to the end of the queue. It runs in the inbox.
@@ -214,7 +217,7 @@ func (e *Engine) unqueued(w waiting) {
 	switch v := e.opts.Viewers; {
 	case w.shown:
 		e.opts.Chat.Unqueued(w.turn)
-	case v != nil && w.turn.State == orchestrator.TurnCancelled && !isQuiet(w.turn):
+	case v != nil && w.turn.State == orchestrator.TurnCancelled && !w.turn.IsQuiet():
 		v.Ended(w.turn)
 	}
 }
@@ -275,12 +278,6 @@ func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.
 		return "", nil
 	}
 	return id, err
-}
-
-// isSeparate reports whether a turn does not belong to the user's dialog with the agent: it has its own session, is
-// quiet, or has its own rights. Messages that users send while such a turn runs are not meant for its agent.
-func isSeparate(t orchestrator.Turn) bool {
-	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
 // ownSession returns the session with the name Wants.Own. It creates a session if there is none, if the session has

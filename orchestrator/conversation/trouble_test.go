@@ -129,7 +129,7 @@ func (f *faulty) EndBypasses(ctx context.Context, over []orchestrator.Conversati
 	return f.DB.EndBypasses(ctx, over, at)
 }
 
-func (f *faulty) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID,
+func (f *faulty) AbortTurns(ctx context.Context, running, queued []cli.TurnID,
 	handled orchestrator.Handled) error {
 	if err := f.err("AbortTurns"); err != nil {
 		return err

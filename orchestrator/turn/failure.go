@@ -82,7 +82,11 @@ func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []c
 }
 
 func (r *Runner) accounts(ctx context.Context, t orchestrator.Turn) cli.Accounts {
-	conv, err := r.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	stored, err := r.opts.Store.Turn(ctx, t.ID) // its conversation has a new ID if a group moved while the turn ran
+	var conv orchestrator.Conversation
+	if err == nil {
+		conv, err = r.opts.Store.Conversation(ctx, stored.Prompt.Conversation)
+	}
 	if err != nil {
 		r.opts.Log.Warn("load the accounts of a conversation", "turn", string(t.ID), "err", err)
 	}

@@ -137,14 +137,23 @@ func TestOtherAccountsAreOfferedAtALimit(t *testing.T) {
 	}
 }
 
-// chosen is a store with the accounts that a conversation chose.
+// moved is the ID of a group that became a supergroup during a turn.
+var moved = orchestrator.ConversationID{Chat: -1000000000005}
+
+// chosen is a store with the accounts that a conversation chose. The conversation moved during its turn.
 type chosen struct {
 	orchestrator.Store
 	accounts cli.Accounts
 }
 
-func (s chosen) Conversation(context.Context, orchestrator.ConversationID) (c orchestrator.Conversation, _ error) {
-	c.Settings.Accounts = s.accounts
+func (s chosen) Turn(_ context.Context, id cli.TurnID) (orchestrator.Turn, error) {
+	return orchestrator.Turn{ID: id, Prompt: orchestrator.Prompt{Conversation: moved}}, nil
+}
+
+func (s chosen) Conversation(_ context.Context, id orchestrator.ConversationID) (c orchestrator.Conversation, _ error) {
+	if id == moved {
+		c.Settings.Accounts = s.accounts
+	}
 	return c, nil
 }
 

@@ -25,7 +25,7 @@ import (
 // Agents returns the command that lists all agents. A subcommand adds agents to the configuration.
 func Agents(env config.Environment, from Source) *cobra.Command {
 	var wait time.Duration
-	cmd := withConfig(orDefault(from), &cobra.Command{
+	cmd := withConfig(orDefault(from.only("storage", "agents")), &cobra.Command{
 		Use: "agents", Short: "List agents: installed, logged in, in use",
 		Long: "List the agents in the configuration and those that ductor knows. Each installed agent is started " +
 			"and asked " +
@@ -44,10 +44,10 @@ func Agents(env config.Environment, from Source) *cobra.Command {
 
 // orDefault returns a Source that loads the default configuration if the file does not exist yet.
 func orDefault(from Source) Source {
-	return func(cmd *cobra.Command) func() (config.Config, error) {
+	return func(cmd *cobra.Command) func(...string) (config.Config, error) {
 		load := from(cmd)
-		return func() (config.Config, error) {
-			cfg, err := load()
+		return func(parts ...string) (config.Config, error) {
+			cfg, err := load(parts...)
 			if errors.Is(err, fs.ErrNotExist) {
 				cmd.PrintErrln(err.Error())
 				return config.Default(), nil

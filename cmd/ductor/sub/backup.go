@@ -34,7 +34,11 @@ func Backup(from Source, version string) *cobra.Command {
 		"include the configuration with the token, API keys, and logins of sessions")
 	load := from(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, err := load()
+		parts := []string{"storage"}
+		if *secrets {
+			parts = append(parts, "telegram.token_file")
+		}
+		cfg, err := load(parts...)
 		if err != nil {
 			return err
 		}
@@ -96,7 +100,7 @@ func Restore(from Source) *cobra.Command {
 			"new one.",
 	}
 	force := cmd.Flags().Bool("force", false, "move existing state into a directory next to the new one")
-	load := from(cmd)
+	load := from.only("storage")(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m, other, err := backup.Verify(args[0])
 		if err != nil {
@@ -136,7 +140,7 @@ type restore struct {
 // configuration copies the configuration from the archive to path, and loads it. If the archive contains no
 // configuration, it returns the default configuration.
 func (r restore) configuration(path string, m backup.Manifest, other map[string][]byte,
-	load func() (config.Config, error)) (config.Config, error) {
+	load func(...string) (config.Config, error)) (config.Config, error) {
 	if _, ok := other[app.BackupConfigName]; !ok {
 		fmt.Fprintf(r.out, "no configuration exists at %s or in the archive: write one before you start ductor\n", path)
 		return config.Default(), nil

@@ -24,6 +24,7 @@ func Secret(env config.Environment, from Source) *cobra.Command {
 			"and " +
 			"ductor removes it from everything it shows and stores. Restart ductor afterwards.",
 	}
+	from = from.only("storage")
 	cmd.AddCommand(setSecret(from), listSecrets(env, from), removeSecret(from))
 	return cmd
 }

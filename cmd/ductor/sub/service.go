@@ -111,7 +111,7 @@ func newUnit(m service.Manager) service.Unit {
 }
 
 // ofUser sets the configuration of a unit to the file of the current user.
-func ofUser(load func() (config.Config, error), unit *service.Unit) error {
+func ofUser(load func(...string) (config.Config, error), unit *service.Unit) error {
 	cfg, err := load()
 	if err != nil {
 		return err

@@ -115,7 +115,7 @@ func offerService(cmd *cobra.Command, on *console, ductor call, path string, wan
 		return err
 	}
 	unit := newUnit(m)
-	if err := ofUser(func() (config.Config, error) { return config.Load(path) }, &unit); err != nil {
+	if err := ofUser(func(...string) (config.Config, error) { return config.Load(path) }, &unit); err != nil {
 		return err
 	}
 	return install(cmd, m, unit, true)

@@ -25,8 +25,8 @@ func checkUpgrade(t *testing.T, version string, status int, answer string, args 
 	if answer != "" {
 		cfg.Upgrade.URL = srv.URL
 	}
-	cmd := Upgrade(func(*cobra.Command) func() (config.Config, error) {
-		return func() (config.Config, error) { return cfg, nil }
+	cmd := Upgrade(func(*cobra.Command) func(...string) (config.Config, error) {
+		return func(...string) (config.Config, error) { return cfg, nil }
 	}, version)
 	var out bytes.Buffer
 	cmd.SetOut(&out)

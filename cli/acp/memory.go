@@ -1,0 +1,57 @@
+package acp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// LoginMemory stores a text for a provider, so that the next process of ductor finds it.
+type LoginMemory interface {
+	LoadLogin() (string, error) // returns "" if none is stored
+	SaveLogin(text string) error
+}
+
+// remember stores the method by which a user has logged in the agent.
+func (p *Provider) remember(method string) error {
+	p.login.chosen.Store(&method)
+	if p.opts.Memory == nil {
+		return nil
+	}
+	return p.opts.Memory.SaveLogin(p.opts.fingerprint() + " " + method)
+}
+
+// remembered returns the method by which a user has logged in the agent last, or "". A method from before a restart
+// does not count if the agent has another program or other keys since.
+func (p *Provider) remembered() string {
+	if p.login.chosen.Load() == nil && p.opts.Memory != nil {
+		text, err := p.opts.Memory.LoadLogin()
+		if err != nil {
+			p.opts.Logger.Warn("load how a user logged in an agent", "agent", p.opts.Agent, "err", err)
+			return ""
+		}
+		of, method, _ := strings.Cut(text, " ")
+		if of != p.opts.fingerprint() {
+			method = ""
+		}
+		p.login.chosen.CompareAndSwap(nil, &method)
+	}
+	if chosen := p.login.chosen.Load(); chosen != nil {
+		return *chosen
+	}
+	return ""
+}
+
+// fingerprint returns a hash of the agent's program, its configured log-in method and the variables that it gets by
+// name.
+func (o *Options) fingerprint() string {
+	parts := append([]string{o.Path, o.AuthMethod}, o.AllowEnv...)
+	for _, entry := range o.Env() {
+		if name, _, _ := strings.Cut(entry, "="); slices.Contains(o.AllowEnv, name) {
+			parts = append(parts, entry)
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"ductor/cli"
+	"ductor/internal/rooted"
+)
+
+// loginsDir is the directory for the files of loginMemory, in the storage directory.
+const loginsDir = "acp-logins"
+
+// loginMemory implements acp.LoginMemory. It is the path of a file.
+type loginMemory string
+
+// loginMemory returns the memory of an ACP agent in an environment.
+func (a agents) loginMemory(g runEnv, name cli.Agent) loginMemory {
+	file := url.PathEscape(g.name) + "," + url.PathEscape(string(name))
+	return loginMemory(filepath.Join(a.cfg.Storage.Dir, loginsDir, file))
+}
+
+func (m loginMemory) LoadLogin() (string, error) {
+	text, err := os.ReadFile(string(m))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return string(text), err
+}
+
+func (m loginMemory) SaveLogin(text string) error {
+	return rooted.ReplaceFile(string(m), []byte(text), func(string) error { return nil })
+}
