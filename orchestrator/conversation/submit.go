@@ -74,6 +74,8 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	mode := e.busyOf(conv)
 	if r := c.active.first(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
 		mode = orchestrator.BusySteer
+	} else if r != nil && mode == orchestrator.BusySteer && conv.Session != r.turn.Session { // the user sent /new
+		mode = orchestrator.BusyQueue
 	}
 	// Only a prompt with the rights of the chat may abort or change the turn of another user.
 	if !t.Prompt.Rights.OfChat() {
