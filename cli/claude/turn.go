@@ -23,7 +23,7 @@ type liveTurn struct {
 	left    *leftTurn // state of a turn that is resumed after a restart of ductor; nil for a new turn
 
 	gone  chan struct{} // closed when the turn has ended
-	notes sync.Mutex    // held while ductor sends a message and stores its ID; guards note.sent, but not note.sent.Prompt
+	notes sync.Mutex    // held while a message is sent and its ID is stored; guards note.sent except note.sent.Prompt
 	note  note
 }
 
@@ -215,7 +215,7 @@ func (t *liveTurn) finish(end turn.End) {
 func (t *liveTurn) mustStop() bool { return t.p.steers.Close() || t.p.phase == abandoned }
 
 func (t *liveTurn) result(end turn.End) cli.Result {
-	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // the turn was cancelled, and Claude printed no result
+	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled before Claude printed a result
 		return cli.Cut(t.ctx, agent)
 	}
 	r := turnResult(t.run.stream, end, t.p)
