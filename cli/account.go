@@ -89,8 +89,8 @@ func (h AccountHome) Words(words ...string) []string {
 	return append([]string{"env", h.Home + "=" + h.Dir}, words...)
 }
 
-// Logins returns the ways in which a user can log in to this account. Command lines among them also select the
-// account's directory.
+// Logins returns the ways in which a user can log in to this account. If a way is a command line, Logins adds the
+// variable with the account's directory to it.
 func (h AccountHome) Logins(p Provider) (all []Login) {
 	knows, ok := p.(LoginProvider)
 	if !ok {

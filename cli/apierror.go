@@ -23,7 +23,7 @@ func (e APIError) Kind() FailureKind {
 		return ContextFull
 	}
 	kind, named := kindOfStatus(cmp.Or(e.Status, statusIn(e.Text))), kindOfNames(e)
-	// The error's name is more precise than a status that is missing or means a bad request.
+	// Prefer the error's name if there is no status, or if the status only means a bad request.
 	if (kind == "" || kind == Refused) && named != "" && named != APIFailed {
 		kind = named
 	}

@@ -43,7 +43,7 @@ const PlanTool = "plan"
 type QuestionAsked struct {
 	ID        ApprovalID
 	Tool      string `json:",omitempty"` // name of ductor's own tool that asks; empty if the agent itself asks
-	Started   ToolID `json:",omitempty"` // ID of that tool's ToolStarted event; may be empty
+	Started   ToolID `json:",omitempty"` // ID of the ToolStarted event of the tool that asks; may be empty
 	Questions []Question
 }
 
@@ -171,7 +171,7 @@ func (a ApprovalAsked) Names(files []string, dir string, words []string) bool {
 		texts = append(texts, f.Value)
 	}
 	slices.Sort(texts)
-	texts = slices.Compact(texts) // most fields are also in the input, and resolving a path is slow
+	texts = slices.Compact(texts) // remove duplicates, because resolving each text as a path is slow
 	return slices.ContainsFunc(a.Changes, func(c FileChanged) bool { return Touches(files, dir, c.Path) }) ||
 		slices.ContainsFunc(texts, func(text string) bool { return namesOne(files, dir, text) })
 }

@@ -27,15 +27,15 @@ type Effect struct {
 	Reach  Reach    `json:"reach,omitempty"`
 }
 
-// ShellUse describes whether a request uses the agent's own shell, and whether the agent gave a reason for asking.
-// Requests of MCP tools have NoShell, because an MCP server may interpret a command differently.
+// ShellUse describes whether a request uses the agent's own shell, and whether the agent gave a reason for asking the
+// user. Requests of MCP tools have NoShell, because an MCP server may interpret a command differently.
 type ShellUse string
 
 // ShellUse values.
 const (
 	NoShell        ShellUse = ""
 	ShellExplained ShellUse = "explained" // the agent gives a reason for asking, or its shell is no POSIX shell
-	ShellRoutine   ShellUse = "routine"   // the agent gives no reason for asking
+	ShellRoutine   ShellUse = "routine"   // the agent asks the user without giving a reason
 )
 
 // ShellUseFor returns the ShellUse of a request to run a command. reason is the agent's reason for asking, or "".
@@ -51,9 +51,9 @@ type Reach string
 
 // Reach values, from narrow to wide.
 const (
-	ReachUnknown Reach = ""      // no other request: the input is not an object, or repeats a field
-	ReachExact   Reach = "exact" // requests with the same input, which names a command, a directory, a file or a right
-	ReachTool    Reach = "tool"  // all requests for the tool: the input names no command, directory, file or right
+	ReachUnknown Reach = ""      // covers no other request: the input is not an object, or repeats a field
+	ReachExact   Reach = "exact" // covers requests with the same input: it names a command, directory, file or right
+	ReachTool    Reach = "tool"  // covers all requests for the tool: they name no command, directory, file or right
 )
 
 // targetFields lists the input fields in which agents name commands, directories, files and rights.

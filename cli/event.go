@@ -165,15 +165,15 @@ type StatusKind string
 
 // StatusKind values.
 const (
-	// StatusStarting means that the agent is starting. SessionStarted ends this status. If Detail names the reason of a
-	// delay, StatusIdle ends it.
+	// StatusStarting means that the agent is starting. The event SessionStarted ends this status. If Detail names the
+	// reason of a delay, StatusIdle ends the status.
 	StatusStarting   StatusKind = "starting"
 	StatusWaiting    StatusKind = "waiting"    // the agent waits for the first output of the model
 	StatusCompacting StatusKind = "compacting" // the agent shortens its context
 	StatusRetrying   StatusKind = "retrying"   // the model's API failed, and the agent will retry
 	StatusIdle       StatusKind = "idle"       // the previous status is over
 	StatusWarning    StatusKind = "warning"    // the agent printed a message that is not part of the answer
-	StatusNotice     StatusKind = "notice"     // a warning of ductor, which the agent's output does not contain
+	StatusNotice     StatusKind = "notice"     // ductor itself warns the user
 	StatusPaused     StatusKind = "paused"     // ductor will repeat the turn after a pause, which the user can end
 )
 

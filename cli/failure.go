@@ -23,7 +23,7 @@ const (
 	Overloaded   FailureKind = "overloaded"
 	APIFailed    FailureKind = "api-failed" // the model's API had an internal error
 	TimedOut     FailureKind = "timeout"    // the turn took too long; the partial output remains
-	Crashed      FailureKind = "crashed"    // Code and Detail (the end of stderr) are set
+	Crashed      FailureKind = "crashed"    // the program ended; Code is its exit code, and Detail the end of stderr
 	Killed       FailureKind = "killed"     // `ductor kill` ended the agent
 	BadOutput    FailureKind = "bad-output"
 	DeniedTools  FailureKind = "denied"

@@ -49,7 +49,7 @@ type Auth struct {
 	Path    string // path of the program
 	Version string // empty if unknown
 	Method  string // how the agent is logged in: "credential file", "ANTHROPIC_API_KEY", …; empty if unknown
-	Fix     string // how to reach the State Authenticated, in one sentence; empty in that State
+	Fix     string // how the user can reach the State Authenticated, in one sentence; empty if reached
 	// Problem is the reason why the check failed. State is then Installed, and Fix is empty. If the program itself does
 	// not run, Problem has the kind Crashed.
 	Problem *Failure

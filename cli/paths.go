@@ -47,7 +47,7 @@ func VisibleBelow(dir, path string) bool {
 	}
 	dir, path = filepath.Clean(dir), Absolute(dir, path)
 	realDir, err := filepath.EvalSymlinks(dir)
-	if err != nil { // this includes paths of another machine, which do not exist here
+	if err != nil { // for example, dir is on another machine
 		return false
 	}
 	real, err := rooted.RealPath(path)

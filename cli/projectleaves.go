@@ -30,8 +30,9 @@ func projectLeaves(text []byte, extension string) []Leaf {
 	return []Leaf{digestLeaf(text)}
 }
 
-// serverLikeOwn returns the name of an MCP server in a settings file that LikeOwnServer reports, or "" if there is
-// none. If it cannot parse the file, it returns any word of the file that looks like such a name.
+// serverLikeOwn searches a settings file for names of MCP servers. It returns the first name for which LikeOwnServer
+// returns true, or "" if there is no such name. If it cannot parse the file, it returns a word of the file that looks
+// like such a name.
 func serverLikeOwn(text []byte, extension string) string {
 	raw, plain := text, text
 	switch extension {
@@ -55,21 +56,23 @@ func serverLikeOwn(text []byte, extension string) string {
 	return string(wordLikeOwnServer().Find(raw))
 }
 
-// wordLikeOwnServer matches words that LikeOwnServer may report. It matches neither paths nor the word "ductor" alone.
+// wordLikeOwnServer matches words for which LikeOwnServer may return true. It matches neither paths nor the word
+// "ductor" alone.
 var wordLikeOwnServer = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\bductor[^A-Za-z0-9\s"'` + "`" + `\]\[(){}<>=:;,./\\]\w*`)
 })
 
-// keyLikeOwnServer returns a name of an MCP server within a JSON value that LikeOwnServer reports, or "" if there is
-// none. The parameter named reports whether the keys of the value are names of servers.
-func keyLikeOwnServer(value any, named bool) string {
+// keyLikeOwnServer searches a JSON value for names of MCP servers. It returns the first name for which LikeOwnServer
+// returns true, or "" if there is no such name. inServers must be true if the value describes MCP servers: then its keys
+// and its fields "name" are names of servers.
+func keyLikeOwnServer(value any, inServers bool) string {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			if named && LikeOwnServer(key) {
+			if inServers && LikeOwnServer(key) {
 				return key
 			}
-			if name, is := value[key].(string); is && named && key == "name" && LikeOwnServer(name) {
+			if name, is := value[key].(string); is && inServers && key == "name" && LikeOwnServer(name) {
 				return name
 			}
 			servers := strings.Contains(strings.ToLower(key), "mcp") || key == "servers"
@@ -79,7 +82,7 @@ func keyLikeOwnServer(value any, named bool) string {
 		}
 	case []any:
 		for _, element := range value {
-			if found := keyLikeOwnServer(element, named); found != "" {
+			if found := keyLikeOwnServer(element, inServers); found != "" {
 				return found
 			}
 		}
@@ -143,9 +146,11 @@ func yamlAsJSON(text []byte) []byte {
 	return raw
 }
 
-// envLeaves returns the variables of a .env file and a hash of the file. It returns nothing for a file without variables.
-// It omits the values of variables that it does not know, because they may be secrets of the project. Their names count
-// nevertheless: no list contains every variable that makes a runtime load a file.
+// envLeaves returns the variables of a .env file and a hash of the file. It returns nothing for a file without
+// variables.
+//
+// For a variable that ductor does not know, envLeaves returns only the name, because the value may be a secret of the
+// project. It does not omit the variable: any unknown variable may make a runtime load a file.
 func envLeaves(text []byte) []Leaf {
 	var leaves []Leaf
 	var others []string

@@ -87,7 +87,7 @@ type PermissionSetter interface {
 type SessionInfo struct {
 	Agent          Agent
 	Mode           Mode
-	AgentSessionID AgentSessionID // empty until the agent has named it
+	AgentSessionID AgentSessionID // empty until the agent has named the session
 	PID            int            // 0 if no process is running
 	Alive          bool           // the session can run another turn without starting a process
 	Background     bool           // the agent works in the background, possibly also between turns
@@ -101,8 +101,9 @@ type Limited interface {
 	Cannot(mode Mode, p PermissionMode) string
 }
 
-// OnceDenies is the end of a sentence for Limited about agents in one-shot mode, which cannot ask ductor. It names actions
-// that ductor allows without a user if the agent asks: in the mode accept-edits, and by Request.AllowedTools.
+// OnceDenies is the end of a sentence that Limited.Cannot returns for one-shot mode. In this mode, the agent cannot ask
+// ductor. So it denies even actions that ductor would allow without a user: edits in the mode accept-edits, and the
+// tools in Request.AllowedTools.
 const OnceDenies = "even edits in accept-edits and allowed tools other than the web"
 
 // ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects a request if

@@ -7,7 +7,7 @@ type Result struct {
 	Text           string // the complete answer; equal to the combined text events of the turn
 	AgentSessionID AgentSessionID
 	Model          ModelID
-	Consumed       Consumption // by this turn alone
+	Consumed       Consumption // what this turn alone consumed
 	Duration       time.Duration
 	Denials        []Denial // requests of the agent that were denied
 	Aborted        bool     // a user aborted the turn; Err is nil then

@@ -61,7 +61,8 @@ type note struct {
 	Length   int      `json:"n"`           // length of the JSON line with the prompt, in bytes
 	Answered []string `json:"a,omitempty"` // IDs of the permission requests that a user answered
 	Denied   []string `json:"d,omitempty"` // IDs of the requests in Answered that the user denied
-	// Sent is set after a user has answered a request of the turn. In this case, the agent has received the prompt.
+	// Sent reports whether a user has answered a request of the agent in this turn. Then the agent has certainly
+	// received the prompt.
 	Sent bool `json:"t,omitempty"`
 	// Totals and Spent contain the session's token usage and its cost in US dollars before the turn.
 	Name   string    `json:"w,omitempty"`
@@ -82,8 +83,8 @@ func (n note) String() string {
 
 const markWait = 5 * time.Second
 
-// noteAnswered stores that the agent has received a user's answer. After a restart, ductor then does not ask the user
-// the same question. If noteAnswered cannot store this, ductor asks again, and the agent ignores the second answer.
+// noteAnswered stores that the agent has received a user's answer, so that ductor does not ask the user again after a
+// restart. If ductor cannot store this, it asks again, and the agent ignores the second answer.
 func (t *liveTurn) noteAnswered(d decided) {
 	s := t.s
 	s.mu.Lock()

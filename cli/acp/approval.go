@@ -95,7 +95,7 @@ type decided struct {
 // changed reports whether the agent has changed the tool call since the user saw it.
 func (a *ask) changed() bool {
 	now := a.tool.call
-	now.Output, now.Meta = a.shown.Output, a.shown.Meta // the user's decision does not depend on these two fields
+	now.Output, now.Meta = a.shown.Output, a.shown.Meta // the decision does not depend on these two fields
 	return a.form == nil && !reflect.DeepEqual(a.shown, now)
 }
 
@@ -172,8 +172,8 @@ func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string
 	return visible
 }
 
-// fields returns the values of the request that users see neither in ev nor in visible. If the request has no input,
-// fields uses the input from an earlier update of the tool call.
+// fields returns the values of the request that users must see in addition to ev. It omits the values in visible. If
+// the request has no input, fields uses the input from an earlier update of the tool call.
 func (a *ask) fields(ev cli.ApprovalAsked, dir string, visible map[string]string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
@@ -243,8 +243,8 @@ func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind returns kind if the tool's name implies the kind, so that users need not see it. Otherwise it returns "".
-// If the tool changes files, its name implies only toolcall.KindEdit.
+// knownKind returns kind if it is a usual kind of tool, which users need not see. Otherwise it returns "". If the tool
+// changes files, only toolcall.KindEdit is usual. For other tools, every kind in the protocol is usual.
 func knownKind(kind string, changes int) string {
 	known := append(toolcall.Kinds(), "other")
 	if changes > 0 {

@@ -96,7 +96,7 @@ func readForm(raw json.RawMessage) (*form, error) {
 	return nil, fmt.Errorf("the mode %q is unknown", f.Mode)
 }
 
-// checkFields returns an error if a field cannot be shown as a question. It also marks the optional fields.
+// checkFields returns an error if ductor cannot show a field as a question. It also records which fields are optional.
 func (f *form) checkFields() error {
 	all := f.Schema.Properties
 	if len(all) > maxFields {

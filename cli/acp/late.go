@@ -10,7 +10,7 @@ import (
 const (
 	// lateQuiet is how long an agent must be silent until ductor assumes that no more late text follows.
 	lateQuiet = 200 * time.Millisecond
-	lateWaits = 25      // maximum number of waits for silence
+	lateWaits = 25      // how often awaitLate waits for silence, at most
 	lateBytes = 1 << 20 // maximum size of the late text of a turn
 )
 

@@ -108,7 +108,8 @@ func (o *Options) loginAdvice(logins []cli.Login) string {
 
 var _ cli.LoginProvider = (*Provider)(nil)
 
-// login is what ductor knows of an agent's log-in. A provider shares it with its predecessor.
+// login contains what ductor knows about an agent's log-in. If a Provider replaces another one, it uses the same login;
+// see Succeed.
 type login struct {
 	methods atomic.Pointer[[]cli.Login] // log-in methods that the last started process offered
 	chosen  atomic.Pointer[string]      // ID of the method of the last successful log-in

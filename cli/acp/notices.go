@@ -36,7 +36,7 @@ const (
 	noticeError     = "Error: "
 	noticeInfo      = "Info: "
 	noticeRetrying  = noticeInfo + "Request failed due to a transient API error. Retrying..."
-	noticeCancelled = noticeInfo + "Operation cancelled by user" // follows the denial of a tool
+	noticeCancelled = noticeInfo + "Operation cancelled by user" // the agent sends this text after a tool was denied
 )
 
 // notice handles a text that the agent itself, and not the model, has added to the answer. It returns false for a text
@@ -48,7 +48,7 @@ func (r *reporter) notice(text string) bool {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		if !r.message.parted { // the model will send its unfinished message again
+		if !r.message.parted { // the message is unfinished, and the model will send it again
 			r.out.GiveUp(r.message.key)
 		}
 		r.message.parted = true
@@ -66,8 +66,8 @@ func aboutFile(text string) bool {
 	return ok && filepath.IsAbs(path) && !strings.Contains(path, "\n")
 }
 
-// sayHeld adds the text in r.held to the answer. The agent has continued after this text, so the text is not the error
-// that ends the turn.
+// sayHeld adds the text in r.held to the answer. This text looks like an error that ends the turn. But the caller knows
+// that the agent has continued, so the text is a normal part of the answer.
 func (r *reporter) sayHeld() {
 	text := r.held
 	if r.held = ""; text != "" {
@@ -75,8 +75,10 @@ func (r *reporter) sayHeld() {
 	}
 }
 
-// failed returns the error that ended the turn. It returns false if there was none. An answer of the model can also
-// start with "Error: ": if the turn's only model call produced output tokens, the text is such an answer.
+// failed returns the error that ended the turn. It returns false if there was no error.
+//
+// The model's answer can also start with "Error: ". failed recognizes such an answer by two facts: the turn had only
+// one model call, and this call produced output tokens.
 func (r *reporter) failed(used cli.Usage) (string, bool) {
 	if r.held == "" || r.calls == 1 && used.Output > 0 {
 		return "", false

@@ -206,9 +206,9 @@ func (o *Options) command(req cli.Request, key string) (cli.Command, error) {
 	return command, nil
 }
 
-// startDir returns the working directory of a process. It is the directory of the sessions, because Gemini and others
-// read settings only there, and name it in their requests. A program that would run other programs of the project
-// starts in StartDir.
+// startDir returns the working directory of a process. Usually it is the directory of the process's sessions. Gemini
+// and others read settings only there, and mention the directory in their requests. A wrapper such as npx starts in
+// StartDir, so that it does not run a program of the project.
 func (o *Options) startDir(req cli.Request) string {
 	if slices.Contains(searchers(), filepath.Base(o.Path)) {
 		return o.StartDir
@@ -216,7 +216,8 @@ func (o *Options) startDir(req cli.Request) string {
 	return req.Dir
 }
 
-// searchers lists programs that prefer code in their working directory to the named program or module.
+// searchers returns the names of wrappers that search their working directory for the wanted program or module. If a
+// project contains code with this name, the wrapper runs the project's code.
 func searchers() []string {
 	return []string{"npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "uv", "uvx", "pipx", "python", "python3"}
 }
@@ -235,11 +236,12 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // the other servers are parameters of a session
+	req.Servers = cli.WithoutForeign(req.Servers) // the agent gets the variables of other servers with each session
 	env := map[string]string{}
 	maps.Copy(env, req.Env)
 	maps.Copy(env, o.vars(req)) // the request must not override these variables
-	// Any agent may be a wrapper of Claude. Without this variable, Claude runs a command where an earlier one ended.
+	// Any agent may be a wrapper of Claude. Without this variable, Claude starts a command in the directory in which
+	// the previous command ended.
 	env["CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"] = "1"
 	req.Env = env
 	return cli.AtHome(o.ChildEnv(req, nil, extra), req.Home, o.HomeVars...)

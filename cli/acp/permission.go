@@ -64,7 +64,7 @@ func (o *Options) holding(req cli.Request, offered []string) (h Holding, caveat 
 	mode := req.Permission
 	if h, ok := o.listed(mode); ok {
 		if len(h.Env)+len(h.Args) == 0 {
-			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), offered)) // leave the mode of an earlier turn
+			h.Mode = cmp.Or(h.Mode, oneOf(usualModes(), offered)) // do not stay in the mode of an earlier turn
 		}
 		return h, "", true
 	}
@@ -193,7 +193,10 @@ const (
 )
 
 // verdictOn decides a permission request, or returns verdictAsk if a user must decide. It also returns the reason of a
-// denial. A tool in req.AllowedTools also asks, because ductor checks what it would do before it allows the request.
+// denial.
+//
+// It returns verdictAsk for the tools in req.AllowedTools, too. ductor checks later what such a tool would do, and then
+// allows the request without a user.
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	permits := t.call.ToolKind == toolcall.KindSwitch || req.Tools.Permits(t.name)
 	switch {

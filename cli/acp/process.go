@@ -49,7 +49,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 			"session":     map[string]any{"configOptions": map[string]any{"boolean": none{}}},
 		},
 	}
-	err := proc.callFor(ctx, o.Start, methodInitialize, hello, &proc.hello) // loading may take long
+	err := proc.callFor(ctx, o.Start, methodInitialize, hello, &proc.hello) // starting the agent may take long
 	if err != nil {
 		f := o.failure(err)
 		if f.Kind == cli.TimedOut {

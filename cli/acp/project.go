@@ -139,8 +139,8 @@ func (o *Options) checkProject(req cli.Request) error {
 		"for a consultation, a summary or a job, choose another agent", missing)
 }
 
-// checkShown returns a Failure if the agent may use project settings for which the user was not asked. The user was
-// asked for the files in shown. The next time, ductor asks for all files that the agent reads.
+// checkShown returns a Failure if the agent may read settings files about which ductor has not asked the user. shown
+// lists the files about which ductor has asked. In the next turn, ductor asks about all files that the agent reads.
 func (proc *agentProcess) checkShown(req cli.Request, shown []string) error {
 	o := proc.options()
 	files := o.project().Files

@@ -87,7 +87,7 @@ func (m *message) piece(id, text string, now time.Time) (key, news string) {
 }
 
 // held returns the text that repeats.fresh still holds back, with the key of its message. The caller calls held at the
-// end of the message. The text is then an incomplete repetition, so users must see it.
+// end of the message. Then it is certain that the repetition stays incomplete, so users must see the text.
 func (m *message) held() (key, text string) {
 	text = m.heldBack
 	m.repeats = repeats{}
@@ -113,7 +113,7 @@ const repeatPause = 700 * time.Millisecond
 func (r *repeats) fresh(text string, now time.Time) string {
 	if len(r.sent) > 0 && now.Sub(r.last) >= repeatPause {
 		r.paused = true
-		if begins(text, string(r.sent)) { // a second pause: the agent starts again from the beginning
+		if begins(text, string(r.sent)) { // the agent starts the repetition again, so drop its first attempt
 			r.heldBack = ""
 		}
 	}

@@ -64,8 +64,8 @@ func (s *session) noteServed(m rpc.Message, result any, err error) {
 	s.deliver(news{served: &n}, 0, 0)
 }
 
-// lostEnd returns the error for a request that the previous process of ductor received. It returns nil for a file
-// access. The result of a command is unknown.
+// lostEnd returns the error for a request that the previous process of ductor received. If the request started a
+// command, the error says that the command's result is unknown. For a file access, lostEnd returns nil.
 func lostEnd(method string) error {
 	if method == workspace.MethodRun {
 		return errors.New(cli.ToolUntold)
@@ -99,11 +99,12 @@ func (r *reporter) serve(n *served) {
 	}
 }
 
-// toolOf returns the running tool call that needs the request. If no tool call needs it, users see the request as a
-// separate tool.
+// toolOf returns the running tool call for which the agent made the request. If there is none, users see the request as
+// a separate tool.
 func (r *reporter) toolOf(n *served) *tool {
 	for _, t := range r.tools.running {
-		prepares := t.phase == toolNamed && n.call.ToolKind == toolcall.KindRead // it may read a file to prepare its input
+		// Before a tool starts, the agent may read a file to prepare the tool's input.
+		prepares := t.phase == toolNamed && n.call.ToolKind == toolcall.KindRead
 		if prepares || t.phase != toolNamed && t.call.Covers(n.call, r.dir) {
 			if n.terminal != "" {
 				t.terminals = append(t.terminals, n.terminal)
@@ -115,7 +116,7 @@ func (r *reporter) toolOf(n *served) *tool {
 		}
 	}
 	own := r.call(n.call)
-	delete(r.tools.running, n.call.ID) // do not attribute later requests to this entry
+	delete(r.tools.running, n.call.ID) // later requests do not belong to this tool
 	r.startTool(own)
 	return own
 }

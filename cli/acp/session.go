@@ -276,8 +276,8 @@ func (s *session) deliver(n news, end int64, size int) bool {
 	return taken
 }
 
-// observe records changed options, modes and costs from an update. It returns true if the update is then done, and
-// false if the turn must handle it too.
+// observe records changed options, modes and costs from an update. It returns true if the running turn need not handle
+// the update.
 func (s *session) observe(u *update) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +291,7 @@ func (s *session) observe(u *update) bool {
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
 	case u.Kind == updateMessage && isModeNotice != nil && isModeNotice(u.Content.Text()):
-		s.offers.mode.current = "" // this text may be from the model, so the new mode is unknown
+		s.offers.mode.current = "" // the model can write such a text, too, so the agent's mode is now unknown
 		return true
 	case u.Kind == updateOffers:
 		s.offers.commands = u.commands()

@@ -42,9 +42,9 @@ type tool struct {
 // isOver reports whether the tool call has ended or was denied.
 func (t *tool) isOver() bool { return t.phase == toolEnded || t.phase == toolRefused }
 
-// isReused reports whether an announcement is that of another tool call with the same ID, after this one is over. Some
-// agents announce a denied or cancelled call again. So an equal announcement means a new call only if this call has
-// succeeded.
+// isReused reports whether announced is another tool call that has the same ID as t. This is possible only if t is
+// over. If the data differ, announced is another call. Some agents announce a denied or cancelled call again. So if the
+// data are equal, announced is another call only if t has succeeded.
 func (t *tool) isReused(announced toolcall.Call) bool {
 	ended := announced.Status == toolcall.StatusDone || announced.Status == toolcall.StatusFailed
 	return t.isOver() && (t.succeeded && !ended || t.call.Differs(announced))
@@ -52,7 +52,7 @@ func (t *tool) isReused(announced toolcall.Call) bool {
 
 // tools contains the tool calls of a turn by ID, and the commands that ductor runs for the agent by terminal ID.
 type tools struct {
-	all, running map[string]*tool // running lacks the tool calls that have ended
+	all, running map[string]*tool // running contains only the calls that have not ended
 	commands     map[string]command
 }
 
@@ -122,7 +122,8 @@ func (t *tool) over(status string, failure func(output string) (*int, string)) c
 	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)
 	}
-	switch silent := failure != nil && end.Output == ""; { // without output, a command with these quirks has succeeded
+	// If ToolQuirks.Failure is set, a command without output has succeeded.
+	switch silent := failure != nil && end.Output == ""; {
 	case status == toolcall.StatusFailed:
 		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
 	case run && end.ExitCode == nil && end.Err == "" && !silent:

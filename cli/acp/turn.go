@@ -170,8 +170,9 @@ func (t *liveTurn) askAgain(call string) {
 	}
 }
 
-// asked handles a permission request or a form. The permission mode decides a request, or else the user. If a user
-// already answered the request before ductor was restarted, asked only emits the events that follow from the answer.
+// asked handles a permission request or a form. If the permission mode does not decide the request, asked shows it to
+// the user. If a user answered the request before ductor was restarted, asked only emits the events that follow from
+// the answer.
 func (t *liveTurn) asked(a *ask) {
 	a.tool = &tool{}
 	if a.form == nil {
@@ -212,12 +213,13 @@ func (t *liveTurn) asked(a *ask) {
 	}
 }
 
-// answer sends a user's decision to the agent. It asks the user again if the agent has changed the tool call in the
-// meantime, or if a value in a form is invalid.
+// answer sends a user's decision to the agent. If the agent has changed the tool call meanwhile, or if a value in a
+// form is invalid, answer sends nothing and asks the user again.
 func (t *liveTurn) answer(d *decided) {
 	a := d.ask
 	switch {
-	case t.Loop.Cut(), a.tool.phase == toolEnded, slices.Contains(t.withdrawn, rpc.Text(a.id)): // too late
+	// The agent no longer waits for the answer.
+	case t.Loop.Cut(), a.tool.phase == toolEnded, slices.Contains(t.withdrawn, rpc.Text(a.id)):
 		t.s.process.cancel(a)
 		return
 	case d.result == nil:

@@ -197,8 +197,7 @@ func (l *line) initReply() *initReply {
 	return &reply
 }
 
-// openRequests are the requests that ductor sent to a live process, and that Claude has not answered yet. Safe for
-// concurrent use.
+// openRequests contains ductor's requests to a live process that Claude has not answered yet. Safe for concurrent use.
 type openRequests struct {
 	mu      sync.Mutex
 	last    int
@@ -237,7 +236,7 @@ func (q *openRequests) answer(r *controlReply) bool {
 		delete(q.waiting, r.RequestID)
 		c <- r
 	}
-	return ok || strings.HasPrefix(r.RequestID, openRequestID) // also accept an answer that nobody waits for any more
+	return ok || strings.HasPrefix(r.RequestID, openRequestID) // also accept an answer that no caller waits for
 }
 
 // request sends a request to the live process and waits for the reply. It decodes the reply into answer, unless answer

@@ -44,7 +44,7 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	for _, dir := range req.AddDirs {
 		args = addFlag(args, "--add-dir", dir)
 	}
-	if req.Budget > 0 && f != formatLive { // Claude would count the cost of all turns of a live process
+	if req.Budget > 0 && f != formatLive { // in a live process, Claude would count the cost of all turns
 		args = addFlag(args, "--max-budget-usd", strconv.FormatFloat(max(req.Budget, 0.01), 'f', 2, 64))
 	}
 	if req.MaxTurns > 0 {

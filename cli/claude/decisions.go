@@ -11,8 +11,8 @@ import (
 	"ductor/cli"
 )
 
-// settings is the value of Claude's flag --settings. It combines settings of ductor with settings from ductor's
-// configuration. Without the settings of ductor, one of Claude's models would approve commands in plan mode, and
+// settings is the value of Claude's flag --settings. It combines the settings that ductor always needs with settings
+// from ductor's configuration. Without the former, one of Claude's models would approve commands in plan mode, and
 // commands in Claude's own sandbox would run without asking.
 type settings map[string]any
 
@@ -41,9 +41,10 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	return nil
 }
 
-// fixShellDir changes s so that Claude runs every command in the session's directory. Otherwise a command runs where an
-// earlier one ended, such as "cd sub", and neither users nor rules see where that is. As a setting, the variable has
-// priority over the settings of the user and of the project.
+// fixShellDir changes s so that Claude runs every command in the session's directory. Otherwise Claude starts a command
+// in the directory in which the previous command ended, for example after "cd sub". Users and rules do not see this
+// directory. fixShellDir sets the variable in the settings, because these override the settings of the user and of the
+// project.
 func (s settings) fixShellDir() error {
 	env, err := s.part("env")
 	if err == nil {

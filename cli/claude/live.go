@@ -287,7 +287,7 @@ func (i *idler) line(raw []byte) {
 	if i.parser == nil {
 		em := turn.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
 		i.parser = newParser(em, i.run.mem, i.dir)
-		i.parser.phase = taken // a turn that Claude started has no prompt
+		i.parser.phase = accepted // there is no prompt that Claude could accept
 	}
 	reply, over := i.parser.take(l)
 	i.session.send(i.run, reply)
@@ -315,7 +315,7 @@ func (i *idler) finish() {
 		Text: p.flow.em.Answer(), Model: p.outcome.Model, Consumed: p.outcome.Consumed, Task: p.task,
 	}
 	p.flow.em.Finish(p.outcome)
-	if i.run.hasRest.Load() { // the rest of a turn that ductor has ended; only its cost counts
+	if i.run.hasRest.Load() { // ductor has already reported the Result of this turn; only the cost is new
 		result.Text, result.Task = "", ""
 	}
 	if hand := i.session.background(); hand != nil {

@@ -79,7 +79,7 @@ func (t *tasks) line(l *line) {
 				t.summaries = append(t.summaries[max(0, len(t.summaries)-7):], l.Summary)
 			}
 		}
-	case l.Subtype == "task_notification": // stopped by the user or by Claude
+	case l.Subtype == "task_notification": // the user or Claude stopped the task
 		delete(t.open, l.TaskID)
 	}
 }
@@ -124,14 +124,15 @@ type messages struct {
 	// Steers contains the messages that were added during the turn, in order: the ID of each message, a space, and its
 	// turn ID. Notes of older versions have no turn IDs.
 	Steers   []string         `json:"steer,omitempty"`
-	Sending  string           `json:"sending,omitempty"` // the ID in Steers that was being sent
+	Sending  string           `json:"sending,omitempty"` // ID of the message in Steers that ductor was sending
 	Answered []cli.ApprovalID `json:"ans,omitempty"`
 }
 
 // promptOf returns the ID of the turn's prompt.
 func (m *messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
 
-// steerOf returns the message ID of a message that is added to a turn. The added message has the turn ID steer.
+// steerOf returns the message ID of a prompt that is added to a running turn. turn is the ID of the running turn. steer
+// is the turn ID of the added prompt.
 func (m *messages) steerOf(turn, steer cli.TurnID) string {
 	return idOf(cmp.Or(cli.TurnID(m.Prompt), turn) + "/" + steer)
 }

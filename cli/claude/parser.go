@@ -13,7 +13,7 @@ import (
 // caller must write. After the end of the turn, the field outcome contains the turn's result.
 type parser struct {
 	observer observer
-	// echo is the ID of the prompt. Claude repeats the ID after it has accepted the prompt, at the earliest with the
+	// echo is the ID of the prompt. Claude prints this ID after it has accepted the prompt, at the earliest with the
 	// first complete block of its answer. Earlier output may belong to a turn that Claude started itself.
 	echo string
 	// approvals contains Claude's open requests to the user. It is nil if no user can answer.
@@ -119,10 +119,10 @@ func (p *parser) abandon(outcome cli.Result) { p.phase, p.outcome = abandoned, o
 // echoed handles Claude's confirmation that it has accepted the message with this ID.
 func (p *parser) echoed(id string) {
 	p.steers.Read(id)
-	if p.phase == taken || p.echo == "" || id != p.echo {
+	if p.phase == accepted || p.echo == "" || id != p.echo {
 		return
 	}
-	p.phase = taken
+	p.phase = accepted
 	p.observer.taken()
 }
 
@@ -165,7 +165,7 @@ func (p *parser) system(l *line) {
 		p.trouble.keySource = l.APIKeySource
 		p.mem.model = modelNamed(l.Model)
 		p.flow.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
-		if len(p.mem.tasks.list()) == 0 { // a task could also make Claude start this turn itself
+		if len(p.mem.tasks.list()) == 0 { // if a task is open, Claude may have started this turn itself
 			p.flow.em.Accepted()
 		}
 		p.warnServers(l.MCPServers)
@@ -332,7 +332,7 @@ func (p *parser) ours(l *line) bool {
 	if l.Origin == nil || l.Origin.Kind == "" || l.Origin.Kind == "human" {
 		return true
 	}
-	return p.phase == taken
+	return p.phase == accepted
 }
 
 // handOver calls the background callback with the output of a turn that Claude started itself. It removes this output

@@ -132,9 +132,11 @@ func (p *Provider) ProjectFiles() []string {
 }
 
 // arguments returns the command line for req. If the session has its own home directory, Claude must not find the
-// skills, commands and agents of the user who runs ductor. A flag prevents this if the working directory is below that
-// user's home directory. With this flag, Claude reads settings, skills, commands and agents only from the session's
-// home directory, and not from the working directory either.
+// skills, commands and agents of the user who runs ductor. Claude would find them in a working directory below that
+// user's home directory.
+//
+// In such a directory, arguments therefore adds a flag. With the flag, Claude reads settings, skills, commands and
+// agents only from the session's home directory, and not even from the working directory.
 func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args, err := arguments(f, req, files)
 	if req.Home != "" && p.opts.OwnerHome != "" && reaches(req.Dir, p.opts.OwnerHome) {
@@ -172,7 +174,7 @@ func (p *Provider) settingOf(f format, req cli.Request) setting {
 	}
 	args, err := p.arguments(f, bare, promptFiles{})
 	if err != nil {
-		args = []string{err.Error()} // no process has such arguments, so none fits
+		args = []string{err.Error()} // no running process has these arguments, so none can serve req
 	}
 	replace, add := ownPrompts(req)
 	env := p.environment(bare)

@@ -32,8 +32,8 @@ func readSetting(text string) setting {
 	return s
 }
 
-// fits reports whether a process can serve a request that needs the setting want. The process was started with the
-// setting s. Its present turn settings are current.
+// fits reports whether a process can serve a request that needs the setting want. s is the setting with which the
+// process was started. current contains the turn settings that the process uses now.
 func (s setting) fits(current turnSettings, want setting) bool {
 	return s.Digest != "" && s.Digest == want.Digest && current.canBecome(want.Turn)
 }

@@ -132,7 +132,8 @@ func (t *liveTurn) updateNote(ctx context.Context) {
 	}
 }
 
-// takeBackID is the prefix of the ID of a request to drop a message. The rest of the ID is the ID of the message.
+// takeBackID is the prefix of the ID of a request that asks Claude to drop a message. The ID of the message follows the
+// prefix.
 const takeBackID = "take-back-"
 
 // interrupt asks Claude to end the turn. Before that, it withdraws the messages that Claude has not read. Otherwise
@@ -177,7 +178,7 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 		return err
 	}
 	select {
-	case <-t.open.asked: // before the prompt, the turn sends its own settings
+	case <-t.open.asked: // ductor has sent the prompt; until then, the turn itself sets the permission mode
 	case <-t.gone:
 		return cli.ErrNoTurn
 	case <-ctx.Done():

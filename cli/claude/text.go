@@ -20,7 +20,7 @@ type flow struct {
 	id     string
 	open   bool // whether the message is unfinished: neither message_stop nor a replacement has arrived
 	blocks []*flowBlock
-	whole  map[string]int // message ID to the number of complete blocks that were not streamed
+	whole  map[string]int // for each message ID, the number of complete blocks that were not streamed
 }
 
 type flowBlock struct {

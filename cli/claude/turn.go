@@ -15,7 +15,7 @@ import (
 // liveTurn is a running turn of a live session.
 type liveTurn struct {
 	session *live
-	ctx     context.Context // context of Turn, which returns only after the turn has ended
+	ctx     context.Context // context of the call of Turn; lasts as long as the turn
 	run     *liveRun
 	req     cli.Request
 	p       *parser
@@ -23,7 +23,7 @@ type liveTurn struct {
 	left    *leftTurn // state of a turn that is resumed after a restart of ductor; nil for a new turn
 
 	gone  chan struct{} // closed when the turn has ended
-	notes sync.Mutex    // locked while a message is sent and its ID is stored; guards note.sent except for Prompt
+	notes sync.Mutex    // held while a message is sent and its ID is stored; guards note.sent except note.sent.Prompt
 	note  note
 }
 
@@ -105,7 +105,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 		taken: t.takenUp, freed: t.open.startIfReady, replied: t.replied, garbage: t.run.stream.Garbage,
 		background: t.session.background(),
 	}
-	for _, sent := range t.note.sent.Steers { // before a restart of ductor
+	for _, sent := range t.note.sent.Steers { // messages that ductor sent before a restart
 		if id, steered, _ := strings.Cut(sent, " "); id != t.note.sent.Sending || !t.left.unsent() {
 			p.steers.Adopt(id, cli.TurnID(steered))
 		}
@@ -215,7 +215,7 @@ func (t *liveTurn) finish(end turn.End) {
 func (t *liveTurn) mustStop() bool { return t.p.steers.Close() || t.p.phase == abandoned }
 
 func (t *liveTurn) result(end turn.End) cli.Result {
-	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled without a result
+	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled before Claude printed a result
 		return cli.Cut(t.ctx, agent)
 	}
 	r := turnResult(t.run.stream, end, t.p)
@@ -351,8 +351,8 @@ type leftTurn struct {
 // unsent reports whether the previous process of ductor was stopped before it wrote the message l.note.sent.Sending.
 func (l *leftTurn) unsent() bool { return l.note.sent.Sending != "" && l.inputEnd <= l.mark.Input }
 
-// sent reports whether the previous process of ductor wrote more than the changes of settings, so at least a part of
-// the prompt.
+// sent reports whether the previous process of ductor wrote at least a part of the prompt. It wrote the changes of
+// settings before the prompt.
 func (l *leftTurn) sent(changes []change) bool {
 	before := l.mark.Input
 	for _, c := range changes {

@@ -71,9 +71,8 @@ func jsonOf(s string) string {
 	return string(text)
 }
 
-// Protocol lists fields that users need not see. They identify the request, or list possible answers that ductor does
-// not offer. The agent's name precedes the name of each field. Hidden reports all other fields with the weight
-// LabelField.
+// Protocol lists fields that users need not see. The fields identify the request, or list possible answers that ductor
+// does not offer. Each entry consists of an agent's name and the name of a field.
 var Protocol = []string{
 	"acp sessionId", "acp options", "acp toolCall.toolCallId", "acp toolCall.status", "acp toolCall.kind",
 	"acp toolCall.locations", "acp toolCall.content",
@@ -88,8 +87,8 @@ var Protocol = []string{
 	"copilot sessionId", "copilot requestId", "copilot actions", "copilot recommendedAction",
 }
 
-// Hidden returns the fields of an approval that users should see but do not see. These fields have the weight
-// LabelField, but are not in Protocol.
+// Hidden returns the fields of an approval that users should see but do not see. These are the fields with the weight
+// LabelField that Protocol does not contain.
 func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 	for _, f := range a.Fields {
 		name := agent + " " + index.ReplaceAllString(f.Name, "")
@@ -119,12 +118,13 @@ func Shown(a cli.ApprovalAsked) string {
 
 var lastKey = regexp.MustCompile(`[^.\[]*(\[\d+\])?$`)
 
-// Unshown returns the values of an input that are missing in a text for users. It ignores white space. convert converts
-// a value to the form in which it should appear; nil means unchanged.
+// Unshown returns the values of an input that are missing in text, which is a text for users. It ignores white space.
+// If convert is not nil, Unshown expects the result of convert instead of the value itself.
 func Unshown(input json.RawMessage, text string, convert func(string) string) (missing []string) {
 	text = bare(text)
 	for _, l := range cli.Leaves(input) {
-		want := []string{lastKey.FindString(l.Name) + ":" + l.Value} // users see short values only with their key
+		// The text must show a value such as true or null together with its key.
+		want := []string{lastKey.FindString(l.Name) + ":" + l.Value}
 		if !l.Unset && l.Value != "true" {
 			want = strings.Split(l.Value, "\n")
 		}

@@ -63,7 +63,7 @@ func (l *farLauncher) Start(ctx context.Context, cmd cli.Command) (cli.Process, 
 	l.mu.Unlock()
 	p := &farProcess{Process: process, place: l, done: make(chan struct{})}
 	p.out, p.said = io.Pipe()
-	go func() { // ends with the program's output
+	go func() { // this goroutine ends when the program's output ends
 		_, err := io.Copy(p.said, process.Stdout())
 		_ = p.said.CloseWithError(err)
 	}()

@@ -97,7 +97,8 @@ func cells(agent, dir string) []cell {
 			again: true},
 	}
 	switch agent {
-	case "claude", "codex", "copilot": // other agents retry for minutes
+	// Other agents retry these errors for minutes.
+	case "claude", "codex", "copilot":
 		for _, status := range []string{"429", "500", "529"} {
 			all = append(all, cell{name: status, prompts: say(`[[error %s times=60]]`, status)})
 		}

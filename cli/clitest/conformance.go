@@ -64,7 +64,8 @@ func ofProcesses() []Case {
 // brief returns the cases in which a new version of a real agent most likely behaves differently.
 func brief() []Case { return []Case{PlainText, ToolUse, AbortTool} }
 
-// EachMode runs Conformance in each mode that is a key of cannot. The values become Harness.Cannot.
+// EachMode runs Conformance once for each key of cannot. It sets Harness.Mode to the key, and Harness.Cannot to the
+// value of the key.
 func EachMode(t *testing.T, h Harness, cannot map[cli.Mode]Cannot) {
 	for _, mode := range slices.Sorted(maps.Keys(cannot)) {
 		t.Run(string(mode), func(t *testing.T) {

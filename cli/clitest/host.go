@@ -154,7 +154,7 @@ func awaitNone(t testing.TB, runs []cli.RunID) {
 		if time.Now().After(deadline) {
 			t.Errorf("of the runs %v these processes are left: %v", runs, left)
 			for _, p := range left {
-				_ = p.Signal(9) // it may have ended
+				_ = p.Signal(9) // the process may have ended
 			}
 			return
 		}

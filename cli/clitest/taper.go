@@ -15,7 +15,7 @@ func (l taper) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) 
 	if err != nil {
 		return nil, err
 	}
-	if cmd.For.Mode != "" { // not a probe
+	if cmd.For.Mode != "" { // the process serves a session, and not only a short query
 		l.r.agent = p.PID()
 	}
 	return &tapedProcess{Process: p, r: l.r, number: l.r.started(cmd.Path)}, nil

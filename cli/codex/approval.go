@@ -27,7 +27,7 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 		askForServer(&ev, p, &read)
 	}
 	ev.Fields = append(ev.Fields, read.Fields(a.m.Params)...)
-	for i, f := range ev.Fields { // the protocol's prefix means nothing to users
+	for i, f := range ev.Fields { // remove the protocol's prefix from the names of fields
 		if f.Weight != cli.LabelField {
 			ev.Fields[i].Name = strings.TrimPrefix(f.Name, "_meta.tool_params.")
 		}
@@ -59,7 +59,7 @@ func readingOf(p askParams, dir string) cli.Reading {
 // askForFiles adds the changes of a patch to ev. If the patch's JSON contains values that ductor does not know, they
 // become fields of ev. No rule then allows the request, so a user decides.
 func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
-	ev.Tool, ev.Changes = "patch", changesOf(p.files, cli.FileReplaced) // the target of a move may exist
+	ev.Tool, ev.Changes = "patch", changesOf(p.files, cli.FileReplaced) // a moved file may replace an existing one
 	ev.Title = titleOf(pathsOf(ev.Changes, dir))
 	if len(p.files) == 0 || slices.ContainsFunc(p.files, func(c liveChange) bool { return c.Path == "" }) {
 		ev.Missing = "the changes"

@@ -102,7 +102,8 @@ func (a *inquiry) answer(d cli.Decision) any {
 	return map[string]string{"decision": "decline"}
 }
 
-// answers returns the result for questions. If a question has no answer, the result says that the user gives none.
+// answers returns the result for questions. For a question without an answer, the result contains the user's reason, or
+// a sentence which says that the user gives no answer.
 func (a *inquiry) answers(d cli.Decision) any {
 	answers := map[string]any{}
 	for i, q := range a.params.Questions {

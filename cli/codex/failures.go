@@ -28,8 +28,8 @@ func isPermanent(kind cli.FailureKind) bool {
 	return kind == cli.NotLoggedIn || kind == cli.Forbidden || kind == cli.UnknownModel
 }
 
-// stopOf returns the kind of failure if a content filter or a limit ended the model's answer, or else "". For Codex,
-// such an answer is a broken stream.
+// stopOf returns the kind of failure if a content filter or a limit ended the model's answer, or else "". Codex reports
+// such an answer as a broken stream.
 func stopOf(message string) cli.FailureKind {
 	switch {
 	case strings.Contains(message, "reason: content_filter"):
@@ -48,7 +48,7 @@ var (
 	waiting = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Reconnecting\.\.\. `) })
 	address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`, url: [^\s)]+`) })
 	retried = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^exceeded retry limit, last status: `) // every retry has this text
+		return regexp.MustCompile(`^exceeded retry limit, last status: `)
 	})
 	request = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`,? request id: [\w-]+`) })
 	broken  = sync.OnceValue(func() *regexp.Regexp {

@@ -76,7 +76,7 @@ func (p *liveParser) rateLimits(r rateLimits) {
 	}
 	p.out.Pass(reported)
 	if r.Name != "" && !strings.EqualFold(r.Name, p.limit.model) {
-		return // this limit is for another model than that of the turn
+		return // the limit is for another model than that of the turn
 	}
 	for _, l := range reported.Limits {
 		if l.Used >= 1 && (!p.limit.reached || l.Resets.After(p.limit.ends)) {

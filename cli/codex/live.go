@@ -151,8 +151,8 @@ func bindingOf(req cli.Request) binding {
 	return b
 }
 
-// toolStart is how long ductor's own tool server may take to start, in seconds. After Codex's default of 10, a turn on a
-// busy machine would have no tools of ductor.
+// toolStart is how long ductor's own tool server may take to start, in seconds. Codex's default is 10 seconds. On a
+// busy machine, Codex would then start turns without ductor's tools.
 const toolStart = 60
 
 // serverTable returns Codex's configuration of a tool server. It never uses the approval mode "auto": Codex would then

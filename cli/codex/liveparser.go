@@ -85,7 +85,7 @@ type messages struct {
 	streaming string          // ID of the message that is streaming
 	torn      string          // ID of a message whose stream broke; a retry will repeat it
 	thought   map[string]bool // IDs of the reasoning that was already streamed
-	comments  map[string]bool // message ID to whether the message is commentary instead of answer
+	comments  map[string]bool // for each message ID, whether the message is commentary and not part of the answer
 }
 
 // start records the start of a message. It returns the ID of a broken message that the new one replaces, or "".
@@ -303,7 +303,7 @@ func (p *liveParser) plan(n *notice) {
 // count records the token usage of the thread. Codex reports it after each request to the model.
 func (p *liveParser) count(u tokenUsage) {
 	if p.usage == nil {
-		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // the total before the turn
+		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // Last contains the total before the turn
 	}
 	p.usage.Total = u.Total
 	p.usage.fill = cli.Fill{Used: u.Last.Sum, Limit: u.Window}

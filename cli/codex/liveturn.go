@@ -21,7 +21,7 @@ type liveTurn struct {
 	s         *thread
 	parser    *liveParser
 	approvals *turn.Approvals[*inquiry]
-	held      []news // messages before the response to the prompt, which contains the ID of the turn
+	held      []news // messages that arrived before the response to the prompt, when the turn's ID was unknown
 
 	name  atomic.Pointer[string] // Codex's ID of the turn; nil if it is not known yet
 	added turn.Added
@@ -77,7 +77,7 @@ func (t *liveTurn) Handle(n news) {
 	switch {
 	case n.denied != nil:
 		t.parser.denied(t.approvalOf(n.denied), cli.ShortLine(n.reason))
-	case n.method == "" && n.ask == nil: // an empty message; the caller only checks whether the turn is over
+	case n.method == "" && n.ask == nil: // an empty message only makes the caller check whether the turn is over
 	case t.PromptState() != shared.PromptAccepted:
 		t.held = append(t.held, n)
 	case n.ask != nil:

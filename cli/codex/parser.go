@@ -115,7 +115,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 	p.noteDenial(it)
 }
 
-// meaning is the purpose of the message in parser.held. The next item shows this purpose.
+// meaning is the purpose of the message in parser.held. ductor learns the purpose from the next item.
 type meaning int
 
 const (

@@ -47,7 +47,9 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configuredSandbox str
 			m.approval = askOnRequest
 		}
 	case cli.Plan:
-	default: // in accept-edits too, because a sandbox that allows edits also allows commands and hidden files
+	// In accept-edits, Codex also asks before every edit. A sandbox that allows edits would also allow commands, and
+	// edits of hidden files.
+	default:
 		if attended {
 			m.approval, m.sandbox = askUntrusted, cmp.Or(configuredSandbox, workspaceWrite)
 		}

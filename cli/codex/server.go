@@ -21,18 +21,18 @@ type server struct {
 
 	mu        sync.Mutex
 	parents   map[cli.AgentSessionID]cli.AgentSessionID
-	starting  map[mcpServer]string // problems of MCP servers that do not work yet; "" during the start
+	starting  map[mcpServer]string // the problem of each MCP server that is not ready; "" while the server is starting
 	defaults  *settings
 	sentTerms map[cli.AgentSessionID]sentTerms
 
 	limitsRead time.Time // when readLimits last sent a request
 }
 
-// news is a message for a turn. After an empty message, the turn only checks whether it is over.
+// news is a message for a turn. An empty message makes the turn check whether it is over.
 type news struct {
 	method string
 	notice *notice  // a notification
-	ask    *inquiry // a request of Codex that ductor must answer; nil if the message is none
+	ask    *inquiry // a request of Codex that ductor must answer; nil for other messages
 	denied *inquiry // a denied request, which the turn must record
 	reason string
 }
@@ -182,7 +182,7 @@ func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage)
 		time.AfterFunc(serverPatience, func() { h.serverLate(of) })
 	case s.Status != "failed":
 		delete(h.starting, of)
-	case starts: // no turn has reported the server yet
+	case starts: // the server was still starting when it failed
 		h.starting[of] = "could not be started"
 		h.tellServers(thread)
 	}

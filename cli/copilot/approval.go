@@ -36,7 +36,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	whole := subject(asked, &read)
 	switch asked.Kind {
-	case "write": // do not use the intention as the reason
+	case "write":
 		ev.Reason, read.Edit = cmp.Or(asked.Hook, asked.Warning), []string{"intention", "resolvedPath"}
 		if cli.OwnWords(asked.Intention) != "" {
 			read.Said["intention"] = ev.Reason
@@ -65,8 +65,9 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	return ev
 }
 
-// effectOf returns what a request would do, so that rules can allow it. Rules must not allow a request that has a
-// reason to ask the user. The intention that Copilot adds to every request is not such a reason.
+// effectOf returns what a request would do. Rules use the result to allow the request, unless the agent has a special
+// reason to ask the user. Copilot adds an intention to every request, so effectOf does not count the intention as a
+// reason.
 func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effect {
 	e := cli.EffectOf(ev.Input, dir, nil)
 	reason := ev.Reason

@@ -20,7 +20,7 @@ func EnvKeys() []string { return []string{"COPILOT_*", "GH_*", "GITHUB_*"} }
 func (p *Provider) ownEnv() map[string]string {
 	env := map[string]string{
 		"COPILOT_AUTO_UPDATE": "false", // an update could break a running Copilot
-		"COPILOT_ALLOW_ALL":   "",      // instead, ductor's permission mode decides
+		"COPILOT_ALLOW_ALL":   "",      // ductor's permission mode decides, and not this variable
 	}
 	maps.Copy(env, p.packages())
 	return env

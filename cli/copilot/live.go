@@ -93,8 +93,8 @@ func (s *session) Open(ctx context.Context, req cli.Request) error {
 	return s.allow(ctx, req)
 }
 
-// allow sends the permission mode and all permission rules of a session. A resumed session would otherwise use earlier
-// rules.
+// allow sends the permission mode and all permission rules of a session. Without them, a resumed session would use its
+// earlier rules.
 func (s *session) allow(ctx context.Context, req cli.Request) error {
 	h, id := s.server, s.id
 	p, err := permissionOf(req.Permission)

@@ -10,8 +10,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// once returns the functions with which package turn runs a turn in a separate process. cli.Purpose.Setting of the
-// process is the session ID.
+// once returns the functions with which package turn runs a turn in a separate process. The process stores the session
+// ID as its cli.Purpose.Setting.
 func (p *Provider) once() *turn.OneShot {
 	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: onceInput, Start: p.start, Read: read}
 }

@@ -15,7 +15,7 @@ const (
 	awaited     phase = "awaited" // the turn has not started; events may belong to the previous turn
 	begun       phase = "begun"
 	interrupted phase = "interrupted"
-	ended       phase = "ended" // a message that users add now starts the turn again
+	ended       phase = "ended" // the answer has ended; a message that a user adds now would continue the turn
 )
 
 // parser converts Copilot's events in one turn to events of package cli, in both modes. Only one goroutine at a time

@@ -21,7 +21,7 @@ type permission struct {
 func permissionOf(mode cli.PermissionMode) (permission, error) {
 	const manual, interactive = "manual", "interactive"
 	switch mode {
-	// Copilot's own rule for edits would also allow edits of hidden files.
+	// AcceptEdits is the same as Ask, because Copilot's own rule for edits would also allow edits of hidden files.
 	case "", cli.Ask, cli.AcceptEdits:
 		return permission{mode: interactive, approval: manual,
 			cannot: "a Copilot that is run once cannot ask: what needs permission is denied, " + cli.OnceDenies}, nil

@@ -26,8 +26,8 @@ type server struct {
 	provider *Provider
 }
 
-// news is an event of a session, or a request of the process. After an empty message, the turn only checks whether it
-// is over. A turn may lose text deltas, because complete messages follow.
+// news is an event of a session, or a request of the process. An empty message makes the turn check whether it is over.
+// A turn may lose text deltas, because complete messages follow.
 type news struct {
 	event   event
 	request *rpc.Message

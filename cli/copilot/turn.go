@@ -138,7 +138,7 @@ func (t *liveTurn) Late(n news) { t.s.server.betweenTurns(t.s.id, n.event) }
 
 func (t *liveTurn) Result(end turn.End) cli.Result {
 	r := t.p.outcome(end, func() cli.Result { return t.Loop.Outcome(end, Agent, t.s.server.Failure) })
-	if end == turn.EndExit && r.Err == nil { // an added message was not answered
+	if end == turn.EndExit && r.Err == nil { // the process ended before it answered an added message
 		r.Err = exitFailure(t.s.server.Failure())
 	}
 	r.Steered = t.p.added.Settle()
@@ -163,7 +163,8 @@ func (t *liveTurn) End(end turn.End) (shared.Phase, shared.TurnEnd) {
 	if t.Loop.Cut() && (left || t.p.phase != ended) {
 		phase = shared.PhaseSpent
 	}
-	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed() // Copilot has ended its tools, too
+	// If Copilot has ended the turn itself, it has also ended the turn's tools.
+	replaced := cli.Replaced(t.Context()) && t.p.phase == ended && !t.Loop.Killed()
 	if t.Loop.Cut() && len(t.p.tools) > 0 && !replaced {
 		leaves = shared.EndLeftovers
 	}

@@ -32,7 +32,7 @@ const MaxMessage = 64 << 20
 
 const (
 	readBuffer  = 64 << 10
-	keptBody    = 256 << 10 // a larger buffer is released after its message
+	keptBody    = 256 << 10 // bytes; a Reader releases a larger buffer after each message
 	garbageHead = 1 << 10   // bytes of a dropped message that Options.Garbage receives
 )
 
@@ -194,7 +194,8 @@ func (r *Reader) skip(length int) error {
 	return err
 }
 
-// source reads the program's output. After all output before the offset until was handled, it calls caughtUp once.
+// source reads the program's output. When all output before the offset until was handled, source calls caughtUp, but
+// only once.
 type source struct {
 	r        io.Reader
 	at       int64 // offset of the next read

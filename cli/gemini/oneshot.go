@@ -59,7 +59,7 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 	if err != nil {
 		return nil, "", err
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // only ductor's own; Gemini has no flag for others
+	req.Servers = cli.WithoutForeign(req.Servers) // only ductor's own; there is no flag for other servers
 	process, err := p.opts.StartOnce(ctx, Agent, req, cli.Command{Args: args, Files: p.ownFiles(args), Env: p.env(req)})
 	return process, "", err
 }
@@ -67,7 +67,8 @@ func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, str
 // finish returns the result of the turn: Gemini's own result, if it printed one.
 func (p *parser) finish(t turn.Once, end turn.End) cli.Result {
 	r := p.result
-	if r.Err == nil && p.session == "" && t.Left == nil { // the beginning of a resumed turn's output may be lost
+	// In a resumed turn, the line with the session's ID may be lost.
+	if r.Err == nil && p.session == "" && t.Left == nil {
 		r.Err = turn.Unnamed(Agent)
 	}
 	if !p.done || r.Err != nil && (end == turn.EndCancelled || end == turn.EndStalled) {

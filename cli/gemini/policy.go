@@ -46,8 +46,7 @@ func (p *Provider) CannotHold(req cli.Request) string {
 }
 
 // rulesOf returns the rules that enforce a list of tools. If the list contains permitted tools, the rules deny all
-// other tools. In each mode, the permitted tools then run with or without asking the user, as they do by Gemini's own
-// rules.
+// other tools. For a permitted tool, the rules ask the user in the same modes in which Gemini's own rules would ask.
 func rulesOf(list cli.ToolList) []policyRule {
 	var all []policyRule
 	servers, denied := cli.Servers(list.Denied)

@@ -100,7 +100,7 @@ func (h *Homes) furnish(name string) error {
 	if err := h.root.MkdirAll(name, 0o700); err != nil {
 		return err
 	}
-	if err := h.root.Chmod(name, 0o700); err != nil { // an error if name is a link that leads out of the root
+	if err := h.root.Chmod(name, 0o700); err != nil { // Chmod fails if name is a link that leads out of the root
 		return err
 	}
 	home, err := h.root.OpenRoot(name)

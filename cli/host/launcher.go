@@ -23,7 +23,7 @@ const DefaultOrphanAfter = 15 * time.Minute
 const StartedRun = "a run was started"
 
 const (
-	probeOrphan = time.Second // how long a probe may run after its caller has died
+	probeOrphan = time.Second // how long a probe may run after ductor has died; for probes, see cli.Purpose.Mode
 	collectWait = 10 * time.Second
 	lookWait    = time.Minute // limit of LookPath, including the time to create the environment
 )
@@ -33,7 +33,7 @@ type Options struct {
 	Dir string // directory for the runs; Open creates it and denies other users access to it
 	// Runner configures how runners start on this machine.
 	Runner runner.Options
-	// Remote starts the runs in another environment instead. The Launcher closes it.
+	// Remote starts the runs in another environment; nil means this machine. The Launcher closes Remote.
 	Remote     *runner.Client
 	cli.Timing       // Stall and ToolStall are ignored
 	MaxJournal int64 // how many bytes of output a runner stores; 0 means the runner's default
@@ -181,7 +181,8 @@ func (h *Launcher) Find(agent cli.Agent, pid int) cli.Process {
 	return nil
 }
 
-// Settled implements cli.Launcher. It removes a stopped run as a whole after the last of its turns was settled.
+// Settled implements cli.Launcher. If the run was stopped, and all its turns are settled, Settled deletes the run.
+// Otherwise it deletes the output that no turn needs.
 func (h *Launcher) Settled(turn cli.TurnID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,8 +222,8 @@ func (h *Launcher) collect(r *process) {
 	}
 }
 
-// retired handles that a run was stopped and that ductor has detached from it. If all turns of the run are settled,
-// retired deletes the run. This is possible even while the Launcher closes, because Close waits for the caller.
+// retired is called when a run was stopped and ductor has detached from the run. If all turns of the run are settled,
+// retired deletes the run. It does so even while the Launcher closes, because Close waits for the caller.
 func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
 	r.advance(released)

@@ -130,7 +130,7 @@ func digits(name string) string {
 // agent that cannot be used, the kind of the problem is Elsewhere.
 func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	p := &Problem{Kind: Unknown, Name: name}
-	known := map[string]string{} // names that may be similar, each with a text for Find
+	known := map[string]string{} // names that may be similar to name, each with the text by which Find finds the model
 	for _, e := range pool {
 		if Usable(e) {
 			known[strings.ToLower(string(e.Agent))] = string(e.Agent)

@@ -22,7 +22,7 @@ type Choice struct {
 
 // Alias is a name for a model that the configuration defines.
 type Alias struct {
-	Use string `toml:"use"` // the name that it stands for, such as "claude/haiku" or "codex high"
+	Use string `toml:"use"` // the name that the alias stands for, such as "claude/haiku" or "codex high"
 	// Context and Price describe the model if the agent does not report these values. 0 means unknown.
 	Context int64     `toml:"context"` // size of the model's context, in tokens
 	Price   cli.Price `toml:",inline"`
@@ -53,7 +53,7 @@ const (
 	NoAgent       ProblemKind = iota // no agent can be used
 	Unusable                         // the named agent cannot be used; Entry contains the reason
 	Unknown                          // no model has this name; Near is a similar name, and Models are all models
-	Elsewhere                        // only Agent has this model, and it cannot be used
+	Elsewhere                        // only Agent has this model, and Agent cannot be used
 	Ambiguous                        // several models have this name; Models contains them
 	TooManyWords                     // the effort is not the last word
 	NoEfforts                        // Model has no efforts
@@ -68,7 +68,7 @@ type Problem struct {
 	Near   string // a similar name, or ""
 	Agent  cli.Agent
 	Entry  cli.MenuEntry
-	Model  cli.Model // the default model of its agent if it has no ID
+	Model  cli.Model // if its ID is empty, it is the default model of its agent
 	Models []cli.Model
 	Meant  []Choice // choices that the user probably meant
 }

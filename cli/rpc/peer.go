@@ -123,7 +123,8 @@ func (p *Peer) dispatch(raw []byte) {
 		p.opts.Handler.Notified(m)
 	case m.hasID():
 		p.calls.deliverAnswer(m)
-	case m.Error == nil: // an error without an ID: the program could not read a message of ductor
+	// An error without an ID is not garbage: the program could not read a message of ductor.
+	case m.Error == nil:
 		p.Garbage(raw)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"ductor/internal/nearest"
 )
 
-// others lists the names of tools that are not in table, and the tool kinds of the Agent Client Protocol. The names are
-// from the versions in test/agents, and from older versions.
+// others lists the names of tools that are not in table. It also contains the tool kinds of the Agent Client Protocol.
+// The names are from the versions in test/agents, and from older versions.
 func others() []string {
 	return []string{
 		// Claude

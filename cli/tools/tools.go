@@ -110,8 +110,8 @@ func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	return all, nil
 }
 
-// Limit translates the lists of tools in a request into the names of its agent. It returns an error if the agent cannot
-// be limited in this way. Of the allowed tools it leaves only those that need no check; see unchecked.
+// Limit replaces the names in a request's lists of tools by the agent's own names. It returns an error if the agent
+// cannot be limited in this way. From the allowed tools, it removes those that ductor must check; see unchecked.
 func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	agent := p.Agent()
 	limited := slices.ContainsFunc(req.ToolLists, func(l cli.ToolList) bool { return !l.Empty() })
@@ -187,8 +187,9 @@ func Own(agent cli.Agent, names []string) []string {
 }
 
 // unchecked returns the allowed tools that an agent may use without asking ductor, in the agent's own names. These are
-// the tools of the kind "web", because they use no file. An agent that knew of another allowed tool would not ask. Then
-// ductor could not check whether the tool uses ductor's own files, hidden files, or files outside of the project.
+// the tools of the kind "web", because they use no file. ductor must check all other tools: they may use ductor's own
+// files, hidden files, or files outside of the project. If the agent knew that such a tool is allowed, it would not
+// ask.
 func unchecked(agent cli.Agent, allowed []string) []string {
 	return slices.DeleteFunc(Own(agent, allowed), func(name string) bool {
 		r, _ := rowOf(name)
@@ -197,12 +198,12 @@ func unchecked(agent cli.Agent, allowed []string) []string {
 	})
 }
 
-// Covers reports whether a name in a list of allowed tools means a tool of an agent. The name has no parentheses, and
-// the tool has the name that the agent's requests for approval contain. Covers knows no MCP servers.
+// Covers reports whether a name in a list of allowed tools means a tool of an agent. name has no parentheses. tool is
+// the name in the agent's requests for approval. Covers knows no MCP servers.
 //
-// For agents that are not in the table, "shell" and "edit" mean every tool that some agent calls by such a name. The
-// other kinds mean none of their tools, because these agents call a tool of an MCP server "read" if the server claims
-// to read only.
+// If the agent is not in the table, the names "shell" and "edit" mean every tool that any known agent uses for this
+// purpose. Names of other kinds mean no tool. For example, such an agent uses the name "read" also for a tool of an MCP
+// server, if the server claims that the tool only reads.
 func Covers(agent cli.Agent, name, tool string) bool {
 	r, known := rowOf(name)
 	switch {

@@ -144,7 +144,7 @@ func (c *Call) Questions() []cli.Question {
 	return cli.QuestionsIn(c.Input)
 }
 
-// Covers reports whether the tool call includes the step. This is the case if both run the same command, or use the
+// Covers reports whether step is a part of the tool call c. This is the case if both run the same command, or use the
 // same file.
 func (c *Call) Covers(step Call, dir string) bool {
 	if step.ToolKind == KindRun {

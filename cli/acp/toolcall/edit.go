@@ -72,8 +72,8 @@ func (e Edit) About(dir, path string) bool {
 	return cli.Absolute(dir, e.Path) == cli.Absolute(dir, path)
 }
 
-// Titled reports whether a title contains only the name of the file, optionally with the first words of the old and the
-// new text.
+// Titled reports whether a title contains nothing but the file's name and, possibly, excerpts of the old and the new
+// text.
 func (e Edit) Titled(dir, title string) bool {
 	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
 	before, after, arrow := strings.Cut(texts, " => ")
