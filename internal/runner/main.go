@@ -48,7 +48,8 @@ import (
 )
 
 const (
-	smallHeap  = 20       // GOGC: the heap has only about a megabyte
+	smallHeap  = 20 // GOGC after the start: the heap has only about a megabyte
+	startLasts = time.Minute
 	softMemory = 24 << 20 // GOMEMLIMIT in bytes
 	socketFile = "sock"
 	lockFile   = "lock"
@@ -72,9 +73,10 @@ func Main(args []string, complaints io.Writer) int {
 	return 0
 }
 
-// reduceMemory makes the Go runtime use little memory.
+// reduceMemory makes the Go runtime use little memory. It does not make collections frequent during the start: each
+// collection makes the Go runtime create lists of pages that it never frees, and they are larger than the garbage.
 func reduceMemory() {
-	debug.SetGCPercent(smallHeap)
+	time.AfterFunc(startLasts, func() { debug.SetGCPercent(smallHeap) })
 	debug.SetMemoryLimit(softMemory)
 	runtime.GOMAXPROCS(2)
 }
