@@ -97,6 +97,8 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 		return m.ID != first.ID && strings.HasPrefix(m.Text, "Commit 2 files with this message?")
 	})
 	town.awaitDeleted(first)
+	town.stop()
+	town.start() // the answer loses its button although the question is from before the restart
 	town.chat.Person().Send(town.chat, "Count to two", telegram.ReplyTo(asked.ID))
 	town.await("✅ Committed 2 files as ")
 	town.awaitDeleted(asked)
@@ -104,9 +106,9 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 		"git log -1 --format='%an %s'; git show --name-only --format=; git status --porcelain"); got != "Ann Count to two\na.txt\nn.txt\nA  s.txt\n" {
 		t.Errorf("git says %q", got)
 	}
-	if a := town.pressOn(card, "✅ Commit"); a.Text != "These changes are committed already." {
-		t.Errorf("a second commit: %q", a.Text)
-	}
+	town.awaitMessage(func(m telegram.Message) bool {
+		return m.ID == card.ID && m.HasButton("↩️ Undo") && !m.HasButton("✅ Commit")
+	})
 	town.say("/checkpoint list")
 	list := town.awaitMessage(isPoints)
 	for _, row := range list.Keyboard {
