@@ -90,7 +90,7 @@ func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
 	return session, err
 }
 
-// discardLeft starts to end a run of the previous process.
+// discardLeft discards a run of the previous process of ductor in the background.
 func (s *Service) discardLeft(left leftTurn) {
 	s.pool.do(func() { s.pool.beginClose(left.at) })
 	go func() {
@@ -152,11 +152,11 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 			"it cannot be resumed and was ended, because %s", left.run.Problem)}}
 	}
 	there := req
-	there.AddDirs, there.Files = nil, nil // they were copied when the turn started
+	there.AddDirs, there.Files = nil, nil // these files were copied when the turn started
 	there, err := s.furnish(ctx, entry, there, nil)
 	req.Home = there.Home
 	var session cli.Session
-	if err == nil || ctx.Err() != nil { // an aborted turn needs the session, too, to end properly
+	if err == nil || ctx.Err() != nil { // ductor can end an aborted turn properly only in a session
 		session, err = s.adopt(ctx, entry, left.run, req)
 	}
 	s.countAttaching(left.run.Run, -1)

@@ -77,8 +77,7 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult
 		emitResult()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		emitResult()
-	// If the cause is ErrDetached, the turn ended just before ductor could detach from it. In this case, the turn was
-	// not cut short.
+	// If ctx ended with the cause ErrDetached, the turn has ended by itself just before ductor could detach.
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
 			emitResult()

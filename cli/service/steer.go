@@ -188,7 +188,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	if turn != "" {
 		err := s.present.with(ctx, turn, cli.ErrNoTurn,
 			func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
-		if !errors.Is(err, cli.ErrNoTurn) { // after ErrNoTurn, the session is idle
+		if !errors.Is(err, cli.ErrNoTurn) { // ErrNoTurn means that the turn has ended, so its session is idle
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 			continue
 		}
 		for _, run := range sight.runs {
-			run.Marks = nil // only the stored marks count, not those of a launcher
+			run.Marks = nil // ductor uses only the marks in its store, and not those of a launcher
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
 			if s.claim(&left, openTurns, remains) {
 				taken[left.closeKey()] = true
