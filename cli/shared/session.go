@@ -16,7 +16,7 @@ type Phase string
 
 // The phases of a session.
 const (
-	PhaseOpening Phase = "opening" // the session stores messages, and drops them when it is open
+	PhaseOpening Phase = "opening" // messages wait in the inbox until the session is open, and are then dropped
 	PhaseNew     Phase = "new"     // open, but without a turn so far
 	PhaseIdle    Phase = "idle"
 	PhaseAdopted Phase = "adopted" // the session stores messages of an adopted turn until the call of Turn
