@@ -67,8 +67,8 @@ func (s *Service) countAttachingLocked(run cli.RunID, n int) {
 	}
 }
 
-// attachingNow returns a copy of the numbers that countAttaching maintains. Callers that end runs need the copy before
-// they list the runs. If a run is listed later and is not in the copy, no caller wants to attach to it.
+// attachingNow returns how many callers want to attach to each run; see countAttaching. Code that ends runs must call
+// attachingNow before it lists the runs. It may then end every listed run that the result does not contain.
 func (s *Service) attachingNow() map[cli.RunID]int {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()

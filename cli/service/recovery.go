@@ -121,8 +121,8 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge returns the Result with corrections from other facts: the provider may have emitted no Result (hasResult is
-// false), running the turn may have returned an error, and ctx may have ended.
+// judge corrects a Result by other facts, and returns it. hasResult is false if the provider emitted no Result. err is
+// the error of running the turn. If ctx has ended, judge may replace the error by the cause of ctx; see recut.
 func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, err error) cli.Result {
 	if !hasResult {
 		r.Err = cli.AsFailure(w.agent, err)
