@@ -115,7 +115,7 @@ func cutMessage(framing frames.Framing, b []byte) (message, rest []byte, ok bool
 	return body[:n], body[n:], true
 }
 
-// pauseOnTape is the length from which a tape contains a pause of the program. Shorter pauses do not matter.
+// pauseOnTape is the minimum length of a pause that a tape contains. Shorter pauses of a program do not matter.
 const pauseOnTape = 700 * time.Millisecond
 
 // recording creates a tape while processes are running.
