@@ -281,7 +281,7 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	switch cut := t.Loop.Cut() && !replaced; {
 	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):
 		return shared.PhaseSpent, shared.EndLeftovers
-	// ductor does not know the options of a session that it resumed after a restart.
+	// After a resumed turn, no turn may follow in the session, because ductor does not know its options.
 	case cut, t.reply == nil, t.Adopted != nil:
 		return shared.PhaseSpent, shared.EndOver
 	}

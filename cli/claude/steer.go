@@ -73,8 +73,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, id, req.Turn, line)
 }
 
-// steer sends a message during the turn. Before that, it stores the message's ID in the note: Claude may print a
-// separate result for this message, which ductor must expect even after a restart.
+// steer sends a message during the turn. Claude may print a separate result for this message. ductor must expect this
+// result even after a restart, so steer first stores the message's ID in the note.
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()

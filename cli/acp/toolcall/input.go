@@ -172,7 +172,8 @@ func (e Edit) makes(hunks string) bool {
 	return hunks == e.hunks || e.hunks == "" && hunks != "" && cli.DiffMakes(hunks, e.Before, e.After)
 }
 
-// replaces reports whether the change from before to after only replaces the object's old text by its new text.
+// replaces reports whether the object describes exactly the change from before to after: the object's old text becomes
+// its new text, and everything else stays equal.
 func (g group) replaces(before, after string) bool {
 	old, n := g.values["oldstring"], 1
 	switch all := g.values["replaceall"]; {
