@@ -34,8 +34,8 @@ type AgentSession[M any] interface {
 	Host() *Process
 	// Open creates the session or resumes req.Resume.
 	Open(ctx context.Context, req cli.Request) error
-	// Fits reports whether the session can run req with its settings. Session itself compares req.Resume and checks the
-	// process.
+	// Fits reports whether the session's settings allow it to run req. Before the call, Session has compared req.Resume
+	// and has checked that the process is alive.
 	Fits(req cli.Request) bool
 	// Check returns an error if the agent does not support t.Req, whatever process it uses. The session's process may
 	// have ended.

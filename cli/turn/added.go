@@ -9,10 +9,10 @@ import (
 	"ductor/cli"
 )
 
-// Added contains the messages that the user sent while a turn was running, and that ductor added to the turn. Providers
-// report what they learn about a message, and Added decides what becomes of it:
+// Added contains the messages that ductor added to a running turn because a user sent them during the turn. Providers
+// report what they learn about a message, and Added decides what becomes of the message:
 //
-//   - If the agent has the message, Steer returns nil. If the model then never reads it, Settle lists it.
+//   - If the agent has the message, Steer returns nil. If the model then never reads the message, Settle lists it.
 //   - If the model will never read the message, and Steer has not returned yet, Steer returns ErrNoTurn.
 //   - If neither is known, Steer returns another error.
 //

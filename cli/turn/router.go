@@ -91,8 +91,8 @@ func (r *router) begin() (past bool) {
 	return r.past
 }
 
-// finish ends the turn. From now on, idle gets all lines: first those in rest, then those in the queue. Before that,
-// finish calls recordEnd with the offset after the last line that the turn has handled.
+// finish ends the turn. It first calls recordEnd with the offset after the last line that the turn has handled. From
+// then on, idle gets all lines, beginning with those in rest and those in the queue.
 func (r *router) finish(rest []queued, recordEnd func(offset int64)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

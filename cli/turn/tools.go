@@ -45,7 +45,8 @@ func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool)
 	return call, true
 }
 
-// reuse makes the next call with this ID another call, if the last one has ended.
+// reuse makes start treat the next call with this ID as another call, even if its name and input are those of the last
+// call. It does nothing while the last call is running.
 func (t *tools) reuse(id cli.ToolID) {
 	if call := t.last[id]; call != nil && call.ended {
 		call.digest = ""
