@@ -331,8 +331,8 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	return r
 }
 
-// remember emits PromptAccepted for agents with Quirks.Forgets, unless the agent has removed the prompt from its
-// session. Such an agent removes the prompt if the turn was interrupted while no tool ran, or failed before a tool ran.
+// remember emits PromptAccepted for an agent with Quirks.Forgets, if the prompt is still in the agent's session. The
+// agent has removed the prompt if the turn was interrupted while no tool ran, or if the turn failed before a tool ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.options().quirks.Forgets:

@@ -105,8 +105,8 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// ShownInput returns those fields of the input that users need not see, because they see the diffs of the edits. Such
-// fields contain the path, the diff, the old text or the new text. ShownInput returns the values by field name.
+// ShownInput returns those fields of the input that users already see in the diffs of the edits, as a map from the name
+// of each field to its value. Such a field contains the path, the diff, the old text or the new text.
 func (c *Call) ShownInput(dir string) map[string]string {
 	leaves, shown := cli.Leaves(c.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
