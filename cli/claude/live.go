@@ -117,8 +117,8 @@ func (s *live) named(id cli.AgentSessionID) {
 	s.id = id
 }
 
-// send sends a line unless it is empty. It only logs errors: they mean that the process has ended, which ductor also
-// detects at the end of the output.
+// send sends a line unless it is empty. It only logs errors, because an error means that the process has ended. ductor
+// also detects the end of the process at the end of the output.
 func (s *live) send(run *liveRun, line []byte) {
 	if len(line) == 0 {
 		return

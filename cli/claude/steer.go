@@ -111,8 +111,8 @@ func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 	}
 }
 
-// lastWritten returns the result of writing a line. It is for a turn that has ended: Claude may have read the line and
-// ended the turn before the writer reported its result.
+// lastWritten returns the result of writing a line. Callers use it after the end of the turn: Claude may have read the
+// line and ended the turn before the writer reported its result.
 func lastWritten(written <-chan error) error {
 	select {
 	case err := <-written:

@@ -34,8 +34,8 @@ type tools struct {
 	calls map[cli.ToolID]toolCall
 }
 
-// start emits the start of a tool call, but only once. In a later message, another call can have the same ID: not every
-// model behind Claude Code creates unique IDs.
+// start emits the start of a tool call, unless it has already emitted this start. A call with the same ID in a later
+// message is another call, because not every model behind Claude Code creates unique IDs.
 func (t *tools) start(message string, b block, parent string) {
 	id := cli.ToolID(b.ID)
 	if call, known := t.calls[id]; known && call.message == message || id == "" {
