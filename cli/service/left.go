@@ -181,8 +181,8 @@ func (s *Service) Settled(turn cli.TurnID) {
 	}
 }
 
-// flushSettled tells the launchers about settled turns, until none remains or the Service closes. Only one goroutine may
-// run it at a time.
+// flushSettled tells the launchers about settled turns, until none remains or the Service closes. Only one goroutine
+// may run it at a time.
 func (s *Service) flushSettled() {
 	for turns := s.runEnvs.settledAfter(0); len(turns) > 0; turns = s.runEnvs.settledAfter(len(turns)) {
 		if !s.flushOutcomes() {

@@ -47,8 +47,8 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 }
 
 // mayRepeat reports whether the live process failed before the turn could have an effect, and the agent supports
-// one-shot mode. In accept-edits and auto it returns false: an agent in one-shot mode cannot ask, so ductor
-// could not decide what it may do.
+// one-shot mode. In accept-edits and auto it returns false: an agent in one-shot mode cannot ask ductor, so ductor
+// could not decide what the agent may do.
 func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, req cli.Request, a attempt) bool {
 	if req.Permission == cli.AcceptEdits || req.Permission == cli.Auto {
 		return false
@@ -107,8 +107,8 @@ func (s *Service) awaitLate(late chan struct{}) bool {
 	}
 }
 
-// reusable reports whether the session can run another turn after this Result. It can after a success. It also can if
-// only the model failed, and the agent still works.
+// reusable reports whether the session can run another turn after this Result. This is the case after a success. It is
+// also the case if only the model failed, and the agent still works.
 func reusable(r cli.Result) bool {
 	if r.Err == nil {
 		return true

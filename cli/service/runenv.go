@@ -157,9 +157,9 @@ func (at *runEnv) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ready prepares the environment for a turn, and returns req with the home of its session. After that, no run of the
-// previous process can disturb the turn, and the files of the prompt exist in the environment. If ctx is done first,
-// ready returns at once.
+// ready prepares the environment for a turn, and returns req with the home of its session. When ready has returned, no
+// run of the previous process can disturb the turn, and the files of the prompt exist in the environment. If ctx is
+// done first, ready returns at once.
 func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
 	error) {
 	if err := s.sighted(ctx, entry.runEnv); err != nil {

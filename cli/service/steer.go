@@ -73,7 +73,8 @@ func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.P
 	})
 }
 
-// recordStart stores the start of a turn, or that a run has background work; see cli.Recorder.
+// recordStart implements cli.Recorder. For a turn, it stores the start of the turn. For cli.BackgroundMark, it stores
+// whether the run has background work.
 func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.Start) error {
 	if turn == cli.BackgroundMark {
 		return s.opts.Background(ctx, start)
