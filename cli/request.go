@@ -152,8 +152,8 @@ func CannotCompact(agent Agent) *Failure {
 	return f
 }
 
-// Unsendable returns a Failure if ductor cannot send the prompt to any agent. A prompt must have text or images, except
-// for TaskCompact. The prompt must be valid UTF-8, because JSON would silently change other text.
+// Unsendable returns a Failure if ductor cannot send the prompt to any agent. A prompt must have text or images, unless
+// the Task is TaskCompact. The prompt must be valid UTF-8, because JSON would silently change other text.
 func (r Request) Unsendable(agent Agent) *Failure {
 	switch {
 	case !utf8.ValidString(r.Prompt):

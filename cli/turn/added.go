@@ -93,8 +93,8 @@ func (m *Message) become(state messageState) {
 	m.state = state
 }
 
-// Accepted records that the agent has the message, and what the agent calls it. It returns ErrNoTurn if the model will
-// nevertheless not read the message.
+// Accepted records that the agent has the message, and that the agent calls the message name. It returns ErrNoTurn if
+// the model will not read the message.
 func (m *Message) Accepted(name string) error {
 	m.in.mu.Lock()
 	defer m.in.mu.Unlock()
@@ -110,7 +110,8 @@ func (m *Message) Accepted(name string) error {
 	return nil
 }
 
-// Rejected records that the agent did not take the message. It returns ErrNoTurn, unless the model has read the message.
+// Rejected records that the agent did not accept the message. It returns ErrNoTurn, unless the model has read the
+// message.
 func (m *Message) Rejected() error {
 	m.in.mu.Lock()
 	defer m.in.mu.Unlock()
@@ -167,8 +168,8 @@ func (a *Added) Drop(name string) {
 	}
 }
 
-// DropAll records that the model will read no more messages, for example because the process has ended. It may have
-// read adopted messages before.
+// DropAll records that the model will read no more messages, for example because the process has ended. It is unknown
+// whether the model has read adopted messages before.
 func (a *Added) DropAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -99,8 +99,7 @@ const (
 // End describes why a turn's loop ended.
 type End string
 
-// End values. If the turn was cut short, the value is the reason for that, even if the agent then ended the turn by
-// itself.
+// End values. If the turn was cut short, the value says why, even if the agent then ended the turn by itself.
 const (
 	EndTurn      End = "turn"      // Handle reported the end of the turn
 	EndExit      End = "exit"      // the process ended before the turn did; every item was handled
