@@ -274,8 +274,8 @@ type snippet struct {
 	New string `json:"new_string"`
 }
 
-// proposedChanges returns the file changes that a tool would make according to its input. It also adds to visible the
-// input fields that these changes show.
+// proposedChanges returns the file changes that a tool would make according to its input. It also adds the input fields
+// that these changes show to the map visible.
 //
 // The input does not contain the position of a replaced text in the file, so line numbers start at 1. Nor does it say
 // whether a written file exists, so the change adds the whole new content.

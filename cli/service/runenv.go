@@ -240,8 +240,8 @@ func (at *runEnv) preparing(p lang.Printer) string {
 	return p.Text("wait.sandbox", at.sandbox.Name())
 }
 
-// awaitPlace receives a value from ready. It emits a status if the sandbox takes long. It returns false if ctx is done
-// first.
+// awaitPlace receives a value from the channel ready. It emits a status if the sandbox takes long. It returns false if
+// ctx is done first.
 func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), ready <-chan T) (v T,
 	ok bool) {
 	var slow <-chan time.Time
