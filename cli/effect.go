@@ -46,7 +46,7 @@ func ShellUseFor(reason string) ShellUse {
 	return ShellExplained
 }
 
-// Reach determines which other requests an "always allow" rule can cover if a user creates it from this request.
+// Reach determines which other requests an "always allow" rule can cover if a user creates the rule from this request.
 type Reach string
 
 // Reach values, from narrow to wide.

@@ -13,8 +13,8 @@ import (
 
 const (
 	interruptID = "interrupt"
-	// startWait is how long a new process may print nothing. A process confirms its first prompt before it queries the
-	// model.
+	// startWait is how long a new process may print nothing. This time does not include the model's answer, because a
+	// process confirms its first prompt before it queries the model.
 	startWait = 2 * time.Minute
 	// leaveWait is the time for a process to end by itself after its input was closed. ductor then stops the process.
 	leaveWait = 300 * time.Millisecond

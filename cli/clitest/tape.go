@@ -189,8 +189,8 @@ var (
 	someID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	// manyWords matches a long list of strings; the tape keeps only two of them.
 	manyWords = regexp.MustCompile(`\[("[^"\\]*","[^"\\]*")(?:,"[^"\\]*"){4,}\]`)
+	nothing   = regexp.MustCompile(`"\w+":null,`)
 	// manyCommands matches a list of commands; Qwen Code prints half a megabyte of them.
-	nothing      = regexp.MustCompile(`"\w+":null,`)
 	manyCommands = regexp.MustCompile(`"availableCommands":\[.*\]`)
 )
 

@@ -120,7 +120,7 @@ func (p *pool) start(r *request, first bool) *pooled {
 	return p.add(&pooled{closeKey: r.closeKey, entry: r.entry, mode: r.mode, state: opening}, at)
 }
 
-// answer ends the wait of the request. It passes on the entry, which is nil if no session should be opened.
+// answer ends the wait of the request. It sends e to the waiting caller. e is nil if no session should be opened.
 func (r *request) answer(e *pooled) {
 	switch {
 	case e == nil:

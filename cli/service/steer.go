@@ -51,7 +51,8 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.session.agent, errors.ErrUnsupported)
 		}
-		// ErrNoTurn makes the caller run the message as a new turn. That turn reports the error to the user.
+		// If this fails, return ErrNoTurn. The caller then runs the message as a new turn, which reports the error to
+		// the user.
 		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil {
 			return fmt.Errorf("steer %s: %w: %w", to.session.agent, cli.ErrNoTurn, err)
 		}

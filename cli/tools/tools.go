@@ -213,7 +213,8 @@ func Covers(agent cli.Agent, name, tool string) bool {
 		return has(r, agent, tool)
 	case r.kind == name:
 		return (name == "shell" || name == "edit") && KindOf(tool) == name
-	// Requests of Codex call every tool of these kinds "shell" or "patch". Copilot has rules for all tools of a kind.
+	// Requests of Codex call every shell tool "shell", and every edit tool "patch". Copilot's names "write" and "url"
+	// mean all tools of their kind.
 	case agent == "codex", agent == "copilot" && (name == "write" || name == "url"):
 		return has(r, agent, name) && has(r, agent, tool)
 	}

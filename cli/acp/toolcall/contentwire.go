@@ -86,7 +86,7 @@ type Block struct {
 	URI  string `json:"uri,omitempty"`
 }
 
-// String returns the block as text. For a block of another type it returns a placeholder.
+// String returns the text or the URI of the block. For blocks of other types, it returns a placeholder.
 func (b Block) String() string {
 	switch b.Type {
 	case "text":
