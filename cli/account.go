@@ -121,8 +121,8 @@ func (h AccountHome) Auth(ctx context.Context, p Provider) Auth {
 	return auth
 }
 
-// Named adds the account to a NotLoggedIn failure of p. It also replaces p's advice, which is for the default account.
-// It returns other failures unchanged.
+// Named adds the account to a NotLoggedIn failure of p. It also replaces the failure's advice, because p gives advice
+// only for the default account. It returns other failures unchanged.
 func (h AccountHome) Named(f *Failure, p Provider) *Failure {
 	if f == nil || f.Kind != NotLoggedIn || h.Account == "" {
 		return f

@@ -23,7 +23,7 @@ type ApprovalAsked struct {
 	// Fields are the parts of the input that Title, Detail and Changes do not show; see Reading.Fields.
 	Fields []Field `json:"fields"`
 	// Missing names a part that the agent left out, such as "the command". Users cannot allow an incomplete request.
-	// Empty means complete.
+	// Missing is empty if the request is complete.
 	Missing string `json:"missing,omitempty"`
 	Effect  Effect `json:"effect,omitzero"`
 	Reason  string `json:"reason,omitempty"` // why the agent asks, in its own unshortened words; may be empty
@@ -91,14 +91,14 @@ const (
 	NoAnswer = "The user does not want to answer."
 )
 
-// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer: it has received one, or it
-// has stopped waiting.
+// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer. Either it has received
+// one, or it has stopped waiting.
 type ApprovalWithdrawn struct {
 	ID      ApprovalID
 	Allowed bool `json:",omitzero"` // the request was allowed, and the tool runs
 	Pressed bool `json:",omitzero"` // a user decided, not a rule or a permission mode
-	// Superseded is set if the agent changed its request after a user had allowed it. ductor did not send the user's
-	// decision to the agent.
+	// Superseded is set if the agent changed its request after a user had allowed the request. ductor did not send the
+	// user's decision to the agent.
 	Superseded bool `json:",omitzero"`
 }
 

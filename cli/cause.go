@@ -11,8 +11,8 @@ import (
 var ErrAborted = errors.New("aborted")
 
 // ErrReplaced is the cause of a cancelled turn context if the user's next message replaces the turn. It wraps
-// ErrAborted. ductor then asks the agent to end the turn. If no process of the turn is left after that, the agent's
-// process survives and runs the next turn.
+// ErrAborted. ductor then asks the agent to end the turn. If the turn leaves no process running, the agent's process
+// survives and runs the next turn.
 var ErrReplaced = fmt.Errorf("replaced by the next message: %w", ErrAborted)
 
 // Replaced reports whether ctx ended with ErrReplaced.

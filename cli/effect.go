@@ -12,16 +12,16 @@ import (
 )
 
 // Effect describes the action in a request for approval, in the same terms for all agents. Approval rules and
-// permission modes decide by it. A provider sets only those fields that it derives with certainty. If no field is set,
-// rules and modes leave the decision to the user.
+// permission modes use it to decide about the request. A provider sets only those fields that it derives with
+// certainty. If no field is set, rules and modes leave the decision to the user.
 type Effect struct {
 	Dir string `json:"dir,omitempty"` // the directory in which the action runs
 	// Command is set if the request only runs this command line in Dir.
 	Command string `json:"command,omitempty"`
 	// Read is set if the request only reads this file or lists this directory.
 	Read string `json:"read,omitempty"`
-	// Server is set if the request only uses a tool of this MCP server, and the agent names the server apart from the
-	// tool.
+	// Server is set if the request only uses a tool of this MCP server, and the agent reports the name of the server
+	// separately from the name of the tool.
 	Server string   `json:"server,omitempty"`
 	Shell  ShellUse `json:"shell,omitempty"`
 	Reach  Reach    `json:"reach,omitempty"`
@@ -46,7 +46,7 @@ func ShellUseFor(reason string) ShellUse {
 	return ShellExplained
 }
 
-// Reach determines which other requests an "always allow" rule can cover if a user creates it from this request.
+// Reach determines which other requests an "always allow" rule can cover if a user creates the rule from this request.
 type Reach string
 
 // Reach values, from narrow to wide.

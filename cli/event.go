@@ -224,7 +224,7 @@ type LimitsReported struct {
 }
 
 // CaughtUp is the event that ductor has processed all output that a resumed turn printed while ductor was not running.
-// Events before it belong to that output; events after it are new. CaughtUp comes once.
+// The events before CaughtUp belong to that output. The events after CaughtUp are new. CaughtUp comes once.
 type CaughtUp struct{}
 
 func (CaughtUp) event()        {}

@@ -41,7 +41,7 @@ type Reading struct {
 	// Said maps a field to the value that users already see in the title, the detail, the reason or the changes. If the
 	// input has another value, users also see the field.
 	Said   map[string]string
-	Usual  map[string]string // for each field, a usual value that users need not see; users never see null
+	Usual  map[string]string // for each field, a usual value, which users need not see; null is usual for every field
 	Labels []string          // names of fields that only identify the request
 	Wider  []string          // names of fields that ask for more rights
 	Edit   []string          // names of fields that describe how a file is changed

@@ -75,9 +75,9 @@ type Mark struct {
 	Note string
 }
 
-// BackgroundMark is the Turn of a mark that belongs to no turn. It means that ductor has handled all output before the
-// mark, that no turn is running, and that the agent works in the background. If the mark's Note is empty, the agent
-// does not work in the background. The start of the next turn makes the mark invalid.
+// BackgroundMark is the Turn of a mark that belongs to no turn. Such a mark means that no turn is running, and that
+// ductor has handled all output before the mark. If the agent works in the background, the mark's Note is not empty.
+// The start of the next turn makes the mark invalid.
 const BackgroundMark TurnID = "background"
 
 func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
@@ -119,8 +119,8 @@ func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
 	return r.Marks[i], true
 }
 
-// Reached reports whether the program has received any input after m. It also returns true if the program has ended and
-// will receive no more.
+// Reached reports whether the program has received any input after the position m. It also returns true if the program
+// has ended, because the program will then receive no more input.
 func (r LeftRun) Reached(m Mark) bool { return r.Input.End > m.Input || !r.Alive }
 
 // Background reports whether the run has background work and no running turn.

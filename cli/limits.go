@@ -44,8 +44,9 @@ const (
 
 const day, week = 24 * time.Hour, 7 * 24 * time.Hour
 
-// Merge returns the limits after a new report of the agent. If the report lacks a limit or a reset time of an earlier
-// report, Merge keeps the earlier one. It drops limits with implausible values, and limits whose window has ended.
+// Merge returns the limits after a new report of the agent. If the report lacks a limit or a reset time that an earlier
+// report contained, Merge uses the earlier value. It drops limits with implausible values, and limits whose window has
+// ended.
 func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits {
 	before, merged := a.Current(now).Limits, []PlanLimit{}
 	for _, l := range reported[:min(len(reported), mostLimits)] {

@@ -56,9 +56,9 @@ type LoginProvider interface {
 
 // Successor is a Provider that can take over the log-in of its predecessor.
 type Successor interface {
-	// Succeed takes over the log-in of the provider that this provider replaces, if it is for the same program and the
-	// same variables. Both providers are for the same agent and account. The caller must not have used this provider
-	// yet.
+	// Succeed takes over the log-in of former, which is the provider that this provider replaces. It does nothing if
+	// the two providers use different programs or different variables. Both providers are for the same agent and
+	// account. The caller must not have used this provider yet.
 	Succeed(former Provider)
 }
 

@@ -50,7 +50,7 @@ type Helper interface {
 
 // SkillReader is a Provider whose agent requests approval before it uses a skill, but sends only the skill's name.
 type SkillReader interface {
-	// SkillTool returns the tool name (ApprovalAsked.Tool) of such a request.
+	// SkillTool returns the name of the tool (ApprovalAsked.Tool) in a request for approval to use a skill.
 	SkillTool() string
 	// ShowSkill returns asked, which is a request in a turn of req, with the skill's contents added. The contents are
 	// all files of the skill, and the commands that the agent runs as soon as it loads the skill. If ShowSkill finds no

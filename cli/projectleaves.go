@@ -63,8 +63,8 @@ var wordLikeOwnServer = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // keyLikeOwnServer searches a JSON value for names of MCP servers. It returns the first name for which LikeOwnServer
-// returns true, or "" if there is no such name. inServers must be true if the value describes MCP servers: then its keys
-// and its fields "name" are names of servers.
+// returns true, or "" if there is no such name. inServers must be true if the value describes MCP servers. Then its
+// keys and its fields "name" are names of servers.
 func keyLikeOwnServer(value any, inServers bool) string {
 	switch value := value.(type) {
 	case map[string]any:

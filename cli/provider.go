@@ -119,13 +119,13 @@ type ModeHolder interface {
 // requests with ToolLists.
 type ToolHolder interface {
 	// CannotHold explains in one sentence why the agent could use tools that req.Tools does not permit. It returns ""
-	// if the agent can use only permitted tools. The answer does not depend on the permission mode.
+	// if the agent can use only permitted tools. The result does not depend on the permission mode.
 	CannotHold(req Request) string
 }
 
 // Sharer is a Provider whose sessions can share a process.
 type Sharer interface {
-	// Shares returns the number of the running process that Open would use for req. It returns 0 if Open would start a
-	// process, or if this is unknown. It does not block.
+	// Shares returns the process ID of the running process that Open would use for req. It returns 0 if Open would
+	// start a process, or if this is unknown. It does not block.
 	Shares(req Request) int
 }

@@ -152,8 +152,8 @@ func CannotCompact(agent Agent) *Failure {
 	return f
 }
 
-// Unsendable returns a Failure if ductor cannot send the prompt to any agent. A prompt must have text or images, except
-// for TaskCompact. The prompt must be valid UTF-8, because JSON would silently change other text.
+// Unsendable returns a Failure if ductor cannot send the prompt to any agent. A prompt must have text or images, unless
+// the Task is TaskCompact. The prompt must be valid UTF-8, because JSON would silently change other text.
 func (r Request) Unsendable(agent Agent) *Failure {
 	switch {
 	case !utf8.ValidString(r.Prompt):
@@ -238,8 +238,10 @@ func (l ToolList) Equal(other ToolList) bool {
 }
 
 // Permits reports whether the list certainly permits a tool. tool and the list contain the agent's own names of tools.
-// Permits ignores entries such as "Bash(git push *)", because the agent itself enforces them. If Permits and Forbids
-// both return false, only a user can decide; see serversOf.
+// Permits ignores entries such as "Bash(git push *)", because the agent itself enforces them.
+//
+// If Permits and Forbids both return false, it is unknown to which server the tool belongs, so only a user can decide;
+// see serversOf.
 func (l ToolList) Permits(tool string) bool {
 	return !slices.ContainsFunc(l.Denied, func(name string) bool { return mayName(name, tool) }) &&
 		(len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(name string) bool { return names(name, tool) }))

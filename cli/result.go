@@ -20,8 +20,8 @@ type Result struct {
 
 // Steered contains the messages that ductor added to a turn (see Steerer), as far as their fate is known.
 type Steered struct {
-	// Unread lists messages that the model did not read. The agent returned these messages when it ended the turn early,
-	// or its process ended before the model read them.
+	// Unread lists messages that the model did not read. The agent returned these messages when it ended the turn
+	// early, or its process ended before the model read them.
 	Unread []TurnID
 	// Read lists messages that the model has read. After a restart of ductor, it also contains messages that the
 	// previous process added, as far as the output of the agent names them.

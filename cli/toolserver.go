@@ -52,8 +52,9 @@ func WithoutForeign(servers []ToolServer) []ToolServer {
 // OwnServer is the name of ductor's own tool server.
 const OwnServer = "ductor"
 
-// ownTools maps the names of ductor's own tools to the names that users see. A prefix alone does not prove that a tool is
-// ductor's, because some agents name the tool "run" of a server "ductor_x" mcp_ductor_x_run.
+// ownTools maps the names of ductor's own tools to the names that users see. A prefix such as mcp_ductor_ does not
+// prove that a tool is ductor's. For example, some agents use the name mcp_ductor_x_run for the tool "run" of a server
+// "ductor_x".
 func ownTools() map[string]lang.Key {
 	return map[string]lang.Key{
 		"send_message": "tool.send-message", "send_file": "tool.send-file", "schedule": "tool.schedule",

@@ -147,8 +147,8 @@ var placed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^\[current working directory ([^\]]*)\](?: \((.*)\))?(?: (\[background\]))?$`)
 })
 
-// extractReason moves the agent's explanation of a command or an edit to ev.Reason. It returns the values of the
-// request that ev already shows, by field name.
+// extractReason moves the agent's explanation of a command or an edit to ev.Reason. It returns those fields of the
+// request that ev already shows, as a map from the name of each field to its value.
 func (a *ask) extractReason(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, visible := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.call.Command()

@@ -184,7 +184,7 @@ func (s *session) configure(all configOptions) {
 			*c = choice{original: c.original}
 		}
 	}
-	if s.offers.model.current != before && !s.offers.effortSet { // each model has its own default effort
+	if s.offers.model.current != before && !s.offers.effortSet { // the new model has another default effort
 		s.offers.effort.original = s.offers.effort.current
 	}
 	s.process.provider.learn(s.offers)

@@ -32,7 +32,7 @@ func (o *Options) refusal(e *rpc.Error) *cli.Failure {
 }
 
 // meaning classifies an error of the agent by its code, its message and its additional data. A known code has priority
-// over the texts. A code of 0 means that the error has none.
+// over the texts. A code of 0 means that the error has no code.
 func (o *Options) meaning(code int, message, data string) *cli.Failure {
 	text, kindOf := strings.TrimSpace(message+" "+data), KindOf
 	if o.quirks.KindOf != nil {

@@ -24,7 +24,7 @@ type late struct {
 	timer        *time.Timer
 }
 
-// expectLate makes the session accept late text of a turn that has ended.
+// expectLate makes the session accept late text, which is text that the agent sends after the reply that ended a turn.
 func (s *session) expectLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *session) showLate() {
 	}
 }
 
-// awaitLate waits until all late text of the previous turn has arrived. Otherwise the text could appear in the next
-// answer. It does not wait for an agent that has never sent late text.
+// awaitLate waits until all late text of the previous turn has arrived. Without this wait, the late text could appear
+// in the answer of the next turn. awaitLate does not wait for an agent that has never sent late text.
 func (s *session) awaitLate(ctx context.Context) {
 	defer s.showLate()
 	for range lateWaits {

@@ -81,11 +81,13 @@ type Options struct {
 	// Project describes the settings that a project can contain for the agent. If Project.Files is empty, the
 	// catalogue's description applies.
 	Project Project
-	// StartDir is the working directory of wrappers such as npx, which would start the program that a project brings, and
-	// of processes that ductor starts only to query the agent's log-in and models. Each session has the directory of its
-	// request. StartDir must have the same path for ductor and for the agent. Other users must not be able to write to
-	// it or its parents, because the agent would use settings from there. ductor creates it if it is missing. The
-	// default is the root directory.
+	// StartDir is the working directory of two kinds of processes: wrappers such as npx, which could otherwise start a
+	// program of a project, and processes that ductor starts only to query the agent's log-in and models. Each session
+	// works in the directory of its request.
+	//
+	// StartDir must have the same path for ductor and for the agent. Other users must not be able to write to it or its
+	// parents, because the agent would use settings from there. ductor creates StartDir if it is missing. The default
+	// is the root directory.
 	StartDir string
 	// NoWorkspace prevents the agent from reading files, writing files and running commands through ductor. It must be
 	// set for an agent in a container, because ductor would access files and run commands outside of the container, as

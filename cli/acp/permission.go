@@ -200,7 +200,8 @@ const (
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	permits := t.call.ToolKind == toolcall.KindSwitch || req.Tools.Permits(t.name)
 	switch {
-	// The agent also reports the end of plan mode as a tool. The list of permitted tools does not apply to it.
+	// The agent reports the end of plan mode as a tool of KindSwitch. The list of permitted tools does not apply to
+	// this tool.
 	case t.call.ToolKind != toolcall.KindSwitch && req.Tools.Forbids(t.name):
 		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass && permits:

@@ -101,8 +101,8 @@ func (proc *agentProcess) callFor(ctx context.Context, limit time.Duration, meth
 	return err
 }
 
-// respond sends a response to a request of the agent. It ignores errors: they occur only after the agent has exited,
-// which ductor detects elsewhere.
+// respond sends a response to a request of the agent. It ignores errors, because they occur only after the agent has
+// exited. ductor detects the exit elsewhere.
 func (proc *agentProcess) respond(id json.RawMessage, result any) {
 	_ = proc.Peer().Reply(id, result, nil)
 }

@@ -43,8 +43,8 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]toolcall.Bloc
 	return blocks, n, nil
 }
 
-// setModel sets the model and the effort of the session. If req does not name one of them, the value that the agent
-// chose by itself applies.
+// setModel sets the model and the effort of the session. If req names no model or no effort, setModel sets the one that
+// the agent originally chose.
 func (s *session) setModel(ctx context.Context, req cli.Request) error {
 	model := cmp.Or(string(req.Model), s.offersNow().model.original)
 	if err := s.choose(ctx, forModel, model); err != nil {

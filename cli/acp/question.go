@@ -9,8 +9,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// questions returns the questions of a request, or nil if the request asks for permission. Qwen Code is the only agent
-// that sends questions as permission requests; it marks them in the metadata.
+// questions returns the questions of a request, or nil if the request asks for permission. Only Qwen Code sends
+// questions as permission requests. Qwen Code marks such a request in the metadata.
 func (a *ask) questions(req cli.Request) []cli.Question {
 	if a.form != nil {
 		return a.form.questions(req)

@@ -150,7 +150,7 @@ func (r *reporter) tool(c toolcall.Call) {
 	}
 }
 
-// forget forgets a tool call that is over, because the agent uses its ID for another one.
+// forget forgets a tool call that is over, because the agent uses the ID of the call for another call.
 func (r *reporter) forget(id string) {
 	if t := r.tools.all[id]; t != nil && t.isOver() {
 		delete(r.tools.all, id)

@@ -20,7 +20,7 @@ type served struct {
 	change   *cli.FileChanged
 }
 
-// servedPrefix is the prefix of the tool IDs of requests that users see as separate tools.
+// servedPrefix is the prefix of the ID of a tool that users see for a single request of the agent; see toolOf.
 const servedPrefix = "served-"
 
 // newWorkspace returns the workspace through which the agent of a session uses files and commands.

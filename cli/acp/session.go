@@ -205,7 +205,7 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 }
 
 // passHistory waits until the agent has replayed the history of a loaded session. Some agents continue the replay after
-// they have responded to the request.
+// they have responded to the request that loads the session.
 func (s *session) passHistory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()

@@ -281,7 +281,7 @@ func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
 	switch cut := t.Loop.Cut() && !replaced; {
 	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):
 		return shared.PhaseSpent, shared.EndLeftovers
-	// ductor does not know the options of a session that it resumed after a restart.
+	// After a resumed turn, no turn may follow in the session, because ductor does not know its options.
 	case cut, t.reply == nil, t.Adopted != nil:
 		return shared.PhaseSpent, shared.EndOver
 	}
@@ -331,8 +331,8 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 	return r
 }
 
-// remember emits PromptAccepted for agents with Quirks.Forgets, unless the agent has removed the prompt from its
-// session. Such an agent removes the prompt if the turn was interrupted while no tool ran, or failed before a tool ran.
+// remember emits PromptAccepted for an agent with Quirks.Forgets, if the prompt is still in the agent's session. The
+// agent has removed the prompt if the turn was interrupted while no tool ran, or if the turn failed before a tool ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.options().quirks.Forgets:

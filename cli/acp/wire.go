@@ -33,7 +33,7 @@ const (
 const (
 	methodUpdate        = "session/update"
 	methodAsk           = "session/request_permission"
-	methodCancelRequest = "$/cancel_request" // ductor also sends it to the agent
+	methodCancelRequest = "$/cancel_request" // ductor sends this notification to the agent, too
 	methodElicit        = "elicitation/create"
 	methodElicited      = "elicitation/complete"
 )

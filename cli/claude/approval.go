@@ -40,9 +40,9 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	}
 }
 
-// unedited returns the input for a tool that the user allowed. For a plan, it removes the plan's text from the input:
-// with the text, Claude would assume that the user edited the plan. Claude reads the plan from its file. The input
-// still contains the path of this file, because Claude 2.1.197 treats an empty input as missing.
+// unedited returns the input for a tool that the user allowed. For a plan, it removes the plan's text from the input,
+// because Claude would otherwise assume that the user edited the plan. Claude itself reads the plan from a file. The
+// input still contains the path of this file, because Claude 2.1.197 treats an empty input as missing.
 func unedited(tool string, input json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
 	if tool != toolExitPlan || json.Unmarshal(input, &all) != nil || all["planFilePath"] == nil {
@@ -138,7 +138,8 @@ func missing(name, text string) string {
 	return name
 }
 
-// addTitle adds to visible the input field that the title shows, so that users do not see the field a second time.
+// addTitle adds the input field that the title shows to the map visible, so that users do not see the field a second
+// time.
 func addTitle(visible map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {

@@ -13,8 +13,8 @@ import (
 
 const (
 	interruptID = "interrupt"
-	// startWait is how long a new process may print nothing. A process confirms its first prompt before it queries the
-	// model.
+	// startWait is how long a new process may print nothing. This time does not include the model's answer, because a
+	// process confirms its first prompt before it queries the model.
 	startWait = 2 * time.Minute
 	// leaveWait is the time for a process to end by itself after its input was closed. ductor then stops the process.
 	leaveWait = 300 * time.Millisecond
@@ -117,8 +117,8 @@ func (s *live) named(id cli.AgentSessionID) {
 	s.id = id
 }
 
-// send sends a line unless it is empty. It only logs errors: they mean that the process has ended, which ductor also
-// detects at the end of the output.
+// send sends a line unless it is empty. It only logs errors, because an error means that the process has ended. ductor
+// also detects the end of the process at the end of the output.
 func (s *live) send(run *liveRun, line []byte) {
 	if len(line) == 0 {
 		return

@@ -303,8 +303,8 @@ func (p *parser) turnDenials() []cli.Denial {
 // callDigest returns a short digest of a call's ID.
 func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 
-// result handles a result line. The line does not end ductor's turn in two cases: it may belong to a turn that Claude
-// started itself, or Claude may not have read all messages that were added to ductor's turn.
+// result handles a result line. The line does not end ductor's turn if it belongs to a turn that Claude started itself.
+// Nor does it end ductor's turn if Claude has not read all messages that were added to the turn.
 func (p *parser) result(l *line) {
 	if !l.IsError || l.NumTurns > 0 { // after a failed resume, the ID is not that of the session
 		p.name(l)

@@ -73,8 +73,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	return t.steer(ctx, id, req.Turn, line)
 }
 
-// steer sends a message during the turn. Before that, it stores the message's ID in the note: Claude may print a
-// separate result for this message, which ductor must expect even after a restart.
+// steer sends a message during the turn. Claude may print a separate result for this message. ductor must expect this
+// result even after a restart, so steer first stores the message's ID in the note.
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
@@ -111,8 +111,8 @@ func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 	}
 }
 
-// lastWritten returns the result of writing a line. It is for a turn that has ended: Claude may have read the line and
-// ended the turn before the writer reported its result.
+// lastWritten returns the result of writing a line. Callers use it after the end of the turn: Claude may have read the
+// line and ended the turn before the writer reported its result.
 func lastWritten(written <-chan error) error {
 	select {
 	case err := <-written:

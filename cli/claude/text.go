@@ -130,8 +130,8 @@ func (f *flow) blockStop(ev *streamEvent) {
 	f.start(f.id, b.tool, "")
 }
 
-// assistant handles a complete message. In most versions of Claude it contains a single block. Its text corrects the
-// streamed text, but is never emitted twice.
+// assistant handles a complete message. In most versions of Claude, such a message contains a single block. The text of
+// the message corrects the streamed text. assistant does not emit text again that was already streamed.
 func (f *flow) assistant(l *line) {
 	m := l.Message
 	if m == nil {

@@ -34,8 +34,8 @@ type tools struct {
 	calls map[cli.ToolID]toolCall
 }
 
-// start emits the start of a tool call, but only once. In a later message, another call can have the same ID: not every
-// model behind Claude Code creates unique IDs.
+// start emits the start of a tool call, unless it has already emitted this start. A call with the same ID in a later
+// message is another call, because not every model behind Claude Code creates unique IDs.
 func (t *tools) start(message string, b block, parent string) {
 	id := cli.ToolID(b.ID)
 	if call, known := t.calls[id]; known && call.message == message || id == "" {
@@ -274,8 +274,8 @@ type snippet struct {
 	New string `json:"new_string"`
 }
 
-// proposedChanges returns the file changes that a tool would make according to its input. It also adds to visible the
-// input fields that these changes show.
+// proposedChanges returns the file changes that a tool would make according to its input. It also adds the input fields
+// that these changes show to the map visible.
 //
 // The input does not contain the position of a replaced text in the file, so line numbers start at 1. Nor does it say
 // whether a written file exists, so the change adds the whole new content.

@@ -210,8 +210,8 @@ func (t *liveTurn) finish(end turn.End) {
 	}
 }
 
-// mustStop reports whether Claude may continue to work after the end of the turn's loop. After the call, the turn accepts
-// no more messages.
+// mustStop makes the turn accept no more messages. It reports whether Claude may continue to work on the turn, so that
+// ductor must stop the process.
 func (t *liveTurn) mustStop() bool { return t.p.steers.Close() || t.p.phase == abandoned }
 
 func (t *liveTurn) result(end turn.End) cli.Result {

@@ -338,7 +338,8 @@ func unquote(quoted []byte, text *string) bool {
 	return len(quoted) > 0 && quoted[0] == '"' && utf8.Valid(quoted) && json.Unmarshal(quoted, text) == nil
 }
 
-// storedNote is the JSON of a note. Its format must not change, because a newer version of ductor may continue a turn.
+// storedNote is the JSON of a note. Its format must not change, because a newer version of ductor may continue a turn
+// that this version started.
 type storedNote struct {
 	snapshot
 	messages

@@ -118,8 +118,8 @@ func Shown(a cli.ApprovalAsked) string {
 
 var lastKey = regexp.MustCompile(`[^.\[]*(\[\d+\])?$`)
 
-// Unshown returns the values of an input that are missing in text, which is a text for users. It ignores white space.
-// If convert is not nil, Unshown expects the result of convert instead of the value itself.
+// Unshown returns the values of an input that are missing in text. It ignores white space. If convert is not nil,
+// Unshown searches for the result of convert instead of the value.
 func Unshown(input json.RawMessage, text string, convert func(string) string) (missing []string) {
 	text = bare(text)
 	for _, l := range cli.Leaves(input) {

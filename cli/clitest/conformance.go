@@ -46,7 +46,7 @@ func Conformance(t *testing.T, h Harness) {
 	}
 }
 
-// leaves reports whether Conformance skips a case, except in a long test (scripts/test --long).
+// leaves reports whether Conformance skips a case in a short test. A long test (scripts/test --long) skips none.
 func (h Harness) leaves(name Case) bool {
 	if h.Real {
 		return h.Mode != cli.Live || !slices.Contains(brief(), name)

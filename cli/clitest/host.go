@@ -24,8 +24,8 @@ const (
 	hostPatience = time.Minute
 )
 
-// RunIfAsked makes the test binary a runner if a launcher started it as one. It does not return in that case. Call it
-// first in TestMain.
+// RunIfAsked runs a runner if a launcher started the test binary for this purpose. In this case, it does not return.
+// Call it first in TestMain.
 func RunIfAsked() {
 	if len(os.Args) > 1 && os.Args[1] == runnerArg {
 		os.Exit(runner.Main(os.Args[2:], os.Stderr))

@@ -49,7 +49,7 @@ type Recorder struct {
 	used   bool
 }
 
-// Turn starts another turn. If a turn has no events, the text does not mention it.
+// Turn starts another turn. String omits turns without events.
 func (r *Recorder) Turn() {
 	r.flush()
 	r.turns++
@@ -63,7 +63,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Event adds an event. Tests pass it to Session.Turn as emit.
+// Event adds an event. Tests pass this method to Session.Turn.
 func (r *Recorder) Event(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:

@@ -153,8 +153,8 @@ func (p *replayed) play(part tape, out *io.PipeWriter) {
 	<-p.stop
 }
 
-// await waits until ductor sends a message with this name, and returns the IDs in the message. It stores messages with
-// other names in early. Later calls look there first.
+// await waits until ductor sends a message with this name, and returns the IDs in the message. If messages with other
+// names arrive first, await stores them in early. Later calls of await search early before they wait.
 func (p *replayed) await(name string, early *[]string) (ids string, ok bool) {
 	is := func(said string) bool { return strings.HasPrefix(said, name+" ") }
 	if i := slices.IndexFunc(*early, is); i >= 0 {

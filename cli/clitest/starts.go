@@ -13,8 +13,8 @@ import (
 	"ductor/cli/host"
 )
 
-// starts stores the starts of turns in a file in the directory of runs, so that the next launcher for that directory
-// can read them. In ductor, the database does this.
+// starts is a store for the starts of turns. It is a file in the directory of runs, so that the next launcher for that
+// directory can read it. In ductor, the database is this store.
 type starts struct {
 	mu   sync.Mutex
 	path string

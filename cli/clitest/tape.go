@@ -115,7 +115,7 @@ func cutMessage(framing frames.Framing, b []byte) (message, rest []byte, ok bool
 	return body[:n], body[n:], true
 }
 
-// pauseOnTape is the length from which a tape contains a pause of the program. Shorter pauses do not matter.
+// pauseOnTape is the minimum length of a pause that a tape contains. Shorter pauses of a program do not matter.
 const pauseOnTape = 700 * time.Millisecond
 
 // recording creates a tape while processes are running.
@@ -189,8 +189,8 @@ var (
 	someID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	// manyWords matches a long list of strings; the tape keeps only two of them.
 	manyWords = regexp.MustCompile(`\[("[^"\\]*","[^"\\]*")(?:,"[^"\\]*"){4,}\]`)
+	nothing   = regexp.MustCompile(`"\w+":null,`)
 	// manyCommands matches a list of commands; Qwen Code prints half a megabyte of them.
-	nothing      = regexp.MustCompile(`"\w+":null,`)
 	manyCommands = regexp.MustCompile(`"availableCommands":\[.*\]`)
 )
 

@@ -140,7 +140,7 @@ func askForServer(ev *cli.ApprovalAsked, p askParams, read *cli.Reading) {
 	}
 	read.Usual["_meta.codex_approval_kind"] = p.Meta.Kind
 	read.Labels = append(read.Labels, "_meta.persist", "_meta.tool_description")
-	for i, shown := range p.Meta.Display { // users have already seen these parameters
+	for i, shown := range p.Meta.Display { // users see these parameters in another part of the request
 		at := fmt.Sprintf("_meta.tool_params_display[%d].", i)
 		read.Said[at+"name"], read.Said[at+"display_name"] = shown.Name, shown.Name
 		read.Said[at+"value"] = textOf(p.Meta.Parameters[shown.Name])

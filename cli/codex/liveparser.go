@@ -33,7 +33,7 @@ type network struct {
 	offline  time.Time // start of the wait; zero if Codex is not waiting
 }
 
-// down examines the text of an error. It returns true if Codex has waited longer for the network than it may.
+// down examines the text of an error. It returns true if Codex has waited for the network for longer than n.patience.
 func (n *network) down(message string) bool {
 	if !strings.Contains(message, "waiting for network") {
 		return false
@@ -49,7 +49,7 @@ func (n *network) down(message string) bool {
 type verdict struct {
 	status   string // empty while the turn is running
 	failure  *cli.Failure
-	hopeless *cli.Failure // a failure that Codex retries in vain
+	hopeless *cli.Failure // why Codex's retries cannot succeed; nil if they can
 }
 
 // over reports whether Codex has ended the turn.

@@ -14,8 +14,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is one turn of a thread. It implements shared.AgentTurn. Only the goroutine of Turn uses it. Decide and
-// steer are exceptions.
+// liveTurn is one turn of a thread. It implements shared.AgentTurn. Only the goroutine of Turn uses it, except for the
+// methods Decide and steer.
 type liveTurn struct {
 	*shared.Turn[news]
 	s         *thread

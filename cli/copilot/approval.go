@@ -148,8 +148,8 @@ func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.File
 	return []cli.FileChanged{change}
 }
 
-// addContents adds the file's path to visible, which contains the fields that users already see. If the diff shows the
-// change completely, addContents also adds the file's content before and after the change.
+// addContents adds the file's path to the map visible, which contains the fields that users already see. If the diff
+// shows the change completely, addContents also adds the file's content before and after the change.
 func addContents(asked permissionAsked, diff string, visible map[string]string) {
 	before := ""
 	for i, e := range asked.Edits {

@@ -90,9 +90,9 @@ func (a *asks) permissionDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
-// announce records a user_input.requested event. The question itself follows as a JSON-RPC request. The event is
-// recorded because that request lacks two facts: the tool call that asks, and the ID that the later event
-// user_input.completed names.
+// announce records a user_input.requested event. A JSON-RPC request with the question follows later. Only the event
+// contains the ID of the tool call that asks. Only the event contains the ID that the later event user_input.completed
+// names.
 func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f }
 
 func (a *asks) inputDone(_ *parser, f fields) {

@@ -59,7 +59,7 @@ func (*Provider) CannotHold(req cli.Request) string {
 }
 
 // excluded returns the denied tools that Copilot can hide from the model. Copilot cannot hide tools of MCP servers. Nor
-// can it hide a tool for certain arguments only. For these, ductor uses permission rules.
+// can it hide a tool for certain arguments only. For such tools, ductor uses permission rules.
 func excluded(denied []string) []string {
 	_, names := cli.Servers(denied)
 	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "(") })

@@ -151,8 +151,9 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// stopLater stops a run in an environment that is unreachable now. It tries again until it succeeds or the Launcher
-// closes. After that, the next process of ductor finds the run, or the runner ends it as orphaned.
+// stopLater stops a run in an environment that is unreachable now. It tries again until it succeeds, or until the
+// Launcher closes. If the Launcher closes first, the next process of ductor finds the run, or the runner ends the run
+// as orphaned.
 func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	if h.opts.Remote == nil {
 		return

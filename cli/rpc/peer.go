@@ -61,7 +61,8 @@ type Peer struct {
 	readErr error
 }
 
-// New returns a Peer that can write. The caller must call Listen to start reading, and Stop or Detach at the end.
+// New returns a Peer that can write, but does not read yet. The caller must call Listen to start reading, and Stop or
+// Detach at the end.
 func New(process cli.Process, o Options) *Peer {
 	if o.Codec == nil {
 		o.Codec = JSON{}

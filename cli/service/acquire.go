@@ -40,7 +40,7 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 			return e, err
 		case ahead == nil:
 			p.discardInBackground(e)
-		// Wait here, so that the new session is opened only after the old process has ended.
+		// Wait for the end of the old process, before a new session is opened.
 		default:
 			_ = p.discard(e)
 		}
@@ -57,7 +57,7 @@ func (p *pool) request(ctx context.Context, r *request, onWait func(shortage)) (
 			return e, nil
 		case now := <-r.short:
 			onWait(now)
-		case <-look.C: // no event reports that memory is available again
+		case <-look.C: // check again, because no event reports that memory is available
 			p.requestMeasurement()
 			p.do(func() {})
 		case <-ctx.Done():
@@ -120,7 +120,7 @@ func (p *pool) start(r *request, first bool) *pooled {
 	return p.add(&pooled{closeKey: r.closeKey, entry: r.entry, mode: r.mode, state: opening}, at)
 }
 
-// answer ends the wait of the request. It passes on the entry, which is nil if no session should be opened.
+// answer ends the wait of the request. It sends e to the waiting caller. e is nil if no session should be opened.
 func (r *request) answer(e *pooled) {
 	switch {
 	case e == nil:
@@ -133,7 +133,7 @@ func (r *request) answer(e *pooled) {
 	r.granted <- e
 }
 
-// forget removes the reason for waiting if the request has not read it yet.
+// forget empties r.short if the request has not read the reason for waiting yet.
 func (r *request) forget() {
 	select {
 	case <-r.short:

@@ -142,8 +142,8 @@ func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 
 // open opens the session of an entry. If the provider's Open fails, open removes the entry from the pool.
 //
-// If ctx is done before the provider's Open has returned, open returns at once. If Open then still returns a session,
-// open closes it in the background, and closes late.
+// If ctx is done before the provider's Open has returned, open returns at once, with the channel late. If Open then
+// still returns a session, open closes the session in the background. It closes the channel late afterwards.
 func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled,
 	emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {

@@ -12,8 +12,9 @@ import (
 // troubleTTL is how long a failure is cached. It is short so that users soon see the effect of a log-in.
 const troubleTTL = 5 * time.Second
 
-// cached caches the result of a slow query. A good result is valid for MenuTTL, and other results are valid for
-// troubleTTL. Once half of that time has passed, get still returns the result, and also renews it in the background.
+// cached caches the result of a slow query. A good result is valid for MenuTTL, and any other result is valid for
+// troubleTTL. After half of this time, get still returns the result, but also starts a query for a new one.
+//
 // Callers share a running query, unless forget was called since the query started. A query continues even if no caller
 // waits for it.
 type cached[T any] struct {

@@ -47,7 +47,7 @@ func (g *group) close() {
 		return
 	}
 	g.closed = true
-	go func() { // ends when no work is running
+	go func() { // this goroutine ends when no work is running
 		g.WaitGroup.Wait()
 		close(g.idle)
 	}()

@@ -20,7 +20,7 @@ type pool struct {
 	over      chan struct{} // closed when the goroutine has ended
 	look      chan struct{} // receiving a value requests a measurement of the memory
 
-	phase   phase // this and the following fields belong to the goroutine
+	phase   phase // only the pool's goroutine uses this and the following fields
 	slots   []*slot
 	queue   []*request
 	typical map[cli.Agent]int64 // the largest measured size of a process of the agent, in bytes
@@ -32,7 +32,7 @@ type phase int
 const (
 	keeping   phase = iota
 	closed          // the pool closes sessions after their turns
-	detaching       // after its turn, a session with background work is detached, and any other is closed
+	detaching       // the pool detaches sessions with background work after their turns, and closes all others
 )
 
 // state is the state of an entry.
@@ -40,11 +40,11 @@ type state int
 
 const (
 	opening  state = iota
-	warming        // is being opened before its turn, or is being checked; turns of its conversation wait
+	warming        // is being opened before its turn, or is being checked; the conversation's turns wait
 	idle           // runs no turn
 	busy           // runs a turn
 	expiring       // runs a turn, and will be closed after the turn
-	closing        // is being closed; no other session with its closeKey may be opened meanwhile
+	closing        // is being closed; until then, no other session with the same closeKey may be opened
 	stuck          // could not be closed or opened in time, and may still have a process
 )
 
@@ -59,7 +59,7 @@ type pooled struct {
 	ahead     *warmUp // set only while the state is warming
 	used      time.Time
 	expiry    *time.Timer             // timer of the last idle period; nil before the first
-	approvals map[cli.ApprovalID]bool // requests of its turn that wait for the user
+	approvals map[cli.ApprovalID]bool // requests of the running turn that wait for the user
 }
 
 // closeKey identifies sessions that must not exist at the same time, because they would corrupt each other's history.
@@ -81,7 +81,7 @@ type slot struct {
 	entries []*pooled
 	memory  int64         // last measured size in bytes
 	watched int           // PID of the process whose end a goroutine awaits
-	dead    bool          // the process had ended before ductor attached, so it does not count towards the limits
+	dead    bool          // the process ended before ductor attached to its run, so the limits ignore it
 	empty   chan struct{} // closed when the last entry is removed
 }
 

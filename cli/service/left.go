@@ -67,8 +67,8 @@ func (s *Service) countAttachingLocked(run cli.RunID, n int) {
 	}
 }
 
-// attachingNow returns a copy of the numbers that countAttaching maintains. Callers that end runs need the copy before
-// they list the runs. If a run is listed later and is not in the copy, no caller wants to attach to it.
+// attachingNow returns how many callers want to attach to each run; see countAttaching. Code that ends runs must call
+// attachingNow before it lists the runs. It may then end every listed run that the result does not contain.
 func (s *Service) attachingNow() map[cli.RunID]int {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
@@ -90,7 +90,7 @@ func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
 	return session, err
 }
 
-// discardLeft starts to end a run of the previous process.
+// discardLeft discards a run of the previous process of ductor in the background.
 func (s *Service) discardLeft(left leftTurn) {
 	s.pool.do(func() { s.pool.beginClose(left.at) })
 	go func() {
@@ -152,11 +152,11 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 			"it cannot be resumed and was ended, because %s", left.run.Problem)}}
 	}
 	there := req
-	there.AddDirs, there.Files = nil, nil // they were copied when the turn started
+	there.AddDirs, there.Files = nil, nil // these files were copied when the turn started
 	there, err := s.furnish(ctx, entry, there, nil)
 	req.Home = there.Home
 	var session cli.Session
-	if err == nil || ctx.Err() != nil { // an aborted turn needs the session, too, to end properly
+	if err == nil || ctx.Err() != nil { // ductor can end an aborted turn properly only in a session
 		session, err = s.adopt(ctx, entry, left.run, req)
 	}
 	s.countAttaching(left.run.Run, -1)
@@ -181,8 +181,8 @@ func (s *Service) Settled(turn cli.TurnID) {
 	}
 }
 
-// flushSettled tells the launchers about settled turns, until none remains or the Service closes. Only one goroutine may
-// run it at a time.
+// flushSettled tells the launchers about settled turns, until none remains or the Service closes. Only one goroutine
+// may run it at a time.
 func (s *Service) flushSettled() {
 	for turns := s.runEnvs.settledAfter(0); len(turns) > 0; turns = s.runEnvs.settledAfter(len(turns)) {
 		if !s.flushOutcomes() {

@@ -71,7 +71,7 @@ func (p *pool) lacks(remaining []*slot, freedBytes int64, requests ...*request) 
 		left -= p.expected(r.agent)
 	}
 	for _, at := range p.living() {
-		if at.memory == 0 { // a starting process does not use its memory yet
+		if at.memory == 0 { // the process is starting and has not allocated its memory yet
 			left -= p.expected(at.id.agent)
 		}
 	}

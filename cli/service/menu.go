@@ -161,8 +161,9 @@ func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 	return &cli.Failure{Kind: cli.NotLoggedIn, Agent: agent, Reason: auth.Fix}
 }
 
-// sandboxWait limits how long a caller waits for a sandbox to report which agents are usable. Building an image takes
-// minutes. So if a caller has waited in vain, later callers do not wait at all, until silentFor has passed.
+// sandboxWait limits how long a caller waits for a sandbox to report which agents are usable. Building the sandbox's
+// image can take minutes. So after a caller has waited in vain, no caller waits for the sandbox until silentFor has
+// passed.
 const (
 	sandboxWait = 2 * time.Second
 	silentFor   = time.Minute

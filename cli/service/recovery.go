@@ -47,8 +47,8 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 }
 
 // mayRepeat reports whether the live process failed before the turn could have an effect, and the agent supports
-// one-shot mode. In accept-edits and auto it returns false: an agent in one-shot mode cannot ask, so ductor
-// could not decide what it may do.
+// one-shot mode. In accept-edits and auto it returns false: an agent in one-shot mode cannot ask ductor, so ductor
+// could not decide what the agent may do.
 func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, req cli.Request, a attempt) bool {
 	if req.Permission == cli.AcceptEdits || req.Permission == cli.Auto {
 		return false
@@ -77,8 +77,7 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, emitResult
 		emitResult()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		emitResult()
-	// If the cause is ErrDetached, the turn ended just before ductor could detach from it. In this case, the turn was
-	// not cut short.
+	// If ctx ended with the cause ErrDetached, the turn has ended by itself just before ductor could detach.
 	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
 			emitResult()
@@ -108,8 +107,8 @@ func (s *Service) awaitLate(late chan struct{}) bool {
 	}
 }
 
-// reusable reports whether the session can run another turn after this Result. It can after a success. It also can if
-// only the model failed, and the agent still works.
+// reusable reports whether the session can run another turn after this Result. This is the case after a success. It is
+// also the case if only the model failed, and the agent still works.
 func reusable(r cli.Result) bool {
 	if r.Err == nil {
 		return true
@@ -122,8 +121,8 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge returns the Result with corrections from other facts: the provider may have emitted no Result (hasResult is
-// false), running the turn may have returned an error, and ctx may have ended.
+// judge corrects a Result by other facts, and returns it. hasResult is false if the provider emitted no Result. err is
+// the error of running the turn. If ctx has ended, judge may replace the error by the cause of ctx; see recut.
 func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, err error) cli.Result {
 	if !hasResult {
 		r.Err = cli.AsFailure(w.agent, err)

@@ -157,9 +157,9 @@ func (at *runEnv) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ready prepares the environment for a turn, and returns req with the home of its session. After that, no run of the
-// previous process can disturb the turn, and the files of the prompt exist in the environment. If ctx is done first,
-// ready returns at once.
+// ready prepares the environment for a turn, and returns req with the home of its session. When ready has returned, no
+// run of the previous process can disturb the turn, and the files of the prompt exist in the environment. If ctx is
+// done first, ready returns at once.
 func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
 	error) {
 	if err := s.sighted(ctx, entry.runEnv); err != nil {
@@ -240,8 +240,8 @@ func (at *runEnv) preparing(p lang.Printer) string {
 	return p.Text("wait.sandbox", at.sandbox.Name())
 }
 
-// awaitPlace receives a value from ready. It emits a status if the sandbox takes long. It returns false if ctx is done
-// first.
+// awaitPlace receives a value from the channel ready. It emits a status if the sandbox takes long. It returns false if
+// ctx is done first.
 func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), ready <-chan T) (v T,
 	ok bool) {
 	var slow <-chan time.Time

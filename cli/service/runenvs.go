@@ -41,7 +41,7 @@ func (s *runEnvs) addSettled(turn cli.TurnID) bool {
 	return len(s.settled) == 1
 }
 
-// settledAfter removes the first n settled turns and returns the others.
+// settledAfter removes the first n turns from s.settled. It returns the turns that remain.
 func (s *runEnvs) settledAfter(n int) []cli.TurnID {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,7 +51,8 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.session.agent, errors.ErrUnsupported)
 		}
-		// ErrNoTurn makes the caller run the message as a new turn. That turn reports the error to the user.
+		// If this fails, return ErrNoTurn. The caller then runs the message as a new turn, which reports the error to
+		// the user.
 		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil {
 			return fmt.Errorf("steer %s: %w: %w", to.session.agent, cli.ErrNoTurn, err)
 		}
@@ -73,7 +74,8 @@ func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.P
 	})
 }
 
-// recordStart stores the start of a turn, or that a run has background work; see cli.Recorder.
+// recordStart implements cli.Recorder. For a turn, it stores the start of the turn. For cli.BackgroundMark, it stores
+// whether the run has background work.
 func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.Start) error {
 	if turn == cli.BackgroundMark {
 		return s.opts.Background(ctx, start)
@@ -188,7 +190,7 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	if turn != "" {
 		err := s.present.with(ctx, turn, cli.ErrNoTurn,
 			func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
-		if !errors.Is(err, cli.ErrNoTurn) { // after ErrNoTurn, the session is idle
+		if !errors.Is(err, cli.ErrNoTurn) { // ErrNoTurn means that the turn has ended, so its session is idle
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 			continue
 		}
 		for _, run := range sight.runs {
-			run.Marks = nil // only the stored marks count, not those of a launcher
+			run.Marks = nil // ductor uses only the marks in its store, and not those of a launcher
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
 			if s.claim(&left, openTurns, remains) {
 				taken[left.closeKey()] = true
@@ -209,8 +209,8 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	return false
 }
 
-// missed schedules another attempt if ductor could not list or end the previous process's runs in a sandbox. Their
-// turns already count as ended, so missed tries again in the background until the runs have ended.
+// missed is called if ductor could not list or end the previous process's runs in a sandbox. It tries again in the
+// background until the runs have ended. This is necessary because the turns of these runs already count as ended.
 func (s *Service) missed(at *runEnv, err error) {
 	if at.sandbox == "" {
 		return

@@ -25,7 +25,7 @@ func (s *Service) Warm(agent cli.Agent, req cli.Request) {
 	if failure != nil || s.registry.HasActive(req.Conversation) {
 		return
 	}
-	if entry.runEnv.homes != nil && req.Session == "" { // the home depends on the session
+	if entry.runEnv.homes != nil && req.Session == "" { // without the session's name, its home is unknown
 		return
 	}
 	s.work.spawn(func() { s.warm(entry, req) })
@@ -52,7 +52,7 @@ func (s *Service) warm(entry *agentEntry, req cli.Request) {
 	if session == nil {
 		var late chan struct{}
 		session, late, err = s.open(w.ctx, entry, cli.Live, req, e, nil)
-		if late != nil && !s.awaitLate(late) { // turns still wait for this session to be closed
+		if late != nil && !s.awaitLate(late) { // Open has not returned in time; turns must not wait any longer
 			s.pool.giveUp(e)
 		}
 	}

@@ -11,9 +11,9 @@ type Leaving string
 // Leaving values.
 const (
 	Closed   Leaving = "closed"
-	Unused   Leaving = "unused"   // nothing ran in the session
+	Unused   Leaving = "unused"   // the session had no turn
 	Broken   Leaving = "broken"   // no session may join the process; child processes of this one may still run
-	Detaches Leaving = "detaches" // ductor detaches from the turn; turn and process continue
+	Detaches Leaving = "detaches" // ductor detaches from the turn, which continues in the process
 )
 
 // Leave removes a session from the process. If it was the last one, Leave ends the process with its descendants, or
@@ -45,7 +45,7 @@ func (p *Process) leave(how Leaving) (last bool, state State) {
 		if p.use.state != Dead {
 			p.become(Detached)
 		}
-		p.use.sessions -= len(p.use.awaited) // ductor detaches, so these turns are no longer resumed here
+		p.use.sessions -= len(p.use.awaited) // ductor detaches, so no request will resume these turns here
 		clear(p.use.awaited)
 	}
 	last, state = p.use.sessions <= 0, p.use.state

@@ -21,8 +21,8 @@ const (
 // occupancy counts the sessions and turns of a process.
 type occupancy struct {
 	state    State
-	givenUp  bool                   // the process was Draining or Ending before it was Dead
-	sessions int                    // a turn that has yet to be resumed counts as a session
+	givenUp  bool                   // the state was Draining or Ending before it became Dead
+	sessions int                    // number of sessions; includes turns that no request has resumed yet
 	running  int                    // number of running turns
 	awaited  map[cli.TurnID]awaited // turns that no request has resumed yet
 }

@@ -8,8 +8,8 @@ import (
 	"ductor/cli/rpc"
 )
 
-// Pool contains the processes of one provider. One lock guards the states of all processes. No method holds it while it
-// waits. Safe for concurrent use.
+// Pool contains the processes of one provider. One lock guards the states of all processes. No method holds the lock
+// while it waits for something else. Safe for concurrent use.
 type Pool[S Server] struct {
 	base
 	server func(*Process) S

@@ -16,10 +16,10 @@ type Phase string
 
 // The phases of a session.
 const (
-	PhaseOpening Phase = "opening" // messages wait in the inbox; they are dropped when the session is open
+	PhaseOpening Phase = "opening" // messages wait in the inbox until the session is open, and are then dropped
 	PhaseNew     Phase = "new"     // open, but without a turn so far
 	PhaseIdle    Phase = "idle"
-	PhaseAdopted Phase = "adopted" // messages of a turn of the previous process of ductor wait for the call of Turn
+	PhaseAdopted Phase = "adopted" // the session stores messages of an adopted turn until the call of Turn
 	PhaseRunning Phase = "running" // a turn handles the messages
 	PhaseSpent   Phase = "spent"   // no turn may start in this process, because child processes of a turn may still run
 	PhaseLeft    Phase = "left"    // ductor has detached; the next process of ductor will handle the messages
@@ -34,8 +34,8 @@ type AgentSession[M any] interface {
 	Host() *Process
 	// Open creates the session or resumes req.Resume.
 	Open(ctx context.Context, req cli.Request) error
-	// Fits reports whether the session can run req with its settings. Session itself compares req.Resume and checks the
-	// process.
+	// Fits reports whether the session's settings allow it to run req. Before the call, Session has compared req.Resume
+	// and has checked that the process is alive.
 	Fits(req cli.Request) bool
 	// Check returns an error if the agent does not support t.Req, whatever process it uses. The session's process may
 	// have ended.
@@ -87,7 +87,7 @@ type Session[M any] struct {
 // adopted describes a turn that the previous process of ductor started.
 type adopted struct {
 	mark cli.Mark
-	sent bool // the agent has received its prompt
+	sent bool // whether the agent has received the turn's prompt
 }
 
 // NewSession returns a session for Open.

@@ -55,7 +55,7 @@ type AgentTurn[M any] interface {
 	Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error
 }
 
-// Approvals contains the methods of turn.Approvals that are the same for all type parameters.
+// Approvals contains those methods of turn.Approvals that do not depend on its type parameter.
 type Approvals interface {
 	Hold()
 	Release()

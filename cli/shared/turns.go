@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TurnEnd describes what a turn leaves in its process when it ends.
+// TurnEnd describes which processes a turn leaves running when it ends.
 type TurnEnd string
 
 // TurnEnd values.
@@ -14,7 +14,7 @@ const (
 	// EndLeftovers means that child processes of the turn's tools may still run. ductor cannot tell them from child
 	// processes of other turns.
 	EndLeftovers TurnEnd = "leftovers"
-	EndDetached  TurnEnd = "detached" // ductor detached from the turn; turn and process continue
+	EndDetached  TurnEnd = "detached" // ductor detached from the turn, which continues in the process
 )
 
 // TurnStarted counts a turn. Call it before sending the prompt, but not for a resumed turn, which is already counted.
@@ -47,7 +47,7 @@ func (p *Process) count(end TurnEnd) (stop bool) {
 	switch {
 	case end == EndDetached && p.use.state != Dead:
 		p.become(Detached)
-	case end == EndLeftovers && p.use.state != Detached: // a detached process is left to the next process of ductor
+	case end == EndLeftovers && p.use.state != Detached: // the next process of ductor handles a detached process
 		p.become(Ending)
 	}
 	return p.use.state == Ending && p.use.running == 0

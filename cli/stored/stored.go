@@ -18,7 +18,7 @@ import (
 	"ductor/cli/stored/files"
 )
 
-// Files selects the files that contain sessions. List sets its field Most.
+// Files selects the files that contain sessions. Source.List sets the field Most.
 type Files = files.Query
 
 // Line contains the values in one line of a file. A value that the line does not contain is empty.

@@ -79,8 +79,8 @@ func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 }
 
 // For combines several lists into one, with the agent's own names for tools. The new list permits a tool if no list
-// denies it, and every list with permitted tools contains it. For returns an error if the agent cannot be limited in
-// this way.
+// denies the tool, and every list with permitted tools contains it. For returns an error if the agent cannot be limited
+// in this way.
 func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	var all cli.ToolList
 	limited := false
@@ -202,8 +202,8 @@ func unchecked(agent cli.Agent, allowed []string) []string {
 // the name in the agent's requests for approval. Covers knows no MCP servers.
 //
 // If the agent is not in the table, the names "shell" and "edit" mean every tool that any known agent uses for this
-// purpose. Names of other kinds mean no tool. For example, such an agent uses the name "read" also for a tool of an MCP
-// server, if the server claims that the tool only reads.
+// purpose. Names of other kinds mean no tool, because the tool may belong to an MCP server. For example, such an agent
+// calls a server's tool "read" if the server claims that the tool only reads.
 func Covers(agent cli.Agent, name, tool string) bool {
 	r, known := rowOf(name)
 	switch {
@@ -213,7 +213,8 @@ func Covers(agent cli.Agent, name, tool string) bool {
 		return has(r, agent, tool)
 	case r.kind == name:
 		return (name == "shell" || name == "edit") && KindOf(tool) == name
-	// Requests of Codex call every tool of these kinds "shell" or "patch". Copilot has rules for all tools of a kind.
+	// Requests of Codex call every shell tool "shell", and every edit tool "patch". Copilot's names "write" and "url"
+	// mean all tools of their kind.
 	case agent == "codex", agent == "copilot" && (name == "write" || name == "url"):
 		return has(r, agent, name) && has(r, agent, tool)
 	}

@@ -9,10 +9,10 @@ import (
 	"ductor/cli"
 )
 
-// Added contains the messages that the user sent while a turn was running, and that ductor added to the turn. Providers
-// report what they learn about a message, and Added decides what becomes of it:
+// Added contains the messages that ductor added to a running turn because a user sent them during the turn. Providers
+// report what they learn about a message, and Added decides what becomes of the message:
 //
-//   - If the agent has the message, Steer returns nil. If the model then never reads it, Settle lists it.
+//   - If the agent has the message, Steer returns nil. If the model then never reads the message, Settle lists it.
 //   - If the model will never read the message, and Steer has not returned yet, Steer returns ErrNoTurn.
 //   - If neither is known, Steer returns another error.
 //
@@ -21,7 +21,7 @@ type Added struct {
 	mu     sync.Mutex
 	all    []*Message // all messages, in the order of the calls of Add
 	closed bool       // the turn accepts no more messages
-	early  []string   // names that the model read before any message had the name
+	early  []string   // names passed to Read before a message had the name
 }
 
 // Message is a message in an Added. After Add, the caller sends the message to the agent. Then the caller calls
@@ -40,7 +40,7 @@ type messageState string
 const (
 	inFlight messageState = "in flight" // it is not known yet whether the agent has the message; Steer has not returned
 	accepted messageState = "accepted"  // the agent has the message, but its model has not read it; Steer returns nil
-	read     messageState = "read"      // the model has read the message; Steer returns nil, or an error after unknown
+	read     messageState = "read"      // the model has read the message; Steer returns nil if it has not returned yet
 	unread   messageState = "unread"    // the model will never read the message, and Settle lists it; Steer returns nil
 	dropped  messageState = "dropped"   // the model will never read the message; Steer returns ErrNoTurn
 	unknown  messageState = "unknown"   // it is unknown whether the agent has the message; Steer returns another error
@@ -85,7 +85,7 @@ func (a *Added) find(name string) *Message {
 	return a.all[i]
 }
 
-// become changes the state. The caller holds mu.
+// become changes the state. It closes settled when the message is no longer in flight. The caller holds mu.
 func (m *Message) become(state messageState) {
 	if m.state == inFlight && state != inFlight {
 		close(m.settled)
@@ -93,8 +93,8 @@ func (m *Message) become(state messageState) {
 	m.state = state
 }
 
-// Accepted records that the agent has the message, and what the agent calls it. It returns ErrNoTurn if the model will
-// nevertheless not read the message.
+// Accepted records that the agent has the message, and that the agent calls the message name. It returns ErrNoTurn if
+// the model will not read the message.
 func (m *Message) Accepted(name string) error {
 	m.in.mu.Lock()
 	defer m.in.mu.Unlock()
@@ -110,7 +110,8 @@ func (m *Message) Accepted(name string) error {
 	return nil
 }
 
-// Rejected records that the agent did not take the message. It returns ErrNoTurn, unless the model has read the message.
+// Rejected records that the agent did not accept the message. It returns ErrNoTurn, unless the model has read the
+// message.
 func (m *Message) Rejected() error {
 	m.in.mu.Lock()
 	defer m.in.mu.Unlock()
@@ -121,8 +122,8 @@ func (m *Message) Rejected() error {
 	return cli.ErrNoTurn
 }
 
-// Lost records that the agent did not answer whether it has the message. It waits until Added knows what became of the
-// message, or until ctx is done.
+// Lost records that the agent did not answer whether it has the message. err is the reason. Lost waits until Read or
+// another method reports what happened to the message, or until ctx is done.
 func (m *Message) Lost(ctx context.Context, err error) error {
 	select {
 	case <-m.settled:
@@ -137,7 +138,7 @@ func (m *Message) Lost(ctx context.Context, err error) error {
 		return cli.ErrNoTurn
 	}
 	m.become(unknown)
-	return fmt.Errorf("it is unknown whether the agent has the message: %v", err) // err may be ErrNoTurn
+	return fmt.Errorf("it is unknown whether the agent has the message: %v", err) // not %w: err may be ErrNoTurn
 }
 
 // Read records that the model has read a message.
@@ -145,7 +146,8 @@ func (a *Added) Read(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch m := a.find(name); {
-	case name == "": // ductor chose no name, so it does not follow the message
+	// Without a name, it is unknown which message the model has read.
+	case name == "":
 	case m == nil:
 		a.early = append(a.early, name)
 	case m.state != unread:
@@ -166,8 +168,8 @@ func (a *Added) Drop(name string) {
 	}
 }
 
-// DropAll records that the model will read no more messages, for example because the process has ended. It may have
-// read adopted messages before.
+// DropAll records that the model will read no more messages, for example because the process has ended. It is unknown
+// whether the model has read adopted messages before.
 func (a *Added) DropAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -187,8 +189,9 @@ func (m *Message) drop() {
 	}
 }
 
-// Expire ends the turn of an agent that accepts messages only while its turn runs, and whose model reads all of them
-// before the turn ends. So the agent does not have the messages that are in flight.
+// Expire makes the turn accept no more messages, and drops the messages in flight. It is for an agent that accepts
+// messages only while a turn runs, and whose model reads all of them before the turn ends. Such an agent has not
+// received the messages in flight.
 func (a *Added) Expire() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -251,8 +254,9 @@ func (a *Added) waits() bool {
 	})
 }
 
-// Settle ends the account of the turn. Messages that are still in flight are unknown. Settle returns the turn IDs of
-// the messages that the agent has, but that the model will never read, and of those that the model has read.
+// Settle makes the turn accept no more messages. It returns the turn IDs of the messages that the model has read, and
+// of those that the agent has but the model will never read. If a message is still in flight, its state becomes
+// unknown.
 func (a *Added) Settle() (turns cli.Steered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -45,8 +45,8 @@ func NewApprovals[A any](out *Emitter, answered []cli.ApprovalID) *Approvals[A] 
 	return &Approvals[A]{out: out, answered: slices.Clone(answered), told: map[cli.ApprovalID]bool{}}
 }
 
-// Hold shows users no requests until Release. It is called after a restart of ductor, when ductor continues a turn: old
-// requests in the turn's output may have been answered already.
+// Hold makes Approvals show no requests to users until Release is called. Providers call Hold when ductor continues a
+// turn after a restart: a request in the turn's old output may have been answered already.
 func (a *Approvals[A]) Hold() {
 	if a != nil {
 		a.phase = held

@@ -21,7 +21,7 @@ type Emitter struct {
 	taken     bool                // the agent has accepted the prompt
 	blocks    []textBlock
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
-	again     int             // -1, or after GiveUp the length of the confirmed answer
+	confirmed int             // after GiveUp, length of the answer that is still valid; otherwise -1
 	tools     tools
 	done      bool
 	replaying bool // the events are from the time before ductor attached
@@ -35,7 +35,7 @@ type textBlock struct {
 
 // NewEmitter creates an Emitter that passes events to emit. It measures durations with now.
 func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
-	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1, tools: newTools()}
+	return &Emitter{agent: agent, now: now, emit: emit, started: now(), confirmed: -1, tools: newTools()}
 }
 
 // replay starts the replay of old output. Until CaughtUp, it calls timestamp for the time of each event. If timestamp
@@ -121,8 +121,9 @@ func (e *Emitter) Accepted() {
 	}
 }
 
-// Text appends delta to the block with this key. If that is not the last block, Text starts a new block at the end of
-// the answer. After GiveUp, it returns false as long as the agent only repeats the old text.
+// Text appends delta to the last block if that block has this key. Otherwise Text starts a new block at the end of the
+// answer. It reports whether it emitted text. It emits nothing while the agent only repeats text that GiveUp declared
+// invalid.
 func (e *Emitter) Text(key, delta string) (news bool) {
 	if e.done || delta == "" {
 		return false
@@ -133,8 +134,8 @@ func (e *Emitter) Text(key, delta string) (news bool) {
 	return e.add(delta)
 }
 
-// FullText replaces the text of the last block by the complete text, but only if the block has this key. It emits only
-// the difference. If another block has the key, FullText does nothing.
+// FullText sets the complete text of the block with this key. For the last block, it emits only the difference to the
+// previous text. If there is no such block, FullText starts one. It does nothing if an earlier block has the key.
 func (e *Emitter) FullText(key, text string) {
 	if e.done {
 		return
@@ -170,7 +171,7 @@ func (e *Emitter) GiveUp(key string) {
 	if e.done || last < 0 || e.blocks[last].key != key {
 		return
 	}
-	e.again = e.blocks[last].start
+	e.confirmed = e.blocks[last].start
 	e.blocks = e.blocks[:last]
 }
 
@@ -276,14 +277,14 @@ func (e *Emitter) Answer() string { return e.text.String()[:e.length()] }
 
 // length returns the length of Answer.
 func (e *Emitter) length() int {
-	if e.again >= 0 {
-		return e.again
+	if e.confirmed >= 0 {
+		return e.confirmed
 	}
 	return e.text.Len()
 }
 
 func (e *Emitter) forget() {
-	if e.again >= 0 {
+	if e.confirmed >= 0 {
 		e.retract(0)
 	}
 }
@@ -338,20 +339,20 @@ const MaxAnswer = 10 << 20
 
 const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
 
-// add appends s to the answer. If s repeats text of a block that GiveUp declared invalid, add emits only the part that
-// differs. It reports whether it emitted text.
+// add appends s to the answer. If s repeats text that GiveUp declared invalid, add emits only the part that differs. It
+// reports whether it emitted text.
 func (e *Emitter) add(s string) bool {
-	if e.again >= 0 {
-		same := commonPrefix(e.text.String()[e.again:], s)
-		e.again += same
+	if e.confirmed >= 0 {
+		same := commonPrefix(e.text.String()[e.confirmed:], s)
+		e.confirmed += same
 		if s = s[same:]; s != "" {
 			word := e.lastWord()
 			e.retract(len(word))
 			s = word + s
 		}
 	}
-	if e.again == e.text.Len() {
-		e.again = -1
+	if e.confirmed == e.text.Len() {
+		e.confirmed = -1
 	}
 	room := MaxAnswer - e.text.Len()
 	if s == "" || room < 0 {
@@ -368,7 +369,7 @@ func (e *Emitter) add(s string) bool {
 // retract removes the last n bytes of the answer, and any text that GiveUp declared invalid.
 func (e *Emitter) retract(n int) {
 	n += e.text.Len() - e.length()
-	e.again = -1
+	e.confirmed = -1
 	if n == 0 {
 		return
 	}

@@ -75,8 +75,9 @@ type Loop[T any] struct {
 	// Out emits CaughtUp, and warnings about lost output. While the loop replays old output, the events of Out have the
 	// time of that output.
 	Out *Emitter
-	// Mark is the turn's mark. The Stream sets Output and Input, and stores the mark before it calls Begin. Mark.Turn
-	// is empty for adopted turns and for a process that serves only this turn. In these cases, no mark is stored.
+	// Mark is the turn's mark. The Stream sets Mark.Output and Mark.Input, and stores the mark before it calls Begin.
+	// Mark.Turn is empty for an adopted turn, and for a process that serves only this turn. The Stream then stores no
+	// mark.
 	Mark cli.Mark
 
 	record func() error // stores Mark; after an error, the prompt is not sent
@@ -98,8 +99,7 @@ const (
 // End describes why a turn's loop ended.
 type End string
 
-// End values. If the turn was cut short, the value is the reason for that, even if the agent then ended the turn by
-// itself.
+// End values. If the turn was cut short, the value says why, even if the agent then ended the turn by itself.
 const (
 	EndTurn      End = "turn"      // Handle reported the end of the turn
 	EndExit      End = "exit"      // the process ended before the turn did; every item was handled
@@ -290,7 +290,7 @@ func (t *Turn[T]) tick() {
 		switch {
 		case now.Before(t.cancellation.due):
 			t.timer.Reset(t.cancellation.due.Sub(now))
-		case t.cancellation.deferred && t.replay.active: // the agent may already have ended the turn
+		case t.cancellation.deferred && t.replay.active: // the old output may contain the end of the turn
 			t.timer.Reset(t.loop.Source.Limits.Grace / 2)
 		default:
 			t.kill()
@@ -311,8 +311,8 @@ func (t *Turn[T]) tick() {
 	}
 }
 
-// interrupt cuts the turn short. It asks the agent to end the turn. If the agent has not accepted the turn yet,
-// interrupt does that only after Accepted.
+// interrupt cuts the turn short by asking the agent to end it. If the agent has not accepted the turn yet, Accepted
+// asks the agent later.
 func (t *Turn[T]) interrupt(why End) {
 	if t.cancellation.why != "" || t.phase == Killing {
 		return
@@ -329,7 +329,7 @@ func (t *Turn[T]) interrupt(why End) {
 	t.ask()
 }
 
-// ask asks the agent to end the turn, or stops the process if the agent cannot be asked.
+// ask asks the agent to end the turn. If the protocol has no interrupt, or the request fails, ask stops the process.
 func (t *Turn[T]) ask() {
 	t.cancellation.deferred = false
 	if t.loop.Interrupt == nil || t.loop.Interrupt() != nil {

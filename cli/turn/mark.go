@@ -7,9 +7,10 @@ import (
 	"ductor/cli"
 )
 
-// Mark stores m as the start of a turn. The turn starts after the lines that have been handled so far. Mark sets Output
-// and Input, and does nothing if m has no Turn. The method Turn calls Mark. The callback Idle must call MarkIdle
-// instead.
+// Mark stores m as the start of a turn. The turn starts after the lines that have been handled so far. Mark sets
+// m.Output and m.Input. It does nothing if m.Turn is empty.
+//
+// The method Turn calls Mark. The callback StreamOptions.Idle must call MarkIdle, because Mark would block.
 func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	if m.Turn == "" {
 		return nil
@@ -21,8 +22,8 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	return s.process.Begin(ctx, m)
 }
 
-// MarkIdle stores m as the start of a turn that follows the line that Idle is handling. Only the callback Idle may call
-// it; see Mark.
+// MarkIdle stores m as the start of a turn that follows the line that StreamOptions.Idle is handling. Only this
+// callback may call MarkIdle; see Mark.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
 	m.Output = s.lines.handled // the method offset would block, because the router holds its lock while Idle runs
 	return s.process.Begin(ctx, m)

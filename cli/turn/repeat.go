@@ -5,14 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// lastWord returns the word at the end of the confirmed answer, if the current block ends within one. The new text
-// changes or continues that word, and lines of the chat may have come between the two texts, so the whole word is new.
-// A character that is not ASCII counts as a word, because some languages use no spaces.
+// lastWord returns the word at the end of the confirmed answer, or "" if the answer ends between two words. If the new
+// text continues or changes this word, the chat must show the whole word again.
+//
+// A character that is not ASCII ends the word, because some languages use no spaces.
 func (e *Emitter) lastWord() string {
 	if len(e.blocks) == 0 {
 		return ""
 	}
-	block := e.text.String()[min(e.blocks[len(e.blocks)-1].start, e.again):e.again]
+	block := e.text.String()[min(e.blocks[len(e.blocks)-1].start, e.confirmed):e.confirmed]
 	at := len(block)
 	for at > 0 && block[at-1] < utf8.RuneSelf && !strings.ContainsRune(" \n\t", rune(block[at-1])) {
 		at--

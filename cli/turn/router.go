@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// router passes each line of a program to the running turn, or to idle between turns.
+// router passes each line of a program to the running turn, or between turns to the callback idle.
 type router struct {
 	queue *Queue[queued] // lines for the turn
 	idle  func(line []byte)
@@ -47,7 +47,7 @@ func newRouter(o StreamOptions) *router {
 	return r
 }
 
-// deliver passes q to idle or to the turn. It blocks while the turn's queue is full.
+// deliver passes q to the callback idle or to the turn. It blocks while the turn's queue is full.
 func (r *router) deliver(q queued) {
 	r.queue.AwaitRoom()
 	r.mu.Lock()
@@ -91,8 +91,8 @@ func (r *router) begin() (past bool) {
 	return r.past
 }
 
-// finish ends the turn. From now on, idle gets all lines: first those in rest, then those in the queue. Before that,
-// finish calls recordEnd with the offset after the last line that the turn has handled.
+// finish ends the turn. It first calls recordEnd with the offset after the last line that the turn has handled. From
+// then on, the callback idle gets all lines, beginning with those in rest and those in the queue.
 func (r *router) finish(rest []queued, recordEnd func(offset int64)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,9 +110,9 @@ func (r *router) offset() int64 {
 	return r.handled
 }
 
-// awaitPast waits until idle has handled the output that was printed before ductor attached. Without this wait, a new
-// turn would treat that output as its own. awaitPast does not wait if the turn is resumed, because a resumed turn
-// handles that output itself. It returns early if the output has ended.
+// awaitPast waits until the callback idle has handled the output that was printed before ductor attached. Without this
+// wait, a new turn would treat that output as its own. awaitPast does not wait if the turn is resumed, because a
+// resumed turn handles that output itself. It returns early if the output has ended.
 func (r *router) awaitPast(ctx context.Context, ended <-chan struct{}) {
 	r.mu.Lock()
 	idle := r.to == noTurn

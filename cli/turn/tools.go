@@ -13,11 +13,11 @@ import (
 type tools struct {
 	open  []*toolCall
 	last  map[cli.ToolID]*toolCall // the latest call with each of the agent's IDs
-	taken map[cli.ToolID]bool      // the IDs in events
+	taken map[cli.ToolID]bool      // IDs that events already use
 }
 
 type toolCall struct {
-	id      cli.ToolID // ID of the call in events
+	id      cli.ToolID // the call's ID in events, which may differ from the agent's ID
 	uses    int        // number of calls so far with the agent's ID, including this one
 	digest  string     // digest of the call's name and input
 	started time.Time
@@ -45,14 +45,15 @@ func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool)
 	return call, true
 }
 
-// reuse makes the next call with this ID another call, if the last one has ended.
+// reuse makes start treat the next call with this ID as another call, even if its name and input are those of the last
+// call. It does nothing while the last call is running.
 func (t *tools) reuse(id cli.ToolID) {
 	if call := t.last[id]; call != nil && call.ended {
 		call.digest = ""
 	}
 }
 
-// next returns the ID in events for the next call to which the agent gives this ID.
+// next returns an unused ID for the events of a call. id is the agent's ID of the call.
 func (t *tools) next(id cli.ToolID) cli.ToolID {
 	uses := 1
 	if before := t.last[id]; before != nil {
@@ -83,7 +84,8 @@ func (t *tools) end(call *toolCall) {
 	t.open = slices.DeleteFunc(t.open, func(one *toolCall) bool { return one == call })
 }
 
-// shown returns the ID in events of the latest call to which the agent gave this ID.
+// shown returns the ID in the events of a call. id is the agent's ID. If several calls have had this ID, shown returns
+// the ID of the latest.
 func (t *tools) shown(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil {
 		return call.id

@@ -135,8 +135,8 @@ func (c *Call) LacksInput(update Call) bool {
 		(string(update.Input) == "{}" || c.ToolKind == KindRun && given(update.Input) && c.Command() == "")
 }
 
-// Questions returns the questions to the user in the call, or nil if it contains none. Qwen Code is the only agent that
-// sends questions as tool calls; it marks them in the metadata.
+// Questions returns the questions to the user in the call, or nil if it contains none. Only Qwen Code sends questions
+// as tool calls. Qwen Code marks such a call in the metadata.
 func (c *Call) Questions() []cli.Question {
 	if cli.TextsOf(c.Meta)["qwenInteractionKind"] != "user_question" {
 		return nil

@@ -58,8 +58,8 @@ func (c Content) edit() Edit {
 	return e
 }
 
-// AddVisible adds to visible those values of the content that users see. The keys of visible are the field names, with
-// the given prefix. If a diff changes nothing, users see only its path.
+// AddVisible adds those values of the content that users see to the map visible. The keys of the map are the field
+// names, with the given prefix. If a diff changes nothing, users see only its path.
 func (c Content) AddVisible(prefix string, visible map[string]string) {
 	switch {
 	case c.Type == "content" && c.Content.Type == "text":
@@ -86,7 +86,7 @@ type Block struct {
 	URI  string `json:"uri,omitempty"`
 }
 
-// String returns the block as text. For a block of another type it returns a placeholder.
+// String returns the text or the URI of the block. For blocks of other types, it returns a placeholder.
 func (b Block) String() string {
 	switch b.Type {
 	case "text":

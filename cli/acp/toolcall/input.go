@@ -105,8 +105,8 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// ShownInput returns those fields of the input that users need not see, because they see the diffs of the edits. Such
-// fields contain the path, the diff, the old text or the new text. ShownInput returns the values by field name.
+// ShownInput returns those fields of the input that users already see in the diffs of the edits, as a map from the name
+// of each field to its value. Such a field contains the path, the diff, the old text or the new text.
 func (c *Call) ShownInput(dir string) map[string]string {
 	leaves, shown := cli.Leaves(c.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
@@ -172,7 +172,8 @@ func (e Edit) makes(hunks string) bool {
 	return hunks == e.hunks || e.hunks == "" && hunks != "" && cli.DiffMakes(hunks, e.Before, e.After)
 }
 
-// replaces reports whether the change from before to after only replaces the object's old text by its new text.
+// replaces reports whether the object describes exactly the change from before to after: the object's old text becomes
+// its new text, and everything else stays equal.
 func (g group) replaces(before, after string) bool {
 	old, n := g.values["oldstring"], 1
 	switch all := g.values["replaceall"]; {

@@ -194,6 +194,6 @@ func read(root *os.Root, f found, required string) (File, bool) {
 
 func part(f io.ReaderAt, from int64, most int) []byte {
 	buf := make([]byte, most)
-	n, _ := f.ReadAt(buf, from) // on an error the part is shorter
+	n, _ := f.ReadAt(buf, from) // after an error, n is smaller
 	return buf[:n]
 }
