@@ -27,9 +27,10 @@ func (db *DB) MoveChat(ctx context.Context, from, to int64) error {
 	}))
 }
 
-// CurrentChat returns the ID that a group has since MoveChat. If the group did not move, it returns the same ID.
+// CurrentChat implements heartbeat.Store.
 func (db *DB) CurrentChat(ctx context.Context, chat int64) (int64, error) {
-	current, err := sqlite.One(ctx, db.file, sqlite.Value[int64], `SELECT chat FROM former_chats WHERE former = ?`, chat)
+	const query = `SELECT chat FROM former_chats WHERE former = ?`
+	current, err := sqlite.One(ctx, db.file, sqlite.Value[int64], query, chat)
 	current, err = mapNoRows(current, err, nil)
 	return cmp.Or(current, chat), wrap(fmt.Sprintf("find the current ID of chat %d", chat), err)
 }
