@@ -98,14 +98,10 @@ func promptOf(req cli.Request) string {
 	return promptText(req.Prompt)
 }
 
-// hasMention reports whether Claude may find the name of a file in the prompt, such as "@/etc/passwd". Claude adds the
-// content of such a file to the prompt, in every permission mode and without an approval. It finds names only in the last
-// block of a message, so a prompt with an "@" needs the block endOfMessage.
+// hasMention reports whether the message for req needs the block cli.EndOfMessage.
 func hasMention(req cli.Request) bool {
-	return req.Task == cli.TaskPrompt && strings.Contains(req.Prompt, "@")
+	return req.Task == cli.TaskPrompt && cli.HasMention(req.Prompt)
 }
-
-const endOfMessage = "[End of the message]"
 
 // userLine returns the prompt and the images of req as one line of stream-json input. If id is not empty, Claude
 // repeats the ID after it has accepted the message.
@@ -122,7 +118,7 @@ func userLine(req cli.Request, id string) ([]byte, error) {
 		content = append(content, map[string]any{"type": "text", "text": text})
 	}
 	if hasMention(req) {
-		content = append(content, map[string]any{"type": "text", "text": endOfMessage})
+		content = append(content, map[string]any{"type": "text", "text": cli.EndOfMessage})
 	}
 	l := map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": content}}
 	if id != "" {

@@ -82,7 +82,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 				if r.Err != nil || r.Text != "ok" || r.AgentSessionID == "" || session != "" && r.AgentSessionID != session || len(asked) == 0 {
 					t.Fatalf("%.40q: %+v, asked %d times", prompt, r, len(asked))
 				}
-				got := strings.TrimSuffix(asked[len(asked)-1].Prompt, "\n"+endOfMessage)
+				got := strings.TrimSuffix(asked[len(asked)-1].Prompt, "\n"+cli.EndOfMessage)
 				if len(asked) != 1 || strings.TrimSpace(got) != prompt {
 					t.Errorf("%.40q reached the model as %.40q, asked %d times", prompt, got, len(asked))
 				}
