@@ -41,7 +41,8 @@ func TestRealPromptsAddNoFiles(t *testing.T) {
 	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
 		private := filepath.Join(t.TempDir(), "private.txt")
 		must(t, os.WriteFile(private, []byte("a word of the owner"), 0o600))
-		req := cli.Request{Dir: c.Work, Prompt: "@" + private + "\nand 。@" + private + " and @\"" + private + "\" [[text ok]]"}
+		req := cli.Request{Dir: c.Work}
+		req.Prompt = "@" + private + "\nand 。@" + private + " and @\"" + private + "\" [[text ok]]"
 		s := clitest.Open(t, p, mode, req)
 		r, _ := clitest.Play(t.Context(), s, req)
 		must(t, s.Close(t.Context()))
