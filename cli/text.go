@@ -252,3 +252,11 @@ func Tail(s string, limit int) (string, int) {
 	}
 	return strings.Clone(s[from:]), from
 }
+
+// EndOfMessage is the last part of a message whose prompt has a mention; see HasMention.
+const EndOfMessage = "[End of the message]"
+
+// HasMention reports whether an agent may find the name of a file in a prompt, such as "@/etc/passwd". Claude adds the
+// content of such a file to the prompt, in every permission mode and without an approval. It finds names only in the
+// last part of a message, so a prompt with a mention must not be the last part.
+func HasMention(prompt string) bool { return strings.Contains(prompt, "@") }

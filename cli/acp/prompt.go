@@ -94,6 +94,9 @@ func (s *session) blocks(req cli.Request) ([]toolcall.Block, error) {
 		}
 		blocks = append(blocks, b)
 	}
+	if cli.HasMention(text) {
+		blocks = append(blocks, toolcall.Block{Type: "text", Text: cli.EndOfMessage})
+	}
 	return blocks, nil
 }
 

@@ -26,6 +26,44 @@ func usersAgent(t *testing.T, name string) (*Provider, string) {
 	}), c.Work
 }
 
+// Some agents add the file after an "@" to a prompt without an approval: also a file outside of the project, and for the
+// text of a webhook or of another user.
+func TestRealPromptsAddNoFiles(t *testing.T) {
+	for name, of := range realagent.OfProtocol() {
+		t.Run(name, func(t *testing.T) {
+			if name != "claude-agent-acp" {
+				realagent.LongOnly(t)
+			}
+			api := realagent.Model(t, realagent.Key)
+			c := of(t, api.URL())
+			p := New(Options{
+				ProviderOptions: cli.ProviderOptions{
+					Path: c.Path, Launcher: clitest.Host(t), Env: c.Environ, AllowEnv: c.Names(),
+					Timing: cli.Timing{Start: 3 * time.Minute},
+				},
+				Agent: cli.Agent(name), Args: c.ACPArgs,
+			})
+			private := filepath.Join(t.TempDir(), "private.txt")
+			if err := os.WriteFile(private, []byte("a word of the owner"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			req := cli.Request{Dir: c.Work, Turn: "1", Permission: cli.Ask, Attended: true}
+			req.Prompt = "@" + private + "\nand @\"" + private + "\" [[text \"It is done.\"]]"
+			s := clitest.Open(t, p, cli.Live, req)
+			r, _ := clitest.Play(t.Context(), s, req)
+			all := api.Prompts()
+			if r.Text != "It is done." || len(all) == 0 {
+				t.Errorf("it answers %q, %+v", r.Text, r.Err)
+			}
+			for _, asked := range all {
+				if strings.Contains(string(asked.Body), "a word of the owner") {
+					t.Errorf("the model gets the file: %s", asked.Body)
+				}
+			}
+		})
+	}
+}
+
 // One turn of each real agent in ask: it asks before it runs a command, although its own default is to run it, and
 // answers.
 func TestRealAgentsAnswer(t *testing.T) {

@@ -19,7 +19,7 @@ func (p *Provider) once() *turn.OneShot {
 }
 
 func formatOf(req cli.Request) format {
-	if len(req.Images) > 0 || freshPrompts(req) != nil {
+	if len(req.Images) > 0 || freshPrompts(req) != nil || hasMention(req) {
 		return formatBlocks
 	}
 	return formatStream

@@ -98,6 +98,11 @@ func promptOf(req cli.Request) string {
 	return promptText(req.Prompt)
 }
 
+// hasMention reports whether the message for req needs the block cli.EndOfMessage.
+func hasMention(req cli.Request) bool {
+	return req.Task == cli.TaskPrompt && cli.HasMention(req.Prompt)
+}
+
 // userLine returns the prompt and the images of req as one line of stream-json input. If id is not empty, Claude
 // repeats the ID after it has accepted the message.
 func userLine(req cli.Request, id string) ([]byte, error) {
@@ -111,6 +116,9 @@ func userLine(req cli.Request, id string) ([]byte, error) {
 	}
 	if text := promptOf(req); text != "" {
 		content = append(content, map[string]any{"type": "text", "text": text})
+	}
+	if hasMention(req) {
+		content = append(content, map[string]any{"type": "text", "text": cli.EndOfMessage})
 	}
 	l := map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": content}}
 	if id != "" {

@@ -35,6 +35,24 @@ func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode,
 	}
 }
 
+// Claude would add the file after an "@" to the prompt without an approval: also a file outside of the project, and for
+// the text of a webhook or of another user.
+func TestRealPromptsAddNoFiles(t *testing.T) {
+	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
+		private := filepath.Join(t.TempDir(), "private.txt")
+		must(t, os.WriteFile(private, []byte("a word of the owner"), 0o600))
+		req := cli.Request{Dir: c.Work}
+		req.Prompt = "@" + private + "\nand 。@" + private + " and @\"" + private + "\" [[text ok]]"
+		s := clitest.Open(t, p, mode, req)
+		r, _ := clitest.Play(t.Context(), s, req)
+		must(t, s.Close(t.Context()))
+		if asked := lastAsked(api); r.Text != "ok" || !strings.Contains(asked, "private.txt") ||
+			strings.Contains(asked, "a word of the owner") {
+			t.Errorf("it answers %q (%v), and the model gets the file: %s", r.Text, r.Err, asked)
+		}
+	})
+}
+
 // Whatever a user writes, either the model gets it as that text, or the user gets the reason. The session of the next
 // process contains the earlier messages, although the previous process was closed at once.
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
@@ -65,7 +83,8 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 				if r.Err != nil || r.Text != "ok" || r.AgentSessionID == "" || session != "" && r.AgentSessionID != session || len(asked) == 0 {
 					t.Fatalf("%.40q: %+v, asked %d times", prompt, r, len(asked))
 				}
-				if got := asked[len(asked)-1].Prompt; len(asked) != 1 || strings.TrimSpace(got) != prompt {
+				got := strings.TrimSuffix(asked[len(asked)-1].Prompt, "\n"+cli.EndOfMessage)
+				if len(asked) != 1 || strings.TrimSpace(got) != prompt {
 					t.Errorf("%.40q reached the model as %.40q, asked %d times", prompt, got, len(asked))
 				}
 				session, req.Resume = r.AgentSessionID, r.AgentSessionID
