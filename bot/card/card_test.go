@@ -636,6 +636,31 @@ func TestCardInterruptedBeforeItsTextWasStored(t *testing.T) {
 	})
 }
 
+// If the turn is interrupted, all messages of its card lose their Stop buttons. The edits of the first one had failed.
+func TestAnInterruptedCardOfManyMessagesHasNoStopButton(t *testing.T) {
+	withRig(t, func(s *rig) {
+		s.chat.Mishaps = func(method string) bottest.Mishap {
+			return map[bool]bottest.Mishap{true: bottest.ServerBroken, false: bottest.GoesWell}[method == "edit"]
+		}
+		c := s.newCard()
+		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
+		time.Sleep(time.Second)
+		_, text := paragraphs(200)
+		c.Show(cli.TextDelta{Text: text})
+		time.Sleep(time.Minute)
+		if posts := s.chat.Visible(); len(posts) < 3 || len(posts[0].Buttons) == 0 {
+			t.Fatalf("%d messages, the first with the buttons %v", len(posts), posts[0].Buttons)
+		}
+		s.chat.Mishaps = nil
+		s.restart(orchestrator.TurnInterrupted, "")
+		for i, p := range s.chat.Visible() {
+			if strings.Contains(fmt.Sprint(p.Buttons), "Stop") {
+				t.Errorf("message %d has the buttons %v", i, p.Buttons)
+			}
+		}
+	})
+}
+
 func TestCardInterruptedBeforeAnythingWasShown(t *testing.T) {
 	withRig(t, func(s *rig) {
 		s.restart(orchestrator.TurnInterrupted, "")

@@ -18,7 +18,7 @@ import (
 // earlier messages do not change.
 type contents struct {
 	first         int
-	stripsButtons bool // remove the buttons of the message first-1, whose text is unknown
+	strips        int // number of messages before first whose buttons are removed; their text is unknown
 	texts         []render.Text
 	buttons       tgapi.Keyboard
 	remark        string // line below the last message; omitted if the message is full
@@ -53,19 +53,14 @@ func (r richContent) text(texts []render.Text) render.Text {
 }
 
 // firstChanged returns the index of the first message whose text or buttons change.
-func (s contents) firstChanged() int {
-	if s.stripsButtons {
-		return s.first - 1
-	}
-	return s.first
-}
+func (s contents) firstChanged() int { return s.first - s.strips }
 
 // perMessage returns the content of each message. Only the last message has the buttons and the remark.
 func (s contents) perMessage() []message.Content {
 	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
-	if s.stripsButtons {
-		out[s.first-1] = message.Content{Unknown: true, Lifecycle: message.EditOnly}
+	for i := s.firstChanged(); i < s.first; i++ {
+		out[i] = message.Content{Unknown: true, Lifecycle: message.EditOnly}
 	}
 	for i, t := range s.texts {
 		out[s.first+i].Text, out[s.first+i].Lifecycle = t, s.lifecycle
@@ -114,13 +109,10 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	return nil
 }
 
-// strip removes the buttons from the last message of a card.
+// strip removes the buttons of a card.
 func (c *Cards) strip(ctx context.Context, s *messages) error {
 	n := s.opened()
-	if n == 0 {
-		return nil
-	}
-	if err := c.showContents(ctx, s, contents{first: n, stripsButtons: true}); err != nil {
+	if err := c.showContents(ctx, s, contents{first: n, strips: s.withButtons(n)}); err != nil {
 		return fmt.Errorf("remove the buttons of a card: %w", err)
 	}
 	return nil
@@ -271,29 +263,30 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	}
 	d.finish(o, nil)
 	mark := d.slices([]position{{}}, position{})[0]
+	opened := s.opened()
 	alone := contents{
-		first: s.opened(), stripsButtons: !s.gone(), texts: []render.Text{mark}, buttons: c.offer(p, t.ID, o),
+		first: opened, strips: s.withButtons(opened), texts: []render.Text{mark}, buttons: c.offer(p, t.ID, o),
 		end: c.endOf(s, o),
 	}
-	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].State() != orchestrator.Sent {
+	if len(saved.Texts) == 0 || opened != saved.First+1 || s.parts[saved.First].State() != orchestrator.Sent {
 		return alone
 	}
+	appended := alone
+	appended.first, appended.strips = saved.First, max(alone.strips-1, 0)
 	if saved.Rich.Blocks != nil {
-		alone.first, alone.stripsButtons, alone.rich = saved.First, false, saved.Rich.with(mark)
+		appended.rich = saved.Rich.with(mark)
+		alone = appended
 	}
 	shown := saved.Texts[len(saved.Texts)-1]
 	if shown.Text == "" {
-		return contents{
-			first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons, end: alone.end, rich: alone.rich,
-		}
+		return appended
 	}
 	both, fits := below(shown, mark)
 	if !fits {
 		return alone
 	}
-	return contents{
-		first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end, rich: alone.rich,
-	}
+	appended.texts = []render.Text{both}
+	return appended
 }
 
 // contentsOf returns the final content of a card that shows only the result, without the tools and events before it.

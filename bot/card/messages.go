@@ -197,6 +197,19 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
+// withButtons returns how many of the first n messages may have buttons, counted from the end. The last one may have
+// buttons, and an earlier one if it is unknown what the chat shows of it, because a request failed.
+func (s *messages) withButtons(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, p := range s.parts[:n] {
+		if p.State() == orchestrator.Sent && (p.Shown() == "" || i == n-1) {
+			return n - i
+		}
+	}
+	return 0
+}
+
 // isSent reports whether part i is in the chat, so that its content can be edited.
 func (s *messages) isSent(i int) bool {
 	s.mu.Lock()

@@ -162,16 +162,19 @@ func (s *messages) saveFinal(ctx context.Context, content contents) error {
 
 // savedCard is the JSON format in which the database stores the content of a card.
 type savedCard struct {
-	Final         bool           `json:"final"` // true: final content; false: snapshot of a running turn
-	First         int            `json:"first"` // index of the first message in Texts; earlier messages do not change
-	Texts         []render.Text  `json:"texts"`
-	Buttons       tgapi.Keyboard `json:"buttons,omitempty"` // buttons below the last message
-	Topic         int            `json:"topic"`
-	Remark        string         `json:"remark,omitempty"` // line that Cards.Remark added below the last message
-	File          bool           `json:"file,omitempty"`   // whether a file with the whole answer follows
-	Rich          richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts rich messages
-	End           *ending        `json:"end,omitempty"`    // message that announces the end of the turn; nil for none
-	StripsButtons bool           `json:"strips,omitempty"` // remove the buttons of the message with the index First-1
+	Final   bool           `json:"final"` // true: final content; false: snapshot of a running turn
+	First   int            `json:"first"` // index of the first message in Texts; earlier messages do not change
+	Texts   []render.Text  `json:"texts"`
+	Buttons tgapi.Keyboard `json:"buttons,omitempty"` // buttons below the last message
+	Topic   int            `json:"topic"`
+	Remark  string         `json:"remark,omitempty"` // line that Cards.Remark added below the last message
+	File    bool           `json:"file,omitempty"`   // whether a file with the whole answer follows
+	Rich    richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts rich messages
+	End     *ending        `json:"end,omitempty"`    // message that announces the end of the turn; nil for none
+	// Strips is the number of messages before First whose buttons are removed. Older versions stored StripsButtons if it
+	// was 1.
+	Strips        int  `json:"stripped,omitempty"`
+	StripsButtons bool `json:"strips,omitempty"`
 
 	Layout savedLayout `json:"layout,omitzero"` // only set while the turn runs
 }
@@ -185,7 +188,7 @@ type savedLayout struct {
 
 func (s contents) encode(topic int) ([]byte, error) {
 	return savedCard{
-		Final: true, First: s.first, StripsButtons: s.stripsButtons, Texts: s.texts, Buttons: s.buttons, Topic: topic,
+		Final: true, First: s.first, Strips: s.strips, Texts: s.texts, Buttons: s.buttons, Topic: topic,
 		Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
 	}.encode()
 }
@@ -202,9 +205,12 @@ func (c savedCard) encode() ([]byte, error) {
 // wholeAnswer.
 func (c savedCard) contents(wholeAnswer string) contents {
 	s := contents{
-		first: c.First, stripsButtons: c.StripsButtons && c.First > 0, texts: c.Texts, buttons: c.Buttons,
-		remark: c.Remark, end: c.End,
+		first: c.First, strips: c.Strips, texts: c.Texts, buttons: c.Buttons, remark: c.Remark, end: c.End,
 	}
+	if c.StripsButtons {
+		s.strips = max(c.Strips, 1)
+	}
+	s.strips = min(s.strips, c.First)
 	s.rich = c.Rich
 	if c.File {
 		s.file = wholeAnswer
@@ -228,7 +234,7 @@ func decodeCard(data []byte) (savedCard, error) {
 			return savedCard{}, fmt.Errorf("decode the layout of a card: %w", err)
 		}
 	}
-	if saved.First < 0 || saved.First > maxParts ||
+	if saved.First < 0 || saved.First > maxParts || saved.Strips < 0 ||
 		max(len(saved.Texts), len(saved.Layout.Starts), len(saved.Layout.Prints), len(saved.Layout.Lead)) > maxParts {
 		return savedCard{}, errors.New("decode a card: it has messages that cannot be")
 	}

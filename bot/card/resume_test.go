@@ -603,8 +603,12 @@ func TestReopenedCardCanBeStopped(t *testing.T) {
 
 // A new version of ductor continues a card that an older one has stored during the turn.
 func TestALayoutThatAnOlderVersionStored(t *testing.T) {
-	saved, err := decodeCard([]byte(`{"first":1,"texts":[{"text":"two"}],"topic":0,"starts":[[0,0],[0,4000]],"prints":["a","b"]}`))
+	saved, err := decodeCard([]byte(`{"first":1,"texts":[{"text":"two"}],"strips":true,"starts":[[0,0],[0,4000]],
+		"prints":["a","b"]}`))
 	if err != nil || !slices.Equal(saved.Layout.Starts, [][2]int{{0, 0}, {0, 4000}}) || !slices.Equal(saved.Layout.Prints, []string{"a", "b"}) {
 		t.Errorf("the layout is %+v, %v", saved.Layout, err)
+	}
+	if strips := saved.contents("").strips; strips != 1 {
+		t.Errorf("%d messages lose their buttons", strips)
 	}
 }
