@@ -37,7 +37,7 @@ func (s *Journal) write() error {
 		return fmt.Errorf("ductor is dead")
 	}
 	if s.Full.Load() {
-		return fmt.Errorf("the disk is full")
+		return orchestrator.ErrDiskFull
 	}
 	return nil
 }

@@ -330,12 +330,21 @@ func (m *Message) save(ctx context.Context, state orchestrator.SendState, id int
 	case unread, kept, saved, behind:
 		m.storage = behind
 	}
-	row, here := m.row, m.storage != behind
 	m.mu.Unlock()
-	if here {
+	return m.storeRow(ctx)
+}
+
+// storeRow stores the row of the message if it is out of date. The caller must hold m.writing. If the disk is full, ductor
+// stores the ID of a sent message later in the background.
+func (m *Message) storeRow(ctx context.Context) error {
+	m.mu.Lock()
+	row, late := m.row, m.storage == behind
+	m.mu.Unlock()
+	if !late {
 		return nil
 	}
 	if err := m.all.store.SaveMessage(ctx, row); err != nil {
+		m.all.saveLater(m, row.State, err)
 		return fmt.Errorf("record a message: %w", err)
 	}
 	m.mu.Lock()

@@ -42,6 +42,7 @@ type Messages struct {
 
 	flights   *flights
 	reachable reachability
+	unsaved   unsaved
 }
 
 // New returns a Messages. Run sends the messages that are in the database.

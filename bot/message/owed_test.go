@@ -184,6 +184,33 @@ func TestANoticeThatCouldNotBeRecordedIsTriedAgain(t *testing.T) {
 	})
 }
 
+// ductor stores the ID of a message soon after a full disk has room, unless the row has changed.
+func TestTheIDOfAMessageIsStoredSoonAfterAFullDisk(t *testing.T) {
+	for stored, want := range map[orchestrator.SendState]orchestrator.SendState{
+		orchestrator.Sending: orchestrator.Sent, orchestrator.Unknown: orchestrator.Unknown,
+	} {
+		withRig(t, func(o *rig) {
+			o.open()
+			o.chat.Seen = func(render.Text) { o.journal.Full.Store(true) }
+			m := o.messages.Open(Spec{Key: "k", To: orchestrator.ConversationID{Chat: 1}, New: true,
+				Content: func(context.Context) (Content, error) { return Content{Text: render.Plain("x")}, nil }})
+			m.Update(outbox.Awaited)
+			time.Sleep(20*time.Minute + time.Second) // the next attempt of Update comes later
+			o.wantText("x")
+			o.wantState("k", orchestrator.Sending)
+			o.journal.Full.Store(false)
+			row := o.row("k")
+			row.State = stored
+			o.store(row)
+			time.Sleep(owedRetry)
+			o.wantState("k", want)
+			if row := o.row("k"); want == orchestrator.Sent && row.ID != m.ID() {
+				t.Errorf("the row is %+v", row)
+			}
+		})
+	}
+}
+
 func TestNoticesLostOnTheWayAreNotSentAgain(t *testing.T) {
 	withRig(t, func(o *rig) {
 		id := o.post(1, "x")

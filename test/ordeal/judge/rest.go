@@ -44,10 +44,13 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 	})
 }
 
+// roomWindow is how long ductor may need to notice that a full disk has room, and then to store what it could not store.
+const roomWindow = 15 * time.Second
+
 // diedWithFullDisk reports whether ductor ended before it could store the ID of a message, because the disk was full.
 func (f *facts) diedWithFullDisk(c telegram.Call) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return !s.At.Before(c.At) && !s.At.After(c.Done.Add(f.fullDisk())) &&
+		return !s.At.Before(c.At) && !s.At.After(c.Done.Add(f.fullDisk()+roomWindow)) &&
 			f.diskFailedIn(c.Done, s.At, scenario.DiskFull)
 	})
 }

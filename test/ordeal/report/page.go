@@ -233,7 +233,7 @@ const notPromised = `## What is not promised
 - After a power failure a turn that began in the last second may run again: the prompt leaves without waiting for the disk.
 - A message whose arrival Telegram never confirmed is not sent again. It may be missing; the chat then says so and offers **Show again**.
 - A message that ductor sent in the moment of its death may keep its buttons: nobody told ductor its number. If the disk is full, that moment lasts
-  until there is room.
+  until 15 seconds after there is room.
 - What an agent does outside of its project, and what a model says, is not judged.
 - A disk that lies about what it flushed, and a Telegram that loses what it accepted, are not survived.
 - Seeds are samples. That none fails shows that failures are rare, not that there are none.
