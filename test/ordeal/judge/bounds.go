@@ -74,6 +74,18 @@ const startTime = 5 * time.Second
 // learnTime is how long ductor may need to learn the cost of a turn after the agent ended it.
 const learnTime = time.Second
 
+// lingerTime is how long the process of a turn may still run after the agent ended the turn, for example because a
+// command works in the background. This only counts if each turn has its own process: the turn ends with its process.
+const lingerTime = 2 * time.Second
+
+// learns returns learnTime for the options of the scenario. Only Claude names costs.
+func (f *facts) learns() time.Duration {
+	if f.isOneShot("claude") {
+		return learnTime + lingerTime
+	}
+	return learnTime
+}
+
 // spentBefore adds the costs of the prompts whose turns ended before the i-th event. It omits turns that may have ended
 // after the turn of this event had started. If a turn ended while ductor was down, ductor learns of the end at its next
 // start. A failure of the power or of the disk can undo the record of a turn, and with it the cost.
@@ -86,7 +98,7 @@ func (f *facts) spentBefore(i int) (cents int) {
 		end, ended := f.endOfTurn(j)
 		known := f.seen(end)
 		if f.sent[e.Token].In == f.sent[now.Token].In ||
-			ended && (known.Add(startTime).Before(now.At) || known.Add(learnTime).Before(ready)) {
+			ended && (known.Add(startTime).Before(now.At) || known.Add(f.learns()).Before(ready)) {
 			cents += costOf(f.prompts[e.Token])
 		}
 	}

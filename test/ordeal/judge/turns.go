@@ -181,7 +181,7 @@ func (f *facts) saidWords(token scenario.Token) int {
 // its text again after a failure of the model. An agent that ignores SIGTERM may continue to write after ductor has
 // ended the turn because of a failure of the model.
 func (f *facts) owed(token scenario.Token) (numbers []int) {
-	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
+	announces := f.ranIn(token, "codex") && (f.isOneShot("codex") || f.secondAttempt(token))
 	said, next, behindTool, stubborn := f.saidWords(token), 0, 0, f.ranStubborn(token)
 	for _, act := range f.prompts[token].Acts {
 		switch act := act.(type) {
@@ -227,9 +227,10 @@ func (f *facts) ranIn(token scenario.Token, agent string) bool {
 	return slices.ContainsFunc(f.events[token], func(e AgentEvent) bool { return e.Agent == agent })
 }
 
-func (f *facts) oneShotCodex() bool {
+// isOneShot reports whether each turn of an agent has its own process.
+func (f *facts) isOneShot(agent string) bool {
 	return slices.ContainsFunc(f.Scenario.Options.Settings, func(o scenario.Setting) bool {
-		return o.Key == "agents.codex.mode" && strings.Contains(string(o.Value), "one-shot")
+		return o.Key == "agents."+agent+".mode" && strings.Contains(string(o.Value), "one-shot")
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
+const oneShotClaude = "set agents.claude.mode \"one-shot\"\n"
+
 const costly = "set budget.day \"0.05\"\nowner says p1: cost 5\nowner says p2: run\nann says p3: run\n"
 
 func verdictsOfBudgets() []verdict {
@@ -138,6 +140,9 @@ func verdictsOfSharedBudgets() []verdict {
 			s.agent(Done, "p2", "")
 			s.agent(Got, "p3", "")
 		}},
+		{"a budget that a process spent just before its end", oneShotClaude + costly, "", spentBefore(2 * time.Second)},
+		{"a budget that a process spent long before", oneShotClaude + costly, "budget", spentBefore(4 * time.Second)},
+		{"a budget that a turn of a lasting process spent", costly, "budget", spentBefore(2 * time.Second)},
 		{"a budget that another conversation spent when the previous turn ended", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("ann", annChat, "p2")
@@ -146,5 +151,19 @@ func verdictsOfSharedBudgets() []verdict {
 			s.agent(Done, "p2", "")
 			s.agent(Got, "p3", "")
 		}},
+	}
+}
+
+// spentBefore returns evidence of a conversation that starts a turn some time after another one spent the budget.
+func spentBefore(pause time.Duration) func(s *stage) {
+	return func(s *stage) {
+		s.says("owner", ownerChat, "p1")
+		s.says("ann", annChat, "p2")
+		s.says("ann", annChat, "p3")
+		s.agent(Done, "p1", "")
+		s.agent(Done, "p2", "")
+		s.agent(Got, "p3", "")
+		s.Agents[1].At = s.Agents[0].At.Add(pause)
+		s.Agents[2].At = s.Agents[1].At
 	}
 }
