@@ -202,6 +202,12 @@ func (m *Message) commit(ctx context.Context) {
 }
 
 func (m *Message) edit(ctx context.Context, want Content) error {
+	// Store now that the message no longer shows its end. After a crash, the next process must show the end again.
+	if want.Lifecycle != EditOnly && m.updateEnd(want) {
+		if err := m.save(ctx, orchestrator.Sent, m.ID()); err != nil {
+			return err
+		}
+	}
 	m.commit(ctx)
 	err := m.callEdit(ctx, want)
 	m.noteReachable(err)

@@ -211,6 +211,33 @@ func TestTheIDOfAMessageIsStoredSoonAfterAFullDisk(t *testing.T) {
 	}
 }
 
+// If a message gets buttons again after its end, the next process must know that the end is missing.
+func TestAMessageThatGoesOnAfterItsEnd(t *testing.T) {
+	withRig(t, func(o *rig) {
+		o.open()
+		want := Content{Text: render.Plain("waits")}
+		m := o.messages.Open(Spec{Key: "k", To: orchestrator.ConversationID{Chat: 1}, New: true,
+			Content: func(context.Context) (Content, error) { return want, nil }})
+		show := func(text string, l Lifecycle) {
+			want = Content{Text: render.Plain(text), Lifecycle: l}
+			m.Update(outbox.Awaited)
+			o.wantText(text)
+		}
+		show("waits", Keep)
+		show("steered", EditOnly)
+		if mark := o.row("k").Mark; mark != orchestrator.EndShown {
+			t.Fatalf("the mark at the end is %d", mark)
+		}
+		o.chat.Seen = func(render.Text) {
+			if mark := o.row("k").Mark; mark == orchestrator.EndShown {
+				t.Error("the end is still stored when the chat shows the message without it")
+			}
+		}
+		show("waits again", Keep)
+		time.Sleep(time.Second)
+	})
+}
+
 func TestNoticesLostOnTheWayAreNotSentAgain(t *testing.T) {
 	withRig(t, func(o *rig) {
 		id := o.post(1, "x")
