@@ -223,8 +223,10 @@ func TestManySessionsInOneProcess(t *testing.T) {
 		if third := clitest.Open(t, p, cli.Live, other); third.Info().PID == one.Info().PID {
 			t.Error("another environment got the same process")
 		}
+		endless := slow
+		endless.Prompt += " [[hang]]"
 		ctx, abort := context.WithCancelCause(t.Context())
-		first, second := begin(ctx, one, slow), begin(t.Context(), two, slow)
+		first, second := begin(ctx, one, endless), begin(t.Context(), two, slow)
 		await[cli.TextDelta](t, first)
 		await[cli.TextDelta](t, second)
 		abort(cli.ErrAborted)
