@@ -356,10 +356,18 @@ func TestSteeringAtTheLastWords(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := inDir(dir, "a", `[[text n=40 delay=20ms]]`)
 		s := openLive(t, p, req)
-		turn := begin(t, s, req)
-		await[cli.TextDelta](turn)
-		if err := s.(cli.Steerer).Steer(t.Context(), cli.Request{Turn: "more", Prompt: `[[start]] [[text "and two"]]`}); err != nil {
-			t.Fatal(err)
+		more := cli.Request{Turn: "more", Prompt: `[[start]] [[text "and two"]]`}
+		var turn *running
+		for n := 40; ; n *= 5 { // on a slow machine a short turn ends before the message
+			req.Prompt = fmt.Sprintf("[[text n=%d delay=20ms]]", n)
+			turn = begin(t, s, req)
+			await[cli.TextDelta](turn)
+			if err := s.(cli.Steerer).Steer(t.Context(), more); err == nil {
+				break
+			} else if n > 1000 || !errors.Is(err, cli.ErrNoTurn) {
+				t.Fatal(err)
+			}
+			req.Resume, req.Turn = turn.end().AgentSessionID, cli.TurnID(fmt.Sprint("again ", n))
 		}
 		r := turn.end()
 		if r.Err != nil || !strings.HasSuffix(r.Text, "and two") {

@@ -3,6 +3,7 @@ package copilot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -191,10 +192,17 @@ func TestSteering(t *testing.T) {
 		if err := steer(t.Context(), cli.Request{Prompt: "x"}); !errors.Is(err, cli.ErrNoTurn) {
 			t.Errorf("before the turn: %v", err)
 		}
-		turn := begin(t.Context(), s, req)
-		await[cli.TextDelta](t, turn)
-		if err := steer(t.Context(), cli.Request{Prompt: `[[text "Turned."]]`}); err != nil {
-			t.Fatal(err)
+		var turn *playing
+		for n := 20; ; n *= 5 { // on a slow machine a short turn ends before the message
+			req.Prompt = fmt.Sprintf("[[text n=%d delay=20ms]]", n)
+			turn = begin(t.Context(), s, req)
+			await[cli.TextDelta](t, turn)
+			if err := steer(t.Context(), cli.Request{Prompt: `[[text "Turned."]]`}); err == nil {
+				break
+			} else if n > 1000 || !errors.Is(err, cli.ErrNoTurn) {
+				t.Fatal(err)
+			}
+			req.Resume = turn.result(t).AgentSessionID
 		}
 		r := turn.result(t)
 		if r.Err != nil || !strings.HasSuffix(r.Text, "Turned.") {
@@ -223,8 +231,10 @@ func TestManySessionsInOneProcess(t *testing.T) {
 		if third := clitest.Open(t, p, cli.Live, other); third.Info().PID == one.Info().PID {
 			t.Error("another environment got the same process")
 		}
+		endless := slow
+		endless.Prompt += " [[hang]]"
 		ctx, abort := context.WithCancelCause(t.Context())
-		first, second := begin(ctx, one, slow), begin(t.Context(), two, slow)
+		first, second := begin(ctx, one, endless), begin(t.Context(), two, slow)
 		await[cli.TextDelta](t, first)
 		await[cli.TextDelta](t, second)
 		abort(cli.ErrAborted)
