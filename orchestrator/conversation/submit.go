@@ -76,14 +76,11 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	if err != nil {
 		return orchestrator.BusyQueue
 	}
-	mode := e.busyOf(conv)
-	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
-		mode = orchestrator.BusySteer
+	var running orchestrator.Turn
+	if r := c.running.Load(); r != nil {
+		running = r.turn
 	}
-	// Only a prompt with the rights of the chat may abort or change the turn of another user.
-	if !t.Prompt.Rights.OfChat() {
-		mode = orchestrator.BusyQueue
-	}
+	mode := e.busyOf(conv).During(running, t.Prompt, conv.Session)
 	by := orchestrator.Press{Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Role: orchestrator.RoleUser}
 	switch mode {
 	case orchestrator.BusySteer:
