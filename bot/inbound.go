@@ -28,6 +28,7 @@ import (
 	"ductor/bot/usage"
 	"ductor/bot/users"
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -98,7 +99,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			},
 		}),
 		projects: project.New(project.Options{
-			Projects: p.opts.Projects, Topics: newTopics{p.topics, h.Named, p.desk}, Lang: o.Lang,
+			Projects: p.opts.Projects, Topics: newTopics{p.topics, menus, p.desk}, Lang: o.Lang,
 			Status: p.desk.Status,
 		}),
 		consults: consult.New(consult.Options{
@@ -242,8 +243,12 @@ func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 
 // Named implements updates.Handler.
 func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool) {
-	c, ok := h.commands.screens.menus.Named(ctx, in, name)
-	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}, ok
+	c, ok := h.commands.screens.menus.Addressed(ctx, in, name)
+	return wantsOf(c), ok
+}
+
+func wantsOf(c naming.Choice) orchestrator.Wants {
+	return orchestrator.Wants{Agent: c.Agent, Model: c.Model, Effort: c.Effort}
 }
 
 // Edited implements updates.Handler. If the edited message was speech, Edited corrects the transcript. If it was the

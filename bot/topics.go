@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"ductor/bot/menu"
 	"ductor/bot/outbox"
 	"ductor/bot/project"
 	"ductor/bot/tgapi"
@@ -39,14 +40,15 @@ func (o *topicOpener) OpenTopic(ctx context.Context, chat int64, name string) (t
 // newTopics implements project.Topics for /newtopic.
 type newTopics struct {
 	*topicOpener
-	named func(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
+	menus *menu.Menus
 	desk  Desk
 }
 
 var _ project.Topics = newTopics{}
 
 func (t newTopics) Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool) {
-	return t.named(ctx, in, name)
+	c, ok := t.menus.Named(ctx, in, name)
+	return wantsOf(c), ok
 }
 
 func (t newTopics) SetModel(ctx context.Context, in orchestrator.ConversationID, w orchestrator.Wants) error {

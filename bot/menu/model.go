@@ -192,10 +192,21 @@ func (m *modelMenu) enterCurrent() efforts {
 	return effortsUnknown
 }
 
-// Named returns the model that a user named at the start of a prompt, such as "fast" in "@fast explain this". It
-// returns false if no model has the name. If the name is neither a short name in the configuration nor the name of an
-// agent, Named waits until all agents have listed their models.
+// Addressed returns the model that a user named at the start of a prompt, such as "fast" in "@fast explain this". See
+// naming.Names.Addressed.
+func (k *Menus) Addressed(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
+	return k.parsed(ctx, in, name, naming.Names.Addressed)
+}
+
+// Named returns the model with a name. See naming.Names.Exactly.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
+	return k.parsed(ctx, in, name, naming.Names.Exactly)
+}
+
+// parsed parses a name. It returns false if no model has the name. If the name is neither a short name in the
+// configuration nor the name of an agent, parsed waits until all agents have listed their models.
+func (k *Menus) parsed(ctx context.Context, in orchestrator.ConversationID, name string,
+	parse func(naming.Names, string) (naming.Choice, bool)) (naming.Choice, bool) {
 	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){
 		k.service.MenuNow, k.Entries,
 	} {
@@ -203,7 +214,7 @@ func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name 
 		if err != nil {
 			return naming.Choice{}, false
 		}
-		if c, ok := (naming.Names{Entries: entries, Aliases: k.aliases()}).Exactly(name); ok {
+		if c, ok := parse(naming.Names{Entries: entries, Aliases: k.aliases()}, name); ok {
 			return c, true
 		}
 		if !slices.ContainsFunc(entries, naming.IsLoading) {

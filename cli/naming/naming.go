@@ -106,8 +106,27 @@ func (n Names) Find(name string) (Choice, *Problem) {
 	return c, problem
 }
 
-// Exactly parses a name that a user wrote before a prompt. Unlike Find, it does not accept a part of a model's ID or
-// name.
+// Addressed parses a name that a user wrote before a prompt. Unlike Exactly, it accepts an agent that cannot be used,
+// because the user did not mean another agent. The turn then fails with the reason.
+func (n Names) Addressed(name string) (Choice, bool) {
+	if c, ok := n.Exactly(name); ok {
+		return c, true
+	}
+	if _, problem := n.Find(name); problem == nil || problem.Kind != Unusable {
+		return Choice{}, false
+	}
+	e, rest, _ := n.agent(n.expand(strings.Fields(name)))
+	c := Choice{Agent: e.Agent} // nobody knows the models and efforts of this agent
+	if len(rest) > 0 && !strings.EqualFold(rest[0], "default") {
+		c.Model = cli.ModelID(rest[0])
+	}
+	if len(rest) > 1 {
+		c.Effort = cli.Effort(rest[1])
+	}
+	return c, true
+}
+
+// Exactly parses a single word. Unlike Find, it does not accept a part of a model's ID or name.
 func (n Names) Exactly(name string) (Choice, bool) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) || name == "" {
 		return Choice{}, false

@@ -15,6 +15,7 @@ func fixture() Names {
 		Aliases: map[string]Alias{
 			"fast": {Use: "claude/sonnet"},
 			"deep": {Use: "codex/gpt-5 high"}, "broken": {Use: "llama"},
+			"away": {Use: "copilot/gpt-5 high"},
 		},
 		Entries: []cli.MenuEntry{
 			{Agent: "claude", Auth: ok, Models: []cli.Model{
@@ -175,6 +176,19 @@ func TestExactly(t *testing.T) {
 		"codex high": {},
 	} {
 		if got, ok := fixture().Exactly(name); ok != (want != Choice{}) || ok && got != want {
+			t.Errorf("%q: %+v, %v", name, got, ok)
+		}
+	}
+}
+
+// A message to an agent that cannot be used went to the agent of the chat, as text.
+func TestAddressed(t *testing.T) {
+	for name, want := range map[string]Choice{
+		"copilot": {"copilot", "", ""}, "Copilot/gpt-5": {"copilot", "gpt-5", ""},
+		"away": {"copilot", "gpt-5", "high"}, "opus": {"claude", "opus", ""},
+		"copilots": {}, "types/node": {}, "everyone": {},
+	} {
+		if got, ok := fixture().Addressed(name); ok != (want != Choice{}) || ok && got != want {
 			t.Errorf("%q: %+v, %v", name, got, ok)
 		}
 	}
