@@ -197,13 +197,34 @@ func (c *commands) removedCommand(replacement lang.Key) updates.CommandFunc {
 	}
 }
 
+// newSession answers "/new". If a prompt follows the command, this prompt starts the new session at once.
 func (c *commands) newSession(ctx context.Context, r updates.Request) {
 	if err := c.desk.New(ctx, r.In.Conversation); err != nil {
 		c.fail(ctx, r, "bot.not-begun", err)
 		return
 	}
 	c.withdraw(ctx, r.In.Conversation)
-	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.new-session"))
+	p := c.lang.Of(r.In.Conversation.Chat)
+	if r.Args == "" {
+		c.answer(ctx, r, p.Text("bot.new-session"))
+		return
+	}
+	text, wants := r.Args, orchestrator.Wants{}
+	if name, rest, ok := updates.SplitName(text); ok {
+		if model, named := c.screens.menus.Addressed(ctx, r.In.Conversation, name); named {
+			text, wants = rest, wantsOf(model)
+		}
+	}
+	receipt, err := c.desk.Submit(ctx, orchestrator.Prompt{
+		Conversation: r.In.Conversation, Person: r.In.Person, Text: r.In.Context + text, Message: r.In.ID,
+		Updates: r.In.Updates, Rights: orchestrator.Rights{Of: r.In.Role.OfTurns()}, Arrived: r.In.Arrived,
+	}, wants)
+	switch {
+	case err != nil:
+		c.fail(ctx, r, "bot.not-begun", err)
+	case receipt.Full:
+		c.finisher.Refuse(ctx, r.In, p.Text("updates.queue-full"))
+	}
 }
 
 // page converts a function that returns a page to a CommandFunc that sends the page.

@@ -23,7 +23,7 @@ func commandTable(c *commands) []updates.CommandSpec {
 	noFiles, noModels := c.screens.files == nil, !c.screens.consults.Offered()
 	noUsers := c.screens.users.Directory == nil
 	return []updates.CommandSpec{
-		{Name: "new", Help: "bot.menu-new", Right: sessions, Do: c.newSession},
+		{Name: "new", Help: "bot.menu-new", Right: sessions, Takes: updates.TakesTurn, Do: c.newSession},
 		{Name: "model", Help: "bot.menu-model", Right: settings, Do: model},
 		{Name: "account", Help: "bot.menu-account", Right: settings, Do: c.page(c.screens.menus.Account)},
 		{Name: "effort", Help: "bot.menu-effort", Right: settings, Do: c.page(c.screens.menus.Effort)},

@@ -407,6 +407,43 @@ func TestAPromptWaitsForTheCommandBeforeIt(t *testing.T) {
 	})
 }
 
+// The text after /new is the first prompt of the new session. It was ignored.
+func TestNewTakesAPrompt(t *testing.T) {
+	for text, want := range map[string]string{
+		"/new fix the login":       "fix the login for //",
+		"/new@ductor_bot\nfix it":  "fix it for //",
+		"/new @fast fix the login": "fix the login for claude/opus/high",
+	} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.desk.ahead = 1
+			opus := cli.Model{ID: "opus", Efforts: []cli.Effort{"high"}}
+			r.desk.menu = []cli.MenuEntry{
+				{Agent: "claude", Auth: cli.Auth{State: cli.Authenticated}, Models: []cli.Model{opus}},
+			}
+			sent := r.text(text)
+			r.send(r.text("before"), sent)
+			r.settle()
+			texts, calls := r.desk.Texts(), r.desk.Calls()
+			if len(texts) != 2 || texts[0] != "before" || !slices.Equal(calls, []string{"new 7/0"}) {
+				t.Fatalf("%q: prompts %q, calls %q", text, texts, calls)
+			}
+			w := r.desk.wants[1]
+			if got := fmt.Sprintf("%s for %s/%s/%s", texts[1], w.Agent, w.Model, w.Effort); got != want {
+				t.Errorf("%q: %s", text, got)
+			}
+			if said := r.journal.said(); len(said) > 0 {
+				t.Errorf("%q is answered with %q", text, said)
+			}
+			sent["message"].(map[string]any)["text"] = "/new something else"
+			r.send(map[string]any{"edited_message": sent["message"]})
+			r.settle()
+			if calls := r.desk.Calls(); len(calls) != 2 || !strings.HasSuffix(calls[1], `"something else"`) {
+				t.Errorf("calls %q after the message was edited", calls)
+			}
+		})
+	}
+}
+
 // All arrive in one batch after a time without network. A slow command does not delay the answer to an abort.
 func TestAnAbortComesAfterTheCommandsBeforeIt(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -55,10 +55,17 @@ type CommandInput string
 const (
 	TakesWords  CommandInput = ""
 	TakesPrompt CommandInput = "prompt" // a prompt for an agent; keeps the user's formatting
+	TakesTurn   CommandInput = "turn"   // a prompt that becomes a turn; an edit of the message changes the prompt
 	TakesFile   CommandInput = "file"   // a file in the command's message, or in the message to which it replies
 )
 
 func (s CommandSpec) isAbort() bool { return s.Do == nil }
+
+// takesPrompt reports whether the arguments of the command keep the user's formatting.
+func (s CommandSpec) takesPrompt() bool { return s.Takes == TakesPrompt || s.Takes == TakesTurn }
+
+// isTurn reports whether the message of a command becomes a turn. Without a prompt, it does not.
+func (s CommandSpec) isTurn(c Command) bool { return s.Takes == TakesTurn && c.Args != "" }
 
 // Allows reports whether users with this role may use the command.
 func (s CommandSpec) Allows(role orchestrator.UserRole) bool {

@@ -226,7 +226,7 @@ func isSpoken(parts []*Message) bool {
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) error {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	if _, _, begins := splitName(first.Text); begins { // cutModelName may wait for an agent's list of models
+	if _, _, begins := SplitName(first.Text); begins { // cutModelName may wait for an agent's list of models
 		r.acknowledge(first)
 	}
 	wants, named := r.cutModelName(ctx, first)
@@ -283,7 +283,7 @@ func (r *receiver) refuse(ctx context.Context, t *task, in *Message, text string
 // cutModelName removes the name of a model from the start of a prompt, such as "@fast" in "@fast explain this". It
 // returns the settings for that model. If no model has the name, cutModelName changes nothing and returns false.
 func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
-	name, rest, ok := splitName(in.Text)
+	name, rest, ok := SplitName(in.Text)
 	if !ok {
 		return orchestrator.Wants{}, false
 	}
@@ -293,9 +293,9 @@ func (r *receiver) cutModelName(ctx context.Context, in *Message) (wants orchest
 	return wants, named
 }
 
-// splitName splits a text such as "@fast explain this" into the name and the rest. It returns false if the text does
+// SplitName splits a text such as "@fast explain this" into the name and the rest. It returns false if the text does
 // not have this form.
-func splitName(text string) (name, rest string, ok bool) {
+func SplitName(text string) (name, rest string, ok bool) {
 	text, ok = strings.CutPrefix(text, "@")
 	i := strings.IndexFunc(text, unicode.IsSpace)
 	if !ok || i <= 0 {

@@ -223,7 +223,11 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	}
 	if c, ok := r.commandOf(m, in); ok && !in.sent.forwarded {
 		if spec, known := r.handler.Command(c.Name); spec.isAbort() || !r.follower.inside(in) {
-			r.follower.seen.remember(m, m.Text)
+			if spec.isTurn(c) {
+				r.follower.seen.remember(m, "")
+			} else {
+				r.follower.seen.remember(m, m.Text)
+			}
 			r.noteLanguage(ctx, m.From, m)
 			if c.To != "" && !r.me.is(c.To) || !known && !in.Private && c.To == "" {
 				return ignore // the command is for another bot
@@ -282,7 +286,7 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 			class: classUrgent, conv: in.Conversation, updates: in.Updates, content: in, do: r.abort,
 		}, in)
 	}
-	if spec.Takes == TakesPrompt {
+	if spec.takesPrompt() {
 		if formatted, is := ParseCommand(in.Text); is {
 			c.Args = formatted.Args
 		}
@@ -332,6 +336,13 @@ func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage
 	in.sent.edited = true
 	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
+	}
+	if c, ok := r.commandOf(m, in); ok && !in.sent.ofPaste() { // an edit of a split command would lose its other parts
+		if spec, _ := r.handler.Command(c.Name); spec.isTurn(c) {
+			if formatted, is := ParseCommand(in.Text); is {
+				in.Text, in.Plain = formatted.Args, c.Args
+			}
+		}
 	}
 	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
 	r.abortByWord(t)
