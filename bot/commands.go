@@ -170,10 +170,10 @@ func foreignCommands() map[string]string {
 		"clear": "new", "reset": "new", "history": "sessions", "resume": "sessions", "continue": "sessions",
 		"cost": "usage", "costs": "usage", "limits": "usage", "stats": "usage", "tokens": "usage",
 		"agent": "model", "agents": "model", "models": "model",
-		"mode": "permissions", "approvals": "permissions",
+		"mode": "permissions", "plan": "permissions", "approvals": "permissions",
 		"undo": "checkpoint", "rewind": "checkpoint", "cd": "cwd", "pwd": "cwd", "ls": "files",
 		"jobs": "cron", "schedule": "cron",
-		"config": "", "settings": "", "logout": "", "mcp": "", "init": "",
+		"config": "", "settings": "", "logout": "", "mcp": "", "init": "", "git": "", "push": "",
 	}
 }
 
