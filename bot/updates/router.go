@@ -310,9 +310,6 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 	}
 	r.follower.remember(in)
 	p := r.lang.Of(in.Conversation.Chat)
-	if kind == "updates.videos" || kind == "updates.animations" {
-		return r.refuse(ctx, in, p.Text("updates.only-as-file", p.Text(kind)))
-	}
 	return r.refuse(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
 }
 
