@@ -297,6 +297,9 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context, q *queue, t *task) {
 			in.Role = r.gate.allow.roleOf(in.Person)
 			c.Args += r.follower.windows.absorbRest(ctx, q, t, in)
+			for _, other := range r.follower.windows.absorbAlbum(ctx, q, t, in) {
+				c.Others = append(c.Others, r.uploads.reader(other))
+			}
 			spec.Do(ctx, c)
 		}),
 	}, in)
