@@ -170,10 +170,10 @@ func foreignCommands() map[string]string {
 		"clear": "new", "reset": "new", "history": "sessions", "resume": "sessions", "continue": "sessions",
 		"cost": "usage", "costs": "usage", "limits": "usage", "stats": "usage", "tokens": "usage",
 		"agent": "model", "agents": "model", "models": "model",
-		"mode": "permissions", "approvals": "permissions",
+		"mode": "permissions", "plan": "permissions", "approvals": "permissions",
 		"undo": "checkpoint", "rewind": "checkpoint", "cd": "cwd", "pwd": "cwd", "ls": "files",
 		"jobs": "cron", "schedule": "cron",
-		"config": "", "settings": "", "logout": "", "mcp": "", "init": "",
+		"config": "", "settings": "", "logout": "", "mcp": "", "init": "", "git": "", "push": "",
 	}
 }
 
@@ -340,9 +340,23 @@ func (c *commands) get(ctx context.Context, r updates.Request, path string) (tga
 	return c.screens.files.Get(ctx, r.In.Press, path)
 }
 
+// put stores the file of a command, or all files of an album. The answer has a line for each file.
 func (c *commands) put(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
+	var lines []string
+	for _, file := range append([]updates.FileFunc{r.File}, r.Others...) {
+		a, err := c.putOne(ctx, r, path, file)
+		if err != nil {
+			return a, err
+		}
+		lines = append(lines, a.Text)
+	}
+	return tgapi.Answer{Text: strings.Join(lines, "\n")}, nil
+}
+
+func (c *commands) putOne(ctx context.Context, r updates.Request, path string,
+	file updates.FileFunc) (tgapi.Answer, error) {
 	p := c.lang.Of(r.In.Conversation.Chat)
-	name, content, err := r.File(ctx)
+	name, content, err := file(ctx)
 	switch {
 	case errors.Is(err, updates.ErrNoFile):
 		return tgapi.Answer{Text: p.Text("files.how-to-put")}, nil

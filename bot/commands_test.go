@@ -57,7 +57,8 @@ func TestCommandsOfOtherProgramsNameOursForTheSamePurpose(t *testing.T) {
 
 func TestAnUnknownCommandIsAnsweredWithWhatReplacesIt(t *testing.T) {
 	for command, want := range map[string]string{
-		"reset": "Did you mean /new?", "config": "I don't know /config; /help lists all commands.",
+		"reset": "Did you mean /new?", "plan": "Did you mean /permissions?", "push": "I don't know /push; /help",
+		"config": "I don't know /config; /help lists all commands.",
 		"export": "open it in /sessions", "login": "pick it in /model",
 	} {
 		inbound(t, func(t *testing.T, r *inboundRig) {

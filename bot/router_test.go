@@ -101,9 +101,6 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "sticker", update: func(r *inboundRig) map[string]any {
 			return r.text("", map[string]any{"text": nil, "sticker": map[string]any{"file_id": "s"}})
 		}, said: "can't read stickers"},
-		{name: "video with a caption", update: func(r *inboundRig) map[string]any {
-			return r.text("", map[string]any{"text": nil, "caption": "look", "video": map[string]any{}})
-		}, said: "can't read videos as such. Send it as a file"},
 		{name: "sticker in a group, not meant for us", update: func(r *inboundRig) map[string]any {
 			return r.text("", inGroup(), map[string]any{"text": nil, "sticker": map[string]any{}})
 		}},

@@ -186,6 +186,19 @@ const (
 	BusyInterrupt BusyMode = "interrupt" // ductor aborts the running turn
 )
 
+// During returns the mode for a prompt that arrives during a turn. current is the session of the conversation.
+func (m BusyMode) During(running Turn, p Prompt, current SessionID) BusyMode {
+	switch {
+	case !p.Rights.OfChat(): // it must not abort or change the turn of another user
+		return BusyQueue
+	case p.PartOf != 0 && p.PartOf == running.Prompt.Message:
+		return BusySteer
+	case m == BusySteer && current != running.Session: // the user has sent /new, or changed the project
+		return BusyQueue
+	}
+	return m
+}
+
 // Project is a directory in which agents work. Users choose it by its name.
 type Project struct{ Name, Dir string }
 

@@ -113,16 +113,24 @@ func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name stri
 	return refused(p)(tgapi.Answer{Text: p.Text("files.put", made)}, err)
 }
 
-// Browse handles "/files [DIR]". It lists the given directory, or the conversation's directory if there is no argument.
-func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) (tgapi.Answer, error) {
-	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
+// Browse handles "/files [PATH]". It lists the given directory, or the conversation's directory if there is no
+// argument. If the path is a file, Browse sends the file.
+func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
+	at, err := s.Files.OfChat(ctx, by.Conversation, path)
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
+	dir := path
 	if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~") {
 		dir = filepath.Join(at.Dir, dir)
 	}
-	return refused(s.Lang.Of(by.Conversation.Chat))(s.list(ctx, by, filepath.Clean(dir)))
+	a, err := s.list(ctx, by, filepath.Clean(dir))
+	if why := (*orchestrator.FileError)(nil); errors.As(err, &why) && why.Why == orchestrator.FileNoFolder {
+		if file, notFile := s.get(ctx, by, path); notFile == nil {
+			return file, nil
+		}
+	}
+	return refused(s.Lang.Of(by.Conversation.Chat))(a, err)
 }
 
 // list returns the page of a directory. An empty dir means the list of roots, which are the directories that users may

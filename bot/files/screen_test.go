@@ -25,6 +25,8 @@ func (p *project) List(_ context.Context, _ orchestrator.FilePlace, dir string) 
 			all = append(all, orchestrator.FileEntry{Name: strings.Repeat("x", i+1), Size: 3 << 20})
 		}
 		return all, nil
+	case "/root/work/a.txt", "/root/work/none":
+		return nil, &orchestrator.FileError{Path: dir, Why: orchestrator.FileNoFolder}
 	}
 	return nil, &orchestrator.FileError{Path: dir, Why: orchestrator.FileOutside}
 }
@@ -121,6 +123,20 @@ func TestViewsAreForgotten(t *testing.T) {
 		}
 		if len(s.views) != maxViews {
 			h.Errorf("%d views are remembered", len(s.views))
+		}
+	})
+}
+
+// /files sends a file if its path is not a folder.
+func TestFilesWithTheNameOfAFile(t *testing.T) {
+	inHouse(t, func(h *rig) {
+		s := NewScreen(h.sender)
+		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}, Role: orchestrator.RoleUser}
+		for path, want := range map[string]string{"none": "no such folder", "a.txt": "Sending a.txt."} {
+			a, err := s.Browse(t.Context(), by, path)
+			if err != nil || !strings.Contains(a.Text, want) || (len(a.Messages) == 1) != (path == "a.txt") {
+				h.Errorf("%q: %+v, %v", path, a, err)
+			}
 		}
 	})
 }

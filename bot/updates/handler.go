@@ -84,8 +84,9 @@ type Press struct {
 // Request is a command together with the message that contains it.
 type Request struct {
 	Command
-	In   *Message
-	File FileFunc
+	In     *Message
+	File   FileFunc
+	Others []FileFunc // the other files, if the command is the caption of an album
 }
 
 // FileFunc returns the file that belongs to a command: a file in the command's message, or in the message to which the

@@ -67,6 +67,20 @@ func (w mergeWindows) absorbRest(ctx context.Context, q *queue, t *task, in *Mes
 	return text
 }
 
+// absorbAlbum waits for the other files of the album whose caption is a command. It returns them, and merges their
+// updates into the task t.
+func (w mergeWindows) absorbAlbum(ctx context.Context, q *queue, t *task, in *Message) (others []*Message) {
+	for in.sent.album != "" && len(others) < maxAlbum-1 {
+		next := q.absorb(ctx, t, w.album, func(m *Message) bool { return m.sent.album == in.sent.album })
+		if next == nil {
+			break
+		}
+		others = append(others, next.content)
+	}
+	in.Updates = t.updates
+	return others
+}
+
 // continues reports whether a message (in) can belong to the same prompt as the message before it (last). This is the
 // case if both are files of the same album, or if a Telegram app sent both at the same time. An app sends several
 // messages at once if the user adds a comment to a forwarded message, if the user forwards several messages, and if a

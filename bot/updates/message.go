@@ -144,6 +144,9 @@ func fileOf(m *wireMessage) *fileRef {
 	if d := m.Document; d != nil {
 		return &fileRef{id: d.FileID, name: d.Name, mime: d.MIME, size: d.Size}
 	}
+	if v := m.Video; v != nil { // agents get videos only as files
+		return &fileRef{id: v.FileID, name: cmp.Or(v.Name, "video.mp4"), mime: v.MIME, size: v.Size}
+	}
 	for name, f := range map[string]*wireFile{
 		"voice.ogg": m.Voice, "audio.mp3": m.Audio, "video-note.mp4": m.VideoNote,
 	} {

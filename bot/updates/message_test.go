@@ -119,6 +119,10 @@ func TestFileOf(t *testing.T) {
 	if f := fileOf(doc); f == nil || *f != (fileRef{id: "d", name: "a.pdf", mime: "application/pdf", size: 3}) {
 		t.Errorf("document: %+v", f)
 	}
+	video := messageOf(t, `{"video":{"file_id":"v","mime_type":"video/mp4","file_size":7}}`)
+	if f := fileOf(video); f == nil || *f != (fileRef{id: "v", name: "video.mp4", mime: "video/mp4", size: 7}) {
+		t.Errorf("video: %+v", f)
+	}
 	if f := fileOf(messageOf(t, `{"text":"x"}`)); f != nil {
 		t.Errorf("text has no file, got %+v", f)
 	}

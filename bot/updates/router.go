@@ -297,6 +297,9 @@ func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec Co
 		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context, q *queue, t *task) {
 			in.Role = r.gate.allow.roleOf(in.Person)
 			c.Args += r.follower.windows.absorbRest(ctx, q, t, in)
+			for _, other := range r.follower.windows.absorbAlbum(ctx, q, t, in) {
+				c.Others = append(c.Others, r.uploads.reader(other))
+			}
 			spec.Do(ctx, c)
 		}),
 	}, in)
@@ -310,9 +313,6 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 	}
 	r.follower.remember(in)
 	p := r.lang.Of(in.Conversation.Chat)
-	if kind == "updates.videos" || kind == "updates.animations" {
-		return r.refuse(ctx, in, p.Text("updates.only-as-file", p.Text(kind)))
-	}
 	return r.refuse(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
 }
 

@@ -69,6 +69,7 @@ type wireMessage struct {
 	Document        *wireFile    `json:"document"`
 	Voice           *wireFile    `json:"voice"`
 	Audio           *wireFile    `json:"audio"`
+	Video           *wireFile    `json:"video"`
 	VideoNote       *wireFile    `json:"video_note"`
 	Location        *wirePlace   `json:"location"`
 	Venue           *wireVenue   `json:"venue"` // if set, Location is set too
@@ -202,7 +203,6 @@ var unsupportedKinds = []struct {
 	say   lang.Key
 }{
 	{"sticker", "updates.stickers"},
-	{"video", "updates.videos"},
 	{"animation", "updates.animations"},
 	{"poll", "updates.polls"},
 	{"dice", "updates.dice"},

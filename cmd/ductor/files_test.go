@@ -137,6 +137,10 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 		"there is already a file with this name")
 	town.awaitAfter(town.chat.Person().Send(town.chat, "/put link/x", telegram.ReplyTo(file.ID)), "symbolic link")
 	town.awaitAfter(town.say("/put"), "Reply with /put")
+	files := []telegram.File{csvFile("1.csv"), csvFile("2.csv"), csvFile("data.csv")}
+	album := town.chat.Person().SendAlbum(town.chat, files, telegram.WithCaption("/put"))
+	town.awaitAfter(album[2], "Saved as "+filepath.Join(dir, "1.csv")+".\nSaved as "+filepath.Join(dir, "2.csv")+
+		".\ndata.csv: there is already a file")
 	for name, want := range map[string]string{"data.csv": "1,2", "out/other.csv": "1,2"} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q, %v", name, b, err)
@@ -157,6 +161,9 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 		return n == 2
 	}); err != nil {
 		town.fatal(err)
+	}
+	if asked := town.asked(private); len(asked) > 0 {
+		t.Errorf("files that were put are prompts: %+v", asked)
 	}
 }
 

@@ -71,16 +71,11 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	if err != nil {
 		return orchestrator.BusyQueue
 	}
-	mode := e.busyOf(conv)
-	if r := c.active.first(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
-		mode = orchestrator.BusySteer
-	} else if r != nil && mode == orchestrator.BusySteer && conv.Session != r.turn.Session { // the user sent /new
-		mode = orchestrator.BusyQueue
+	var running orchestrator.Turn
+	if r := c.active.first(); r != nil {
+		running = r.turn
 	}
-	// Only a prompt with the rights of the chat may abort or change the turn of another user.
-	if !t.Prompt.Rights.OfChat() {
-		mode = orchestrator.BusyQueue
-	}
+	mode := e.busyOf(conv).During(running, t.Prompt, conv.Session)
 	by := orchestrator.Press{Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Role: orchestrator.RoleUser}
 	switch mode {
 	case orchestrator.BusySteer:

@@ -158,7 +158,7 @@ func (s *Service) List(ctx context.Context, at orchestrator.FilePlace, dir strin
 	}
 	found, err := env.ListFiles(ctx, root, below)
 	if err != nil {
-		return nil, refused(dir, err)
+		return nil, refused(dir, ofFolder(err))
 	}
 	var all []orchestrator.FileEntry
 	for _, e := range found {
@@ -190,7 +190,7 @@ func (s *Service) Write(ctx context.Context, at orchestrator.FilePlace, path, na
 			continue
 		}
 		if err != nil {
-			return "", refused(path, err)
+			return "", refused(path, ofFolder(err))
 		}
 		return filepath.Join(root, below), nil
 	}
@@ -224,6 +224,14 @@ func (s *Service) isSecret(full string) bool {
 		}
 	}
 	return secrets.IsFile(filepath.Base(full))
+}
+
+// ofFolder changes the error if something is missing that must be a folder: the folder to list, or that of a new file.
+func ofFolder(err error) error {
+	if own := (*rooted.Error)(nil); errors.As(err, &own) && own.Refusal == rooted.NotThere {
+		return &rooted.Error{Refusal: rooted.NoFolder}
+	}
+	return err
 }
 
 func refused(path string, err error) error {

@@ -153,9 +153,12 @@ func TestListAndWrite(t *testing.T) {
 	if all, err := s.List(t.Context(), at, ".."); err != nil || len(all) != 1 {
 		t.Errorf("ductor's own directory is listed: %+v, %v", all, err)
 	}
+	if _, err := s.List(t.Context(), at, "none"); why(err) != orchestrator.FileNoFolder {
+		t.Errorf("a missing folder: %v", err)
+	}
 	for _, c := range []struct{ path, want string }{
 		{"", "new.txt"}, {"", "exists"}, {"sub", "sub/new.txt"}, {"sub/", "exists"}, {"sub/other.md", "sub/other.md"}, {"a.txt", "exists"},
-		{"none/", "not-there"}, {"../../x", "outside"}, {".env", "hidden"}, {"id_rsa", "secret"}, {"../state", "secret"},
+		{"none/", "no-folder"}, {"../../x", "outside"}, {".env", "hidden"}, {"id_rsa", "secret"}, {"../state", "secret"},
 	} {
 		got, err := s.Write(t.Context(), at, c.path, "new.txt", []byte("new"))
 		if err == nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,13 +62,13 @@ func Backup(from Source, version string) *cobra.Command {
 }
 
 // archiveName returns the path of the archive. This is the argument or, if the argument is a directory or missing, a
-// file named after the current time.
+// file named after the current time. An argument with a slash at its end is a directory, even if it does not exist.
 func archiveName(args []string) string {
 	named := "ductor-" + time.Now().Format("20060102-150405") + ".tar.gz"
 	if len(args) == 0 {
 		return named
 	}
-	if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+	if info, err := os.Stat(args[0]); err == nil && info.IsDir() || strings.HasSuffix(args[0], "/") {
 		return filepath.Join(args[0], named)
 	}
 	return args[0]
