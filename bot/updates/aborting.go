@@ -28,7 +28,8 @@ func (r *Router) awaitEarlierCommands(ctx context.Context, q *queue, t *task) {
 	q.awaitBefore(ctx, classControl, t)
 }
 
-const beginPatience = 2 * time.Second
+// beginPatience is long, because nothing is running meanwhile, and a busy machine may start earlier commands late.
+const beginPatience = 10 * time.Second
 
 // abortIfRunning handles a message that consists of an abort word such as "stop". If nothing is running, no earlier
 // prompt waits, and nothing was aborted just before, the message is a prompt.
