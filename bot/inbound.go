@@ -54,7 +54,7 @@ type handlers struct {
 	restarts    *restarts
 	logins      *agent.Logins
 	transcripts *transcript.Screen
-	journal     orchestrator.MessageStore
+	journal     orchestrator.Journal
 	confirms    bool                            // users must confirm transcripts before the agent gets them
 	spawn       func(func(ctx context.Context)) // updates.Router.Go
 }
@@ -113,7 +113,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		changes: changes.New(changes.Options{
 			Changes: p.opts.Changes, Store: p.opts.Journal, Journal: p.opts.Journal,
 			Messages: p.chat.messages, Log: o.Log, Spool: p.spool, Names: p.chat.names, Lang: o.Lang,
-			Session: sessions.OpenButton, Rebutton: p.feedback.Rebutton,
+			Session: sessions.OpenButton, Rebutton: p.feedback.Rebutton, Now: o.Now,
 		}),
 	}
 	h.commands = &commands{
@@ -144,6 +144,11 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 		actLanguage:  {orchestrator.ChangeSettings, onScreen(language{c.lang}.press)},
 		approval.Action: {orchestrator.DecideRequests,
 			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
+				if approval.AsksForText(what) { // the next message belongs to this request, not to an earlier question
+					if err := message.Expect(ctx, p.opts.Journal, press.By, 0, ""); err != nil {
+						return tgapi.Answer{}, err
+					}
+				}
 				return decide(ctx, p.chat.approvals, press, what)
 			}},
 		steps.Action:   {orchestrator.Read, inChat((&steps.Screen{Steps: p.opts.Steps, Lang: c.lang}).Press)},
@@ -205,14 +210,13 @@ func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	if in.ReplyTo != 0 {
 		h.awaitSent(ctx, in)
 	}
-	if h.handleDecision(ctx, in) {
+	if h.handleExpected(ctx, in) || h.handleDecision(ctx, in) {
 		return true
 	}
 	if in.ReplyTo == 0 || len(in.Files) > 0 {
 		return false
 	}
-	return h.handleCorrection(ctx, in) || h.handleJobReply(ctx, in) || h.handleRenaming(ctx, in) ||
-		h.handleCommitReply(ctx, in) || h.handleConsultReply(ctx, in)
+	return h.handleCorrection(ctx, in) || h.handleText(ctx, in, in.ReplyTo) || h.handleConsultReply(ctx, in)
 }
 
 // Subject implements updates.Handler.

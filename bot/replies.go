@@ -5,17 +5,44 @@ import (
 	"context"
 
 	"ductor/bot/approval"
+	"ductor/bot/changes"
 	"ductor/bot/cron"
+	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/orchestrator"
 )
 
-// handleCommitReply commits the changes of a turn if the message replies to the request for a commit message. It
+// handleExpected handles a message that is no reply, but the text for which the user has just tapped a button. It
 // returns false for any other message.
-func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) bool {
+func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) bool {
+	if in.ReplyTo != 0 || len(in.Files) > 0 {
+		return false
+	}
+	to, err := message.Expected(ctx, h.journal, in.Press)
+	if err != nil {
+		h.commands.log.Error("find the question before a message", "update", in.Update(), "err", err)
+	}
+	if to == 0 || !h.handleText(ctx, in, to) {
+		return false
+	}
+	h.offerPrompt(ctx, in, nil, h.transcripts.Expected)
+	return true
+}
+
+// handleText handles a text for which a message of the bot asks: a field of a job, the title of a session, or the
+// message of a commit. It returns false if the message asks for none.
+func (h *handlers) handleText(ctx context.Context, in *updates.Message, to int) bool {
+	return h.handleJobReply(ctx, in, to) || h.handleRenaming(ctx, in, to) || h.handleCommitReply(ctx, in, to)
+}
+
+// handleCommitReply commits the changes of a turn if a message of the bot asks for a commit message. It returns false
+// for any other message.
+func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message, to int) bool {
 	p := h.commands.lang.Of(in.Conversation.Chat)
-	answer, ok, err := h.commands.screens.changes.Replied(ctx, in.Press, in.ReplyTo, in.Text)
+	answer, ok, err := h.commands.screens.changes.Replied(ctx, changes.Reply{
+		By: in.Press, To: to, Next: in.ReplyTo == 0, Text: in.Text,
+	})
 	if err != nil {
 		h.commands.log.Error("commit what a turn changed", "update", in.Update(), "err", err)
 		answer = p.Text("bot.log-says", p.Text("bot.not-done"))
@@ -48,19 +75,20 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	case o.Handling == approval.MarkHandled && o.Text != "": // its message is deleted
 		f.Answer(ctx, in, o.Text, nil)
 	case o.Guessed && o.Handling == approval.Ignore:
-		h.offerPrompt(ctx, in, nil)
+		h.offerPrompt(ctx, in, nil, h.transcripts.Answered)
 	case o.Guessed:
-		h.offerPrompt(ctx, in, in.Updates)
+		h.offerPrompt(ctx, in, in.Updates, h.transcripts.Answered)
 	case o.Handling == approval.MarkHandled:
 		f.Finish(ctx, in.Updates)
 	}
 	return true
 }
 
-// offerPrompt sends a notice that the user's message was used as the answer to a question or as the reason of a denial.
-// A button of this notice also sends the message to the agent as a prompt.
-func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
-	m, err := h.transcripts.Answered(ctx, orchestrator.Prompt{
+// offerPrompt sends a notice for what the user's message was used. A button of this notice also sends the message to the
+// agent as a prompt.
+func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64,
+	notice func(context.Context, orchestrator.Prompt) (orchestrator.Message, error)) {
+	m, err := notice(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.Person, Text: in.Context + in.Text, Message: in.ID,
 		Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived,
 	})
@@ -72,23 +100,23 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 	h.finisher.Finish(ctx, finish, m)
 }
 
-// handleJobReply changes a scheduled job if the user replied to a message about the job. It returns false for any other
-// message.
-func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool {
-	reply := cron.Reply{By: in.Press, To: in.ReplyTo, Text: in.Text}
+// handleJobReply changes a scheduled job if a message of the bot asks for a field of the job. It returns false for any
+// other message.
+func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message, to int) bool {
+	reply := cron.Reply{By: in.Press, To: to, Text: in.Text}
 	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page) {
 		h.finisher.Answer(ctx, in, p.Text, p.Keyboard)
 	})
 	if state == cron.Done {
-		h.feedback.Unbutton(in.Conversation, in.ReplyTo)
+		h.feedback.Unbutton(in.Conversation, to)
 	}
 	return state != cron.Prompt
 }
 
-// handleRenaming renames a session if the message replies to the request for the session's new title. It returns false
-// for any other message.
-func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message) bool {
-	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, in.ReplyTo, in.Plain)
+// handleRenaming renames a session if a message of the bot asks for the session's new title. It returns false for any
+// other message.
+func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message, to int) bool {
+	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, to, in.Plain)
 	decided := answer != "" // otherwise the user may reply again
 	if err != nil {
 		h.commands.log.Error("rename a session", "update", in.Update(), "err", err)
@@ -101,12 +129,12 @@ func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message) bool
 		return true
 	}
 	if decided {
-		if err := h.commands.screens.sessions.StopAsking(ctx, in.Conversation, in.ReplyTo); err != nil {
+		if err := h.commands.screens.sessions.StopAsking(ctx, in.Conversation, to); err != nil {
 			h.commands.log.Error("stop asking for a title", "update", in.Update(), "err", err)
 		}
 	}
 	if page.Text != "" {
-		h.feedback.Edit(in.Conversation, in.ReplyTo, page.Text, page.Keyboard)
+		h.feedback.Edit(in.Conversation, to, page.Text, page.Keyboard)
 	}
 	return true
 }

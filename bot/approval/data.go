@@ -95,3 +95,9 @@ func parseButtonData(what string) (buttonData, bool) {
 	}
 	return buttonData{}, false
 }
+
+// AsksForText reports whether the button with this data asks the user for a reason or an answer.
+func AsksForText(what string) bool {
+	p, ok := parseButtonData(what)
+	return ok && (p.op == opReason || p.op == opWords)
+}

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"context"
+	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/render"
@@ -12,17 +13,34 @@ import (
 // question is the question for the message of a commit that is open for a turn. The database stores it, so that at most
 // one question of a turn has buttons.
 type question struct {
-	Key string `json:"key"` // key of the message with the question; empty if no question is open
+	Key   string                `json:"key"` // key of the message with the question; empty if no question is open
+	From  orchestrator.PersonID `json:"from,omitempty"`
+	Until time.Time             `json:"until,omitzero"` // end of the time in which the next message of From answers
 	// Answer is the message whose button led to the question, and Buttons are its other buttons. After the commit, only
 	// those remain.
 	Answer  int            `json:"answer,omitempty"`
 	Buttons tgapi.Keyboard `json:"buttons,omitempty"`
 }
 
+// commitPatience is how long the next message of a user can be the message of a commit. A reply can be it later, too.
+const commitPatience = 10 * time.Minute
+
 func questionKey(turn string) string { return "commit:" + turn }
 
-func (s *Screen) openQuestion(ctx context.Context, turn string, q question) error {
-	return message.SaveValue(ctx, s.o.Journal, questionKey(turn), q)
+// openQuestion records that a message asks a user for the message of a commit.
+func (s *Screen) openQuestion(ctx context.Context, by orchestrator.Press, turn string, q question) error {
+	q.From, q.Until = by.Person, s.o.Now().Add(commitPatience)
+	if err := message.SaveValue(ctx, s.o.Journal, questionKey(turn), q); err != nil {
+		return err
+	}
+	return message.Expect(ctx, s.o.Journal, by, 0, q.Key)
+}
+
+// expects reports whether the next message of a user answers the question in the message with the key, although it is
+// no reply.
+func (s *Screen) expects(ctx context.Context, by orchestrator.Press, turn, key string) (bool, error) {
+	q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(turn))
+	return q.Key == key && q.From == by.Person && s.o.Now().Before(q.Until), err
 }
 
 // isComing reports whether a question for the turn is open and not in the chat yet.
@@ -44,7 +62,7 @@ func (s *Screen) closeQuestion(ctx context.Context, in orchestrator.Conversation
 	if err != nil || q.Key == "" {
 		return err
 	}
-	if err := s.openQuestion(ctx, turn, question{}); err != nil {
+	if err := message.SaveValue(ctx, s.o.Journal, questionKey(turn), question{}); err != nil {
 		return err
 	}
 	m, err := s.o.Store.FindMessage(ctx, q.Key)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/render"
@@ -60,6 +61,7 @@ type Options struct {
 	Names    *tgapi.ChatNames
 	Lang     *lang.Choices
 	Log      *slog.Logger
+	Now      func() time.Time
 	// Session returns a button that leads to the page of a session. It can be nil.
 	Session func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
 }
@@ -280,7 +282,7 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on tgapi.
 	if on.Buttons != nil {
 		q.Answer, q.Buttons = on.Message, on.Buttons.Without(button("", opCommit, id).Data)
 	}
-	return tgapi.Answer{Messages: []orchestrator.Message{m}}, s.openQuestion(ctx, id, q)
+	return tgapi.Answer{Messages: []orchestrator.Message{m}}, s.openQuestion(ctx, by, id, q)
 }
 
 // subjectMost is the usual maximum length of a commit's subject, in UTF-16 units.
@@ -331,17 +333,30 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id string,
 	return done, nil
 }
 
+// Reply is a user's message that may be the message of a commit.
+type Reply struct {
+	By   orchestrator.Press
+	To   int  // ID of the bot's message
+	Next bool // the message is no reply, but the next one after the bot's message
+	Text string
+}
+
 // Replied handles a reply. If the user replied to the message that askCommit sent, Replied commits the changes, with
 // the reply as the commit message. Otherwise, it returns false.
-func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int,
-	text string) (answer string, ok bool, err error) {
+func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, err error) {
+	by := r.By
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	m, err := s.o.Store.MessageAt(ctx, by.Conversation, to)
+	m, err := s.o.Store.MessageAt(ctx, by.Conversation, r.To)
 	if err != nil || !strings.HasPrefix(m.Key, commitKey) {
 		return "", false, err
 	}
 	id, _, _ := strings.Cut(strings.TrimPrefix(m.Key, commitKey), "/")
-	answer, err = s.commitAs(ctx, by, id, 0, text)
+	if r.Next {
+		if expects, err := s.expects(ctx, by, id, m.Key); err != nil || !expects {
+			return "", false, err
+		}
+	}
+	answer, err = s.commitAs(ctx, by, id, 0, r.Text)
 	if why := s.why(by.Conversation, err); why != "" {
 		return why, true, nil
 	}

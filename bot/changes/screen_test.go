@@ -155,7 +155,7 @@ func (b *fake) MessageAt(_ context.Context, _ orchestrator.ConversationID, id in
 
 func (b *fake) screen() *Screen {
 	return New(Options{
-		Changes: b, Store: b, Journal: b.cards, Names: &tgapi.ChatNames{},
+		Changes: b, Store: b, Journal: b.cards, Names: &tgapi.ChatNames{}, Now: time.Now,
 		Rebutton: func(in orchestrator.ConversationID, message int, k tgapi.Keyboard) {
 			b.rebuttoned = append(b.rebuttoned, fmt.Sprint(in.Chat, message, k))
 		},
@@ -234,10 +234,15 @@ func TestACommitAsksForItsMessage(t *testing.T) {
 		t.Fatalf("it asks %s, %v", shown(a), err)
 	}
 	b.store[44] = a.Messages[0]
-	if _, ok, err := b.screen().Replied(t.Context(), by(1), 43, "x"); ok || err != nil {
+	if _, ok, err := b.screen().Replied(t.Context(), Reply{By: by(1), To: 43, Text: "x"}); ok || err != nil {
 		t.Errorf("a reply to another message: %v, %v", ok, err)
 	}
-	text, ok, err := b.screen().Replied(t.Context(), by(1), 44, "My words")
+	other := by(1)
+	other.Person++
+	if _, ok, err := b.screen().Replied(t.Context(), Reply{By: other, To: 44, Next: true}); ok || err != nil {
+		t.Errorf("the next message of another user: %v, %v", ok, err)
+	}
+	text, ok, err := b.screen().Replied(t.Context(), Reply{By: by(1), To: 44, Next: true, Text: "My words"})
 	if err != nil || !ok || text != "✅ Committed 2 files as 0123456789: My words" || fmt.Sprint(b.done) != "[commit My words turn-1]" {
 		t.Errorf("it says %q, %v, %v and did %v", text, ok, err, b.done)
 	}
@@ -250,7 +255,8 @@ func TestACommitAsksForItsMessage(t *testing.T) {
 		a.Text != "These changes are committed already." {
 		t.Errorf("another button for the commit: %+v, %v", a, err)
 	}
-	if text, _, _ = b.screen().Replied(t.Context(), by(1), 44, "Again"); text != "These changes are committed already." {
+	again := Reply{By: by(1), To: 44, Text: "Again"}
+	if text, _, _ = b.screen().Replied(t.Context(), again); text != "These changes are committed already." {
 		t.Errorf("once more: %q", text)
 	}
 }
@@ -295,7 +301,8 @@ func TestADiffIsAPictureOrAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer spool.Close()
-	screen := New(Options{Changes: b, Store: b, Journal: b.cards, Names: &tgapi.ChatNames{}, Spool: spool})
+	screen := b.screen()
+	screen.o.Spool = spool
 	for data, want := range map[string]string{"d:turn-1": "Dark", "D:turn-1": "Light", "scl": ""} {
 		if want == "" {
 			data = "s:cl"

@@ -28,11 +28,16 @@ func awaitedName(in orchestrator.ConversationID, message int) string {
 	return "cron@" + string(in.Key()) + "/" + strconv.Itoa(message)
 }
 
-// awaitReply records that the next reply to the message with the button contains a new value for a field.
+// awaitReply records that the user's next message, or a reply to the message with the button, contains a new value for
+// a field.
 func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) error {
-	return message.SaveValue(ctx, s.o.Journal, awaitedName(p.by.Conversation, p.message), awaited{
+	err := message.SaveValue(ctx, s.o.Journal, awaitedName(p.by.Conversation, p.message), awaited{
 		Key: f.key, Field: field.code, From: p.by.Person, Until: s.o.Now().Add(replyPatience),
 	})
+	if err != nil {
+		return err
+	}
+	return message.Expect(ctx, s.o.Journal, p.by, p.message, "")
 }
 
 // stopAwaiting records that a message expects no reply any more. The agent then gets replies to it as prompts.
@@ -44,7 +49,7 @@ func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationI
 	return message.SaveValue(ctx, s.o.Journal, awaitedName(in, messageID), awaited{})
 }
 
-// Reply is a user's reply to a message of the bot.
+// Reply is a user's reply to a message of the bot, or the user's next message.
 type Reply struct {
 	By   orchestrator.Press
 	To   int // ID of the bot's message

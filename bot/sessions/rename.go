@@ -25,7 +25,8 @@ func renamingName(in orchestrator.ConversationID, message int) string {
 	return "rename@" + string(in.Key()) + "/" + strconv.Itoa(message)
 }
 
-// askTitle returns a page that asks for the new title of a session. The next reply to the message is the title.
+// askTitle returns a page that asks for the new title of a session. The user's next message, or a reply to the message
+// with the page, is the title.
 func (s *Screen) askTitle(ctx context.Context, by orchestrator.Press, messageID int,
 	id orchestrator.SessionID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -36,9 +37,13 @@ func (s *Screen) askTitle(ctx context.Context, by orchestrator.Press, messageID 
 	page := tgapi.Page{
 		Text: p.Text("sessions.ask-title", s.title(p, now)), Keyboard: tgapi.Keyboard{{OpenButton(p, id)}},
 	}
-	return page, message.SaveValue(ctx, s.o.Journal, renamingName(by.Conversation, messageID), renaming{
+	err = message.SaveValue(ctx, s.o.Journal, renamingName(by.Conversation, messageID), renaming{
 		Session: id, From: by.Person, Until: s.o.Now().Add(renamePatience),
 	})
+	if err == nil {
+		err = message.Expect(ctx, s.o.Journal, by, messageID, "")
+	}
+	return page, err
 }
 
 // StopAsking records that a message asks for no title any more. The agent then gets replies to it as prompts.

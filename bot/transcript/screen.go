@@ -1,6 +1,6 @@
 // Package transcript asks users whether the transcript of a voice message is correct, before an agent gets it as a
-// prompt. The package also creates a notice if a user's message became the answer to an agent's question, or the reason
-// of a denial. The notice has a button that also sends the message as a prompt.
+// prompt. The package also creates a notice if a user's message became the answer to an agent's question, the reason of
+// a denial, or a text for which the bot had asked. The notice has a button that also sends the message as a prompt.
 package transcript
 
 import (
@@ -58,6 +58,8 @@ type waiting struct {
 	Arrived time.Time             `json:"arrived"`
 	Taken   int64                 `json:"taken"` // ID of the update with the user's decision; 0 until then
 
+	Expected bool `json:"expected,omitempty"` // see Screen.Expected
+
 	Attachments []orchestrator.Attachment `json:"attachments,omitempty"`
 	PartOf      int                       `json:"part_of,omitempty"`
 	Wants       orchestrator.Wants        `json:"wants"`
@@ -76,7 +78,17 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 // Answered stores a text that was used as the answer to a question or as the reason of a denial. It returns the notice
 // about this, with a button that sends the text as a prompt.
 func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
-	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Arrived: p.Arrived}
+	return s.offer(ctx, p, waiting{}, "transcript.was-answer")
+}
+
+// Expected is like Answered, for a text for which the bot has asked.
+func (s *Screen) Expected(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
+	return s.offer(ctx, p, waiting{Expected: true}, "transcript.was-expected")
+}
+
+func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, w waiting,
+	notice lang.Key) (orchestrator.Message, error) {
+	w.Person, w.Of, w.Text, w.Arrived = p.Person, p.Rights.Of, p.Text, p.Arrived
 	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
 	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
 		return orchestrator.Message{}, err
@@ -84,7 +96,7 @@ func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestra
 	say := s.Lang.Of(p.Conversation.Chat)
 	button := tgapi.NewButton(say.Text("transcript.no-prompt"), Action, opPrompt+strconv.Itoa(p.Message))
 	m := message.Compose(p.Conversation, message.Content{
-		Text: render.Plain(say.Text("transcript.was-answer")), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message,
+		Text: render.Plain(say.Text(notice)), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message,
 		Silent: true,
 	})
 	m.Key = key
@@ -166,6 +178,9 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
 		Rights: orchestrator.Rights{Of: w.Of}, Arrived: w.Arrived, Attachments: w.Attachments, PartOf: w.PartOf,
 	}, w.Wants)
+	if err == nil && !receipt.Full && w.Expected {
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-too")}}, nil
+	}
 	if err == nil && !receipt.Full && isAnswer {
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-as-prompt")}}, nil
 	}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"testing"
+
+	"ductor/internal/config"
+)
+
+// After a button that asks for the name of a job, the user's next message is the name, although it is no reply, also
+// after a restart. A button makes a prompt of it.
+func TestTheNextMessageIsTheTextThatWasAskedFor(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "bypass" })
+	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
+	town.press("✏️ Change")
+	town.press("⚙️ More")
+	town.press("Name")
+	town.await("Reply to this message with its new name.")
+	town.stop()
+	town.start()
+	town.say(`CI report [[text "it runs as a prompt"]]`)
+	town.await("New job: CI report")
+	town.await("I used this as the text that I asked you for.")
+	town.press("✖ No, a new prompt")
+	town.await("It runs as a prompt, too.")
+	town.awaitDone(1)
+	town.await("it runs as a prompt")
+}
