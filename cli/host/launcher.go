@@ -181,8 +181,7 @@ func (h *Launcher) Find(agent cli.Agent, pid int) cli.Process {
 	return nil
 }
 
-// Settled implements cli.Launcher. If the run was stopped, and all its turns are settled, Settled deletes the run.
-// Otherwise it deletes the output that no turn needs.
+// Settled implements cli.Launcher.
 func (h *Launcher) Settled(turn cli.TurnID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -211,7 +211,8 @@ func TestEmitterLaw(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				// Text that was given up stays for a while
-				if answer.String() != e.Answer() && (e.confirmed < 0 || !strings.HasPrefix(answer.String(), e.Answer())) {
+				if answer.String() != e.Answer() && (e.confirmed < 0 ||
+					!strings.HasPrefix(answer.String(), e.Answer())) {
 					t.Fatalf("deltas make %q, the answer is %q", answer.String(), e.Answer())
 				}
 			},
