@@ -122,7 +122,7 @@ func (k *Menus) openLoading(in orchestrator.ConversationID, m *modelMenu) (page 
 	k.spawn(func(ctx context.Context) {
 		entries, err := k.service.Menu(ctx, in)
 		if err != nil {
-			return // the user can still open another menu
+			return // do nothing, because the user can open another menu
 		}
 		current, err := k.service.Status(ctx, in)
 		if err != nil {
