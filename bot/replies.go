@@ -45,7 +45,7 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 		return false
 	case o.Handling == approval.MarkHandled && o.Text != "" && !o.Secret:
 		f.Refuse(ctx, in, o.Text)
-	case o.Handling == approval.MarkHandled && o.Text != "": // its message is deleted
+	case o.Handling == approval.MarkHandled && o.Text != "": // no reply, because the message with the secret is deleted
 		f.Answer(ctx, in, o.Text, nil)
 	case o.Guessed && o.Handling == approval.Ignore:
 		h.offerPrompt(ctx, in, nil)
@@ -89,7 +89,7 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message) bool
 // for any other message.
 func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message) bool {
 	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, in.ReplyTo, in.Plain)
-	decided := answer != "" // otherwise the user may reply again
+	decided := answer != "" // without an answer, the user may reply again
 	if err != nil {
 		h.commands.log.Error("rename a session", "update", in.Update(), "err", err)
 		answer = cmp.Or(answer, h.commands.lang.Of(in.Conversation.Chat).Text("common.failed"))
