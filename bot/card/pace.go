@@ -138,7 +138,7 @@ func (a *alarm) set(at, now time.Time) {
 // Pacing defines how much new text is worth an edit. With the zero value, the card shows any text immediately. Lengths
 // are in Unicode code points.
 type Pacing struct {
-	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text must wait for Idle
+	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text waits until Idle ends
 	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // longer text never waits; 0: no limit
 	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // show any text after this pause
 	Sentences  bool          `toml:"sentence_ends" default:"true"`              // show text that ends a sentence
