@@ -100,7 +100,7 @@ const (
 const (
 	life        = time.Hour
 	mostOpen    = 256
-	nonceLength = 12 // length of the random number in a button, in characters; 60 bits
+	nonceLength = 12 // length of the random number in a button, in characters; each has 5 random bits
 )
 
 // open adds a menu and returns its first page.
