@@ -32,7 +32,7 @@ type File struct {
 	Content string `json:"content,omitempty"`
 	Spooled string `json:"spooled,omitempty"` // name of the file in the spool
 	Picture bool   `json:"picture,omitempty"` // send as a picture, or as a document if Telegram rejects the picture
-	Caption string `json:"caption,omitempty"` // caption; only for files of an album
+	Caption string `json:"caption,omitempty"` // only for files of an album
 }
 
 // Lifecycle defines whether a message is sent again or deleted later.

@@ -31,7 +31,7 @@ type Message struct {
 	writing   sync.Mutex // held while writing to the database, so that an old state never replaces a newer one
 	mu        sync.Mutex
 	calls     calls
-	landed    func(err error) // called after each request, in place of Spec.Called; must retry; may be nil
+	landed    func(err error) // replaces Spec.Called; must retry a failed request; may be nil
 	row       orchestrator.Message
 	storage   storage
 	shown     string // fingerprint of the content in the chat; "": unknown; the constant stale: an edit is necessary
@@ -52,11 +52,11 @@ type storage int
 const (
 	unread    storage = iota // the row was not read yet
 	kept                     // the row is up to date
-	saved                    // like kept, but the row may be lost if the process is killed; see commit
+	saved                    // the row is up to date, but may be lost if the process is killed; see commit
 	behind                   // the row is out of date
 	early                    // no row exists yet; see Messages.Early
 	putting                  // the caller of Keep is storing the row; do not send the message until Kept
-	overtaken                // like putting, but the state has changed since the call of Keep
+	overtaken                // the caller of Keep is storing the row, but the state has changed since
 )
 
 // upToDate reports whether the stored row has the current state.
