@@ -47,7 +47,7 @@ type Options struct {
 	Users users.Directory       // manages users for /pair and /users; nil: the configuration defines all users
 	Owner orchestrator.PersonID // user to notify of problems with polling; 0: none
 
-	Lost        time.Time                           // earlier messages may already be handled; zero: never
+	Lost        time.Time                           // earlier messages may already be handled; zero: no loss
 	Polled      func(err error, wait time.Duration) // called after each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // wait for further files of an album; default: 1.5 s; < 0: no wait
 	PasteWindow time.Duration                       // wait for further parts of a text; default: 300 ms; < 0: no wait
@@ -180,7 +180,6 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	return b, nil
 }
 
-// cardOptions completes the configured card settings.
 func (b *Bot) cardOptions(ctx context.Context, lost *lostAnswers, asks *display.Screen) card.Options {
 	o := b.opts.Cards
 	o.FileMarks = b.files != nil && b.opts.FileMarks
@@ -349,7 +348,6 @@ func (b *Bot) Close(ctx context.Context) error {
 	return errors.Join(err, b.uploads.Close())
 }
 
-// preparePatience is the timeout of prepare.
 const preparePatience = 30 * time.Second
 
 // prepare removes a webhook and publishes the menu of commands. Run does not wait for prepare, because commands work

@@ -73,8 +73,8 @@ func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	return c.announced(updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown}), false
 }
 
-// announced makes a command pass its text to messages.Noticed before it runs. Attached terminals then show the text of
-// the command.
+// announced returns a command that passes its text to messages.Noticed before it runs. Attached terminals then show
+// this text.
 func (c *commands) announced(s updates.CommandSpec) updates.CommandSpec {
 	do := s.Do
 	if do == nil || c.messages.Noticed == nil {
@@ -162,8 +162,8 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
-// foreignCommands maps commands of other programs to the command of ductor that does the same. If ductor has no command
-// that does the same, the value is "", so that ductor does not suggest a command only because its name is similar.
+// foreignCommands maps commands of other programs to the command of ductor that does the same. The value is "" if
+// ductor has no such command: it must then not suggest a command only because the names are similar.
 func foreignCommands() map[string]string {
 	return map[string]string{
 		"cancel": "abort", "kill": "abort", "quit": "abort", "exit": "abort",

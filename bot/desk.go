@@ -80,11 +80,12 @@ type Desk interface {
 	// session. New drops the unsent parts of older answers.
 	New(ctx context.Context, id orchestrator.ConversationID) error
 
-	// Choose performs an action that a user chose after a turn failed or was interrupted. After an action that runs the
-	// prompt again, further actions of this kind return ErrRepeated. Choose returns ErrBadChoice if the action was not
+	// Choose performs an action that a user chose after a turn failed or was interrupted. A user can run the prompt
+	// again only once: later actions of this kind return ErrRepeated. Choose returns ErrBadChoice if the action was not
 	// offered, ErrElsewhere if the turn belongs to another conversation, and ErrStillOpen if the turn has not ended.
+	//
 	// ActionDrop cancels the next retry of a running turn, or deletes the job that ActionLater created. An action that
-	// runs the prompt now deletes this job, too. If the job has started, the action returns ErrRepeated.
+	// runs the prompt now also deletes this job. It returns ErrRepeated if the job has started.
 	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action,
 		by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the result of a turn again, as new messages.

@@ -130,7 +130,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	return h
 }
 
-// register adds the handlers of all buttons that belong to none of the screens.
+// register adds the handlers of all buttons that belong to no screen.
 func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	maps.Copy(c.buttons, map[string]button{
 		actShow:      {orchestrator.ChangeSettings, onTurn(c.show)},
@@ -232,7 +232,6 @@ func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestr
 	return s
 }
 
-// sentWithin is the timeout of awaitSent.
 const sentWithin = 2 * time.Second
 
 // awaitSent waits until ductor has stored the message to which the user replied. A user can reply to a message before
@@ -304,7 +303,7 @@ func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bo
 	return ok
 }
 
-// sessionFiles returns a function for sessions.Options.Files. It returns nil if ductor does not record changes.
+// sessionFiles returns a value for sessions.Options.Files. It returns nil if ductor does not record changes.
 func sessionFiles(kept orchestrator.FileChanges) func(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	if kept == nil {
 		return nil

@@ -27,7 +27,7 @@ type lostAnswers struct {
 	owner    orchestrator.PersonID
 	lang     *lang.Choices
 	log      *slog.Logger
-	back     chan int64 // IDs of chats that accept messages again; if full, chats wait for the next start
+	back     chan int64 // IDs of chats that accept messages again; if it is full, answers wait for the next start
 
 	mu sync.Mutex // held while a stored list changes
 }

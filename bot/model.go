@@ -44,9 +44,10 @@ func (c modelCommand) offer(r updates.Request) {
 	})
 }
 
-// byName selects the model with the name that the user wrote. If agents are still listing their models, byName sends a
-// message at once, and later edits it to show the result. It marks the update as handled only after that edit. Until
-// then, the user's next messages wait, and if ductor stops, the next process runs the command again.
+// byName selects the model with the name that the user wrote. While agents are still listing their models, byName first
+// sends a message that asks the user to wait, and later edits this message to show the result. It marks the update as
+// handled only after the edit. The user's next messages wait for this. If ductor stops before, the next process runs
+// the command again.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.Press, r.Args)
 	if err != nil || later == nil {

@@ -23,7 +23,7 @@ import (
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
-	edits    *editOffers // the offers about prompts that have left the queue
+	edits    *editOffers // withdraws the offer to restart a turn when the turn leaves the queue
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
@@ -70,8 +70,8 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content returns the content of a card. Its lifecycle makes message.Messages delete the card when the turn starts, but
-// keep the card of a cancelled turn.
+// content returns the content of a card. The lifecycle in it makes message.Messages delete the card when the turn
+// starts. The card of a cancelled turn stays.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
@@ -91,8 +91,8 @@ func (q *queueCards) content(c *queueCard) message.Content {
 	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Lifecycle: message.DeleteWhenDone}
 }
 
-// queued sends a card for the turn t, with the number of turns ahead of it. It calls hint while it holds the lock, so
-// that a concurrent removeHints either finds the new card, or takes effect before the call of hint.
+// queued sends a card for the turn t, with the number of turns ahead of it. It calls hint while it holds the lock. A
+// concurrent removeHints therefore runs either before this call, or after the new card exists.
 func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) {
 	q.mu.Lock()
 	if q.past[t.ID] {
@@ -199,7 +199,7 @@ func (q *queueCards) removeHints(id orchestrator.ConversationID) {
 		}
 	}
 	q.mu.Unlock()
-	show(changed) // not only the foremost: a card that waits long must not ask for an answer that the agent has
+	show(changed) // show all changed cards: no card may ask for an answer that the agent already has
 }
 
 // unqueued removes the card of a turn that has left the queue, even if a previous process sent the card. It also
@@ -224,9 +224,9 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 // maxMoved is the maximum number of other cards that are edited when one card changes.
 const maxMoved = 4
 
-// moveUp updates the positions of all cards behind the given position, and returns the cards that must be edited. This
-// is only the next card, or the first maxMoved cards after a user cancelled a turn. The limit is necessary because each
-// edit uses a part of Telegram's rate limit, which delays the answer.
+// moveUp updates the positions of all cards behind the given position, and returns the cards that must be edited. These
+// are the first maxMoved cards if a user cancelled a turn, and otherwise only the next card. The limit is necessary
+// because each edit uses a part of Telegram's rate limit, which delays the answer.
 func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int, cancelled bool) (next []*queueCard) {
 	for _, c := range q.cards {
 		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {

@@ -109,7 +109,7 @@ func (c *callbacks) pressAccount(ctx context.Context, p updates.Press, what stri
 	return tgapi.Answer{Text: text}, err
 }
 
-// recoveries returns the functions of the buttons below a failed turn, by action.
+// recoveries maps the actions of the buttons below a failed turn to the orchestrator's actions.
 func recoveries() map[string]orchestrator.Action {
 	return map[string]orchestrator.Action{
 		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,

@@ -72,7 +72,7 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 		return false
 	case o.Handling == approval.MarkHandled && o.Text != "" && !o.Secret:
 		f.Refuse(ctx, in, o.Text)
-	case o.Handling == approval.MarkHandled && o.Text != "": // its message is deleted
+	case o.Handling == approval.MarkHandled && o.Text != "": // no reply, because the message with the secret is deleted
 		f.Answer(ctx, in, o.Text, nil)
 	case o.Guessed && o.Handling == approval.Ignore:
 		h.offerPrompt(ctx, in, nil, h.transcripts.Answered)
@@ -113,11 +113,11 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message, to i
 	return state != cron.Prompt
 }
 
-// handleRenaming renames a session if a message of the bot asks for the session's new title. It returns false for any
+// handleRenaming renames a session if a message of the bot asks for the new title of the session. It returns false for any
 // other message.
 func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message, to int) bool {
 	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, to, in.Plain)
-	decided := answer != "" // otherwise the user may reply again
+	decided := answer != "" // without an answer, the user may reply again
 	if err != nil {
 		h.commands.log.Error("rename a session", "update", in.Update(), "err", err)
 		answer = cmp.Or(answer, h.commands.lang.Of(in.Conversation.Chat).Text("common.failed"))

@@ -36,9 +36,9 @@ type editedPrompt struct {
 // editKey returns the database key for the new text of a turn's prompt.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to restart the running turn after its prompt, the message with the given ID, was edited to text. It
-// returns false if no turn with this prompt is running, or if the user's own words are the same as before. If the user
-// edits the prompt again, an open offer changes to the newest text.
+// offer offers to restart the running turn after its prompt was edited. The parameter prompt is the ID of the prompt's
+// message. offer returns false if no turn with this prompt is running, or if the user's own words are the same as
+// before. If the user edits the prompt again, an open offer changes to the newest text.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, prompt int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
@@ -105,7 +105,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// The turn ended before it was restarted.
+		// The turn ended first, so record that it was not restarted.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}

@@ -31,7 +31,7 @@ func (b turnButtons) StartOver(waiting orchestrator.Turn) tgapi.Button {
 func (c *callbacks) startOver(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	first, turn, _ := strings.Cut(what, ":")
-	message, _ := strconv.Atoi(first) // 0 matches no turn
+	message, _ := strconv.Atoi(first) // 0 if first is not a number; no turn has this message
 	err := c.desk.StartOver(ctx, message, cli.TurnID(turn), p.By)
 	switch {
 	case err == nil:

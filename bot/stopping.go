@@ -46,7 +46,7 @@ func (c *commands) stop(ctx context.Context, a updates.Abort) {
 		c.log.Error("abort", "update", in.Update(), "err", err)
 	}
 	reply.recordStored(err == nil)
-	if in.Role.May(orchestrator.EndAny) { // for a member, the end of the turn drops messages
+	if in.Role.May(orchestrator.EndAny) { // for a member, the orchestrator drops only the messages of the member's turn
 		c.withdraw(ctx, in.Conversation)
 	}
 	a.Go(reply.follow)
@@ -104,7 +104,7 @@ func (r *stopReply) send() {
 func (r *stopReply) recordReport(report orchestrator.AbortReport) []orchestrator.Message {
 	r.mu.Lock()
 	r.report = &report
-	if report.Stopping != nil { // this may be a turn that started after the call of sendStopping
+	if report.Stopping != nil { // this turn may have started after the call of sendStopping
 		r.stopping = report.Stopping
 	}
 	last := r.contentLocked(true)
@@ -207,8 +207,8 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 	return p.Text("bot.not-all-stopped") + " " + aliveSentence(p, alive)
 }
 
-// Pauses of resumeStops after the database could not store the end of an abort. The pause doubles with each failure,
-// from releaseAgain to releaseSlowest.
+// resumeStops pauses and retries if the database could not store the end of an abort. The pause doubles with each
+// failure, from releaseAgain to releaseSlowest.
 const (
 	releaseAgain   = 5 * time.Second
 	releaseSlowest = 5 * time.Minute

@@ -60,7 +60,6 @@ type Logins struct {
 	held  map[int64]heldToken // tokens by the update ID of their message
 }
 
-// sender is a user in a chat.
 type sender struct {
 	in   orchestrator.ConversationID
 	user orchestrator.PersonID
@@ -199,9 +198,9 @@ func (s *Logins) cancel(by orchestrator.Press, of orchestrator.AgentEnv) tgapi.A
 	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}
 }
 
-// Take stores a token that it finds in a message, so that Paste can use the token. It returns true if it found a token;
-// the caller must then not store the message. While ductor waits for a token from the user, Take also returns true for
-// a text that may be a token. A complete token ends the wait.
+// Take searches a message for a token, and stores the token for Paste. It returns true if it found a token. The caller
+// must then not store the message. While ductor waits for a token from this user, Take also accepts a text that only
+// may be a token. A complete token ends this wait.
 func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +228,7 @@ func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID
 	return true
 }
 
-// tokenForm is the result of readToken.
+// tokenForm describes what readToken found in a text.
 type tokenForm int
 
 const (

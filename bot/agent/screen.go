@@ -45,7 +45,7 @@ type Screen struct {
 // Answer is the answer to a command or a button.
 type Answer struct {
 	tgapi.Answer
-	Handled bool // the command started a turn, and the updates of the command are already marked as handled
+	Handled bool // the command started a turn; ductor has already marked the command's updates as handled
 }
 
 func textAnswer(text string) Answer {

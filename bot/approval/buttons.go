@@ -12,7 +12,7 @@ import (
 type button struct {
 	text             string
 	op               operation
-	question, option int // indexes for some operations; see buttonData
+	question, option int
 }
 
 func (a view) button(text lang.Key, op operation) button {

@@ -56,7 +56,7 @@ func (a view) shortSubject() render.Text {
 	return render.Concat(render.Styled(render.Bold, tool), render.Plain(" "), about)
 }
 
-// shortFields describes a request by its fields, because the request contains nothing else.
+// shortFields describes a request that consists only of fields.
 func (a view) shortFields() string {
 	var all []string
 	for _, f := range a.Request.Fields {

@@ -14,12 +14,12 @@ import (
 // draft contains what users have entered for an open approval, but not sent yet. The database stores the draft without
 // secret answers.
 type draft struct {
-	View     operation             `json:"view,omitempty"` // shown page: an operation such as opReason, or ""
+	View     operation             `json:"view,omitempty"` // shown page, such as opReason; "" for the usual page
 	Question int                   `json:"question,omitempty"`
 	Picks    map[int][]int         `json:"picks,omitempty"`   // selected options of each question
 	Words    map[int]string        `json:"words,omitempty"`   // typed answer to each question
 	From     orchestrator.PersonID `json:"from,omitempty"`    // user whose next message is an answer or a reason
-	Until    time.Time             `json:"until,omitzero"`    // end of the time in which From may send this message
+	Until    time.Time             `json:"until,omitzero"`    // the message of From counts only before this time
 	Updates  []int64               `json:"updates,omitempty"` // IDs of the last updates that changed the draft
 	Opened   bool                  `json:"opened,omitempty"`  // true if a user has read the full text
 	Pinned   int                   `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is pinned
@@ -40,8 +40,8 @@ func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
 }
 
-// applied reports whether one of the updates has already changed the draft. If none of the updates has changed the
-// draft, applied records them.
+// applied reports whether one of the updates has already changed the draft. If this is not the case, it records that
+// all of them now have.
 func (d *draft) applied(updates []int64) bool {
 	if d.changedBy(updates) {
 		return true
@@ -56,7 +56,8 @@ func (d draft) changedBy(updates []int64) bool {
 	return slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) })
 }
 
-// updatesKept is the maximum length of draft.Updates. After a crash, the next process repeats fewer updates.
+// updatesKept is the maximum length of draft.Updates. After a crash, the next process repeats the last updates. There
+// are always fewer of them than this limit.
 const updatesKept = 32
 
 // toggle selects an option of the current question. If several options are allowed and the option is already selected,

@@ -25,7 +25,7 @@ type entry struct {
 	conv     orchestrator.ConversationID
 	log      *slog.Logger
 	message  *message.Message
-	notice   *message.Message // notice that message may be missing; sent if Telegram did not confirm it
+	notice   *message.Message // notice that the approval's message may be missing; sent if Telegram did not confirm it
 	reminder *message.Message // reminder of the open approval; a reply to the approval's message
 
 	approval orchestrator.Approval
@@ -114,8 +114,8 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 }
 
-// overKept is the number of closed approvals that stay in memory. After a press of a button of such an approval, Screen
-// can skip the edit of a message that already shows the decision.
+// overKept is the maximum number of closed approvals in memory. For an approval in memory, Screen knows whether the
+// message already shows the decision. A late press of a button then causes no edit.
 const overKept = 16
 
 // content returns the current content of the approval's message. If the approval is closed, the message may be edited,
@@ -191,8 +191,8 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
 // load reads the stored draft of an approval once. If no user has used the buttons since the message was sent, load
-// also records that the message needs no edit. It does not record this for a group that may have become a supergroup
-// meanwhile, because only an edit shows whether it has become one.
+// also records that the message needs no edit. It does not record this for a group that is not a supergroup: the group
+// may have become a supergroup meanwhile, and only an edit reveals this.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -225,9 +225,9 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// loadOpen reads the stored drafts of all open approvals that no message of this process has shown yet. It returns only
-// the errors about approvals of the conversation, and logs those about others. It nevertheless reads all drafts, because
-// only the stored message shows whether a group's approval has moved to a supergroup.
+// loadOpen reads the stored drafts of all open approvals that this process has not shown yet. It reads the drafts of
+// all conversations, because only the stored message shows whether a group's approval has moved to a supergroup. It
+// returns errors about approvals of the given conversation, and logs errors about other approvals.
 func (s *Screen) loadOpen(ctx context.Context, conversation orchestrator.ConversationID) error {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
@@ -284,9 +284,9 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 	return d, nil
 }
 
-// adoptMessage is called with the ID of the message whose button was pressed. If Telegram has not confirmed the
-// approval's message, adoptMessage uses the pressed message instead. If the pressed message is the notice, the approval
-// replaces the notice, but only if op is opShow.
+// adoptMessage handles the press of a button in the message with the given ID. If Telegram has not confirmed the
+// approval's message, this message becomes the approval's message. The notice becomes the approval's message only if op
+// is opShow.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {

@@ -76,7 +76,8 @@ func middle(p lang.Printer, s string, limit int) (string, bool) {
 	runes := []rune(s)
 	limit = max(limit-50, 0) // reserve space for the line in the middle
 	head, tail := limit*2/3, limit/3
-	// Some characters count as two units. If s contains such characters, keep only half as many characters.
+	// limit counts UTF-16 units, and a character consists of one or two of them. If s has characters of two units, keep
+	// only half as many characters.
 	if len(runes) < render.Len(s) {
 		head, tail = head/2, tail/2
 	}

@@ -136,8 +136,8 @@ func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 	return "approval.denied-before"
 }
 
-// unseen returns a text for the user if the user may not allow the request, or must read the full text first. Otherwise
-// it returns "".
+// unseen returns a text for the user if no user may allow the request in the chat, or if the user must read the full
+// text before this choice. Otherwise it returns "".
 func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.Choice) string {
 	p := s.o.Lang.Of(e.conv.Chat)
 	if a.State != orchestrator.ApprovalOpen || a.Request == nil || choice == orchestrator.Deny {

@@ -53,7 +53,7 @@ func (a view) headline(question int) string {
 	return a.lang.Text("approval.asks-one-of", agent, question+1, len(a.Questions))
 }
 
-// fitting joins lines to the text of a message, and shortens it if necessary.
+// fitting joins lines to one text, and shortens this text so that it fits into a message.
 func fitting(lines []render.Text) render.Text {
 	return render.AsMessage(render.Shorten(separated(lines), render.MessageLimit))
 }

@@ -32,8 +32,8 @@ type Outcome struct {
 	Handling Handling
 	Text     string
 	Secret   bool // the message contains a secret: the caller must delete it from the chat and not store it
-	// Guessed means that the user may have meant the message as a prompt: it became the reason of a denial although it
-	// is not a reply, or the answer to a question only because no other question is open.
+	// Guessed means that the user may have meant the message as a prompt. Either the message became the reason of a
+	// denial although it is not a reply, or it became the answer to a question because no other question is open.
 	Guessed bool
 }
 
@@ -198,7 +198,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		s.o.Log.Error("keep a reason", "updates", m.Updates, "err", err)
 		return Outcome{Handling: MarkHandled, Text: s.o.Lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
-	// Updates is empty, because the caller marks the update as handled when it submits the prompt.
+	// by.Updates stays empty: the caller marks the update as handled when it submits the prompt.
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role}
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
 	stands := again || errors.Is(err, orchestrator.ErrNotTold)

@@ -107,8 +107,8 @@ func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// find returns an approval, given the conversation that shows the approval's message. This is not the approval's own
-// conversation if the topic was deleted or the group has a new ID.
+// find returns an approval whose message is in the given conversation. This conversation differs from the approval's
+// own conversation if the topic was deleted or the group has a new ID.
 func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID,
 	id orchestrator.ApprovalID) (orchestrator.Approval, error) {
 	a, err := s.service.Approval(ctx, id, in)

@@ -150,7 +150,7 @@ func linkLine(p lang.Printer, l orchestrator.Link, path, real string) string {
 func (s *subject) changedSettings(req *cli.ApprovalAsked) {
 	for _, f := range req.Fields {
 		if req.Tool == cli.ProjectTool && f.Name == cli.ChangedSettings && f.Weight == cli.LabelField {
-			names, _ := inLine(f.Value, plainMax/2) // the fields below show everything
+			names, _ := inLine(f.Value, plainMax/2) // the fields below show the full value
 			s.add(render.Plain(s.lang.Text("approval.changed-settings", names)))
 		}
 	}

@@ -40,8 +40,8 @@ type gate string
 
 const (
 	gateOpen   gate = "open"
-	gateUnread gate = "unread" // after users have read the full text, because the message omits a part of the request
-	gateShut   gate = "shut"   // never, because the request is empty or too long for the chat
+	gateUnread gate = "unread" // users may allow only after they read the full text; the message omits a part
+	gateShut   gate = "shut"   // users may never allow: the request is empty, or too long for the chat
 )
 
 func (a view) gate(s *subject) gate {

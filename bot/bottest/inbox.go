@@ -17,7 +17,7 @@ type Inbox struct {
 	fail      error
 	unflushed int
 	disk      orchestrator.DiskState
-	changed   context.Context // done when disk changes
+	changed   context.Context // cancelled when disk changes
 	change    context.CancelFunc
 }
 
@@ -103,7 +103,8 @@ func (b *Inbox) Flush(context.Context) error {
 	return b.fail
 }
 
-// PendingUpdates returns at most limit updates that are not marked as handled and have IDs above after.
+// PendingUpdates returns updates that are not marked as handled and whose IDs are greater than after. It returns at
+// most limit updates.
 func (b *Inbox) PendingUpdates(_ context.Context, after int64, limit int) ([]orchestrator.Update, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 
 const (
 	showPatience   = 3 * time.Second // time limit of ShowAgain
-	remarkPatience = time.Second     // time limit of Remark and Say, because a scheduled job can try again
+	remarkPatience = time.Second     // time limit of Remark and Say; short, because scheduled jobs try again
 )
 
 // ErrNotYet means that Telegram has not confirmed a change to a card yet. The change continues in the background. The
@@ -33,8 +33,8 @@ type activity int
 
 const (
 	idle      activity = iota
-	showing            // ShowAgain sends the card again
-	remarking          // Remark adds a line
+	showing            // the method ShowAgain sends the card again
+	remarking          // the method Remark adds a line below the final message
 )
 
 // runExclusively runs f in the background. f changes the card of an ended turn, so at most one such function may run
@@ -74,8 +74,8 @@ func (c *Cards) runExclusively(ctx context.Context, turn cli.TurnID, what activi
 }
 
 // ShowAgain sends a turn's card again because a user asked for it. It starts with the first message that may be missing
-// in the chat. If this takes more than a few seconds, ShowAgain returns and the work continues in the background. Until
-// the work is done, further calls do nothing. ShowAgain returns ErrBusy if a scheduled job is changing the card.
+// in the chat. After a few seconds, ShowAgain returns, and the work continues in the background. Further calls do
+// nothing before this work is done. ShowAgain returns ErrBusy if a scheduled job is changing the card.
 func (c *Cards) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	err := c.runExclusively(ctx, t.ID, showing, showPatience, func(ctx context.Context) error {
 		return c.showAgain(ctx, t)
@@ -101,8 +101,8 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// detachFrom makes the card send messages again. It starts with the first message whose state is one of missing, and
-// includes all later messages, because they must appear below this message. The old messages stay in the chat.
+// detachFrom makes the card send messages again. It starts with the first message whose state is in the list missing.
+// It includes all later messages, because they must appear below this message. The old messages stay in the chat.
 func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchestrator.SendState) error {
 	if slices.Contains(missing, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {

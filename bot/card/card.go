@@ -43,7 +43,7 @@ type Options struct {
 	Buttons  func(p lang.Printer) Buttons // returns the buttons in the printer's language
 	Scrub    *tgapi.Scrubber              // removes secrets from all texts; nil: no secrets are removed
 	Lang     *lang.Choices
-	Names    *tgapi.ChatNames // names of chats, for readers in another chat
+	Names    *tgapi.ChatNames // names of chats, so that a card can name another chat
 	Log      *slog.Logger
 
 	FileMarks bool        // whether cards show the name of a sent file in place of its render.FileMark
@@ -208,7 +208,7 @@ type card struct {
 	turn     orchestrator.Turn
 	messages *messages
 
-	recalling sync.Mutex // held while recall reads the database
+	recalling sync.Mutex // locked while the method recall reads the database
 
 	mu       sync.Mutex
 	doc      *document

@@ -14,11 +14,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// contents is the text, buttons and files of a card's messages. It describes only the messages from index first on;
-// earlier messages do not change.
+// contents describes the text, buttons and files of a card's messages. The field first is the index of the first
+// described message. Messages before it do not change.
 type contents struct {
 	first         int
-	strips        int // number of messages before first whose buttons are removed; their text is unknown
+	strips        int // number of earlier messages whose buttons must be removed; their text is unknown
 	texts         []render.Text
 	buttons       tgapi.Keyboard
 	remark        string // line below the last message; omitted if the message is full
@@ -42,7 +42,8 @@ func (s contents) forChat(m *messages) contents {
 	return s
 }
 
-// text returns the plain text for clients that cannot show rich messages: the first text that is not empty.
+// text returns the plain text for clients that cannot show rich messages. This is the first of the texts that is not
+// empty.
 func (r richContent) text(texts []render.Text) render.Text {
 	for _, t := range texts {
 		if t.Text != "" {
@@ -120,7 +121,7 @@ func (c *Cards) strip(ctx context.Context, s *messages) error {
 
 // showContents sends, edits and deletes messages until the chat shows the content.
 func (c *Cards) showContents(ctx context.Context, s *messages, content contents) error {
-	// The numbers of these requests are greater than those of all earlier requests for the card.
+	// Number these requests higher than all earlier requests for the card.
 	for call := 1 << 30; !s.shows(content.firstChanged(), content.forChat(s).perMessage()); call++ {
 		priority := outbox.Awaited
 		if s.opened() == 0 {
@@ -159,8 +160,8 @@ func (c *Cards) amend(ctx context.Context, s *messages, content contents) error 
 	return nil
 }
 
-// postDelivery makes a Telegram request that must succeed for the card to be complete. The outbox may repeat the
-// request, because run never sends a message twice.
+// postDelivery makes a Telegram request without which the card would be incomplete. The outbox may repeat the request,
+// because run never sends a message twice.
 func (c *Cards) postDelivery(
 	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
 ) error {
@@ -212,10 +213,10 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 		return c.strip(ctx, s)
 	}
 	if interrupted(t) {
-		s.lost = quietLoss // do not report missing text, because users do not wait for an answer of an interrupted turn
+		s.lost = quietLoss // hide the loss of text, because users do not wait for an answer of an interrupted turn
 	}
 	content := c.resume(t, s, saved)
-	if interrupted(t) && !s.isSent(content.first) { // but report the interruption
+	if interrupted(t) && !s.isSent(content.first) { // but show users that the turn was interrupted
 		content.lifecycle = message.ResendIfUnknown
 	}
 	if saved.Final && t.Outcome.Changed != (orchestrator.Changed{}) && saved.Remark == "" {

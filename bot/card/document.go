@@ -43,7 +43,7 @@ type turnFacts struct {
 	limits cli.AccountLimits // usage limits of the agent's account that are almost reached
 	others []cli.Account     // accounts to which the user can switch before the limit is reached
 	place  string            // names the sandbox in which the turn runs, if any; "" if no sandboxes are in use
-	early  []earlyAsk        // approvals whose tool has not started yet
+	early  []earlyAsk        // requests for approval that arrived before their tool started
 	where  func(orchestrator.ConversationID) string
 
 	footer, noAnswer *segment // nil before the turn ends; noAnswer is a note that the answer is empty

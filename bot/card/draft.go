@@ -30,8 +30,8 @@ type draft struct {
 	at   time.Time // when the draft was sent; zero if the chat shows none
 }
 
-// draftID returns the ID of the draft for one message of a turn. The ID is never zero. If two successive drafts have
-// the same ID, Telegram animates the change between them.
+// draftID returns the ID of the draft for one message of a turn. The ID is never zero. It is the same for successive
+// drafts of a message, because Telegram then animates the change between them.
 func draftID(turn cli.TurnID, part int) int64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(turn))

@@ -13,7 +13,7 @@ const (
 type stopwatch struct {
 	since  time.Time // start of the measurement; zero if unknown
 	shown  time.Duration
-	waited bool // true if since is the end of a wait for a user
+	waited bool // true if the measurement began after a wait for a user
 }
 
 // restart starts the measurement again after a wait for a user.

@@ -19,8 +19,8 @@ type cutDocument struct {
 }
 
 // slices cuts the document into messages at the given starts. Each message ends where the next one starts, without
-// white space at its edges. The last message begins at newest instead of its own start, so that it can omit text.
-// slices reuses unchanged messages of its previous call.
+// white space at its edges. The last message begins at the position newest, which may lie after its start: the message
+// then omits the text in between. slices reuses unchanged messages of its previous call.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -120,7 +120,7 @@ type tailText struct {
 }
 
 type tailMark struct {
-	unit   int      // offset of the segment in tailText.text
+	unit   int      // UTF-16 offset at which the segment starts in tailText.text
 	at     position // position of the segment in the document
 	whole  bool     // true if the segment must not be split
 	growth int      // UTF-16 units by which the segment may still grow
@@ -161,8 +161,9 @@ func (d *document) tail(from position) *tailText {
 	return e
 }
 
-// growth returns by how many UTF-16 units segment i may still grow. The line of a running tool will also show the
-// result of the tool. The first successful line of consecutive tool lines may become their summary.
+// growth returns by how many UTF-16 units segment i may still grow. There are two reasons for growth: the line of a
+// running tool will also show the tool's result, and the first successful line of consecutive tool lines may become a
+// summary of these lines.
 func (s *segment) growth(all []*segment, i int) int {
 	switch s.kind {
 	case planSegment:
@@ -178,7 +179,7 @@ func (s *segment) growth(all []*segment, i int) int {
 	return 0
 }
 
-// growthUpTo returns by how many UTF-16 units the text before the offset unit may still grow.
+// growthUpTo returns by how many UTF-16 units the text before an offset may still grow. unit is the offset.
 func (e *tailText) growthUpTo(unit int) int {
 	sum := 0
 	for _, m := range e.marks {

@@ -77,8 +77,8 @@ func (s *messages) replyTo() int {
 
 func (s *messages) prefix() string { return "card/" + string(s.turn.ID) + "/" }
 
-// next returns the next request that brings the chat closer to the wanted contents. It ignores messages with an index
-// below first. next also reports whether further requests must follow. If final is true, next deletes messages that
+// next returns the next request that brings the chat closer to the wanted contents. It considers only the messages from
+// index first on. It also reports whether further requests must follow. If final is true, next deletes messages that
 // have no content. Otherwise these messages stay, because the agent may still send text for them.
 func (s *messages) next(first int, wants []message.Content, final bool) (act action, more bool) {
 	s.mu.Lock()
@@ -103,9 +103,9 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 	return act, more
 }
 
-// before reports whether request a must be made before request b, which concerns an earlier message. If both are edits,
-// the message whose last edit is older goes first, so that frequent changes of an old message cannot block the newest
-// one. But a message must show its complete text before another message is sent after it.
+// before reports whether request a must be made before request b. Request b concerns an earlier message than request a.
+// If both are edits, the message whose last edit is older goes first. Otherwise, frequent changes of an old message
+// could block the newest one. But a message must show its complete text before another message is sent after it.
 func (s *messages) before(a, b action) bool {
 	if b.step != message.Edit {
 		return false
@@ -197,8 +197,9 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// withButtons returns how many of the first n messages may have buttons, counted from the end. The last one may have
-// buttons, and an earlier one if it is unknown what the chat shows of it, because a request failed.
+// withButtons returns how many of the first n messages may have buttons, counted from the end. The last message may
+// have buttons. An earlier message may have buttons if a request about it failed, because ductor then does not know
+// what the chat shows.
 func (s *messages) withButtons(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,8 +218,8 @@ func (s *messages) isSent(i int) bool {
 	return i < len(s.parts) && s.parts[i].State() == orchestrator.Sent
 }
 
-// shows reports whether the chat shows the wanted contents. It ignores messages with an index below first. It looks for
-// unfinished requests before it compares the contents, because a request may finish during the comparison.
+// shows reports whether the chat shows the wanted contents. It considers only the messages from index first on. It
+// checks for unfinished requests before it compares the contents, because a request may finish during the comparison.
 func (s *messages) shows(first int, wants []message.Content) bool {
 	s.mu.Lock()
 	flying := slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
@@ -338,7 +339,7 @@ const (
 	endName    = "end"
 )
 
-// settled returns err, or nil if err only means that the next request will try another form of the message.
+// settled returns err. It returns nil if err only means that the next request will try another form of the message.
 func settled(err error) error {
 	if errors.Is(err, outbox.ErrOtherForm) {
 		return nil

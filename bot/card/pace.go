@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	secondAfter   = 300 * time.Millisecond // delay of the second request; short, because the first text often is, too
+	secondAfter   = 300 * time.Millisecond // delay of the second request; the first text is often short
 	firstTyping   = 600 * time.Millisecond // delay of the typing indicator; a faster answer needs none
 	typingEvery   = 4500 * time.Millisecond
 	typingQuiet   = 2 * time.Second // pause of the typing indicator after an edit
@@ -66,7 +66,8 @@ func (p *pace) due() time.Time {
 	return earliest
 }
 
-// notBefore returns the planned time, or the time at which the next request is allowed if this is later.
+// notBefore returns the planned time. If the next request is allowed only after this time, it returns the time at which
+// the request is allowed.
 func (p *pace) notBefore(planned time.Time) time.Time {
 	if next := p.last.Add(p.interval); next.After(planned) {
 		return next
@@ -137,7 +138,7 @@ func (a *alarm) set(at, now time.Time) {
 // Pacing defines how much new text is worth an edit. With the zero value, the card shows any text immediately. Lengths
 // are in Unicode code points.
 type Pacing struct {
-	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text must wait for Idle
+	MinChars   int           `toml:"min_chars" default:"24" check:"1..4096"`    // shorter text waits until Idle ends
 	MaxChars   int           `toml:"max_chars" default:"600" check:"1..100000"` // longer text never waits; 0: no limit
 	Idle       time.Duration `toml:"idle" default:"400ms" check:"0..1m"`        // show any text after this pause
 	Sentences  bool          `toml:"sentence_ends" default:"true"`              // show text that ends a sentence
@@ -160,8 +161,8 @@ type growing struct {
 	shown bool // true if the chat already shows other text of the turn
 }
 
-// endBytes is the length of the part at the end of the text that is searched for the end of a sentence or paragraph.
-// The limit keeps the search fast for long texts.
+// endBytes is the length of the end of the text in which ripe searches for the end of a sentence or paragraph. The
+// limit keeps this search fast for long texts.
 const endBytes = 32
 
 func (g *growing) add(text string, at time.Time) {

@@ -30,15 +30,15 @@ type leadNote struct {
 	IfFailed render.Text `json:"if_failed,omitzero"`
 }
 
-// snapshotLocked returns a snapshot of the card. part is its last message, which may change, and text the content of
-// this message.
+// snapshotLocked returns a snapshot of the card. part is the index of the last message, and text is the content of this
+// message.
 func (c *card) snapshotLocked(part int, text render.Text, rich richContent) snapshot {
 	return snapshot{
 		part: part, unchanged: part, text: text, starts: slices.Clone(c.starts), rich: rich, lead: c.doc.leadNotes(),
 	}
 }
 
-// before returns a snapshot of the card without the given part and the parts after it.
+// before returns a copy of the snapshot without the given part and the parts after it.
 func (s snapshot) before(texts []render.Text, part int) snapshot {
 	if part == 0 {
 		return snapshot{lead: s.lead}
@@ -76,8 +76,8 @@ func (r *record) load(ctx context.Context) (saved savedCard, stored bool, err er
 	return saved, len(data) > 0, nil
 }
 
-// update calls change to modify the stored snapshot. It stores nothing if change returns false, or if the final content
-// is already stored.
+// update changes the stored snapshot with the function change. It stores nothing if change returns false, or if the
+// final content is already stored.
 func (r *record) update(ctx context.Context, change func(snapshot *savedCard) bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,8 +171,8 @@ type savedCard struct {
 	File    bool           `json:"file,omitempty"`   // whether a file with the whole answer follows
 	Rich    richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts rich messages
 	End     *ending        `json:"end,omitempty"`    // message that announces the end of the turn; nil for none
-	// Strips is the number of messages before First whose buttons are removed. Older versions stored StripsButtons if it
-	// was 1.
+	// Strips is the number of messages before First whose buttons are removed. If it was 1, older versions stored
+	// StripsButtons in place of it.
 	Strips        int  `json:"stripped,omitempty"`
 	StripsButtons bool `json:"strips,omitempty"`
 

@@ -25,7 +25,7 @@ const (
 
 // past describes a card that ductor opened before a restart.
 type past struct {
-	unknown   bool // recall has not read the database yet
+	unknown   bool // true until the method recall has read the database
 	saved     savedCard
 	replaying bool // the agent's earlier events are being replayed; the card makes no edits until the replay ends
 	began     time.Time
@@ -82,7 +82,7 @@ func (c *card) recall(ctx context.Context) error {
 	return nil
 }
 
-// begin puts the notes with which the document of the previous process began before the replayed events.
+// begin adds the notes from the start of the previous process's document. The replayed events follow these notes.
 func (d *document) begin(notes []leadNote) {
 	var lead []*segment
 	for _, n := range notes {
@@ -177,9 +177,9 @@ func (d *document) reach(starts []position, i int) position {
 // uses no spaces.
 const longestWord = 32
 
-// wholeWord returns the start of the word that contains p, if this start lies after the position start. Otherwise it
-// returns p. It is for a message whose previous message may be missing in the chat: such a message should not begin
-// with half a word.
+// wholeWord returns the start of the word that contains p. If this start does not lie after the position start, it
+// returns p. The result is the start of a message that follows a possibly missing message, and should not begin with
+// half a word.
 func (d *document) wholeWord(start, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p

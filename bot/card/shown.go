@@ -13,11 +13,11 @@ import (
 type shownText struct {
 	text    render.Text
 	changed int          // first UTF-16 unit that may have changed since the last cut; math.MaxInt if nothing changed
-	offsets []textOffset // sorted offsets, all before the first change
+	offsets []textOffset // sorted; all are before the first change
 }
 
 type textOffset struct {
-	units  int // UTF-16 units
+	units  int // number of UTF-16 units before the offset
 	bytes  int
 	entity int // index of the first entity (formatting) that ends after the offset
 }

@@ -125,8 +125,8 @@ func toolName(p lang.Printer, name string) string {
 }
 
 // holdTool shows that a tool waits for a user's approval. It reports whether a line changed. For ductor's own tools,
-// the agent does not report which use of the tool needs the approval. The request for approval may even arrive before
-// the tool's line exists.
+// the agent does not report which use of the tool needs the approval, and the request may even arrive before the tool's
+// line exists.
 func (d *document) holdTool(id cli.ApprovalID, call cli.ToolID, tool string) bool {
 	ref := d.tools[call]
 	if cli.OwnTool(tool) != "" && ref.line == nil {

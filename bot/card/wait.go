@@ -14,8 +14,8 @@ import (
 type waitState int
 
 const (
-	waitQuiet    waitState = iota // no last line: the agent is writing text or using a tool
-	waitOpening                   // no last line yet: the agent's process is starting
+	waitQuiet    waitState = iota // the agent is writing text or using a tool; the card shows no waitLine
+	waitOpening                   // the agent's process is starting; the card shows no waitLine yet
 	waitThinking                  // the agent sends nothing
 	waitMute                      // the agent has sent nothing for long, and may be repeating a request to its model
 	waitStarting                  // the start takes long; waitLine.detail is the reason, if known
@@ -23,7 +23,7 @@ const (
 	waitCompacting
 	waitRetrying
 	waitPaused // ductor pauses before it repeats the turn; waitLine.detail describes the pause
-	waitAsked  // no last line: a separate message asks the user for a decision
+	waitAsked  // a separate message asks the user for a decision; the card shows no waitLine
 )
 
 // waitLine is the last line of a running card. It explains why the turn makes no progress at the moment.
@@ -93,8 +93,8 @@ func (d *document) opened() bool {
 // to its model. It applies only to agents that do not report such requests.
 const muteAfter = 30 * time.Second
 
-// silence updates the last line after the agent has sent nothing for some time. The line shows this time, rounded down
-// to a multiple of step.
+// silence updates the last line after the agent has sent nothing for some time. The line shows how long the silence
+// lasts, rounded down to a multiple of step.
 func (d *document) silence(lasts, step time.Duration) {
 	switch d.wait.state {
 	case waitQuiet:

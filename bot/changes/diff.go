@@ -35,8 +35,8 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, messageID in
 // look defines the appearance and the buttons of a diff.
 type look struct {
 	theme picture.Theme
-	other []tgapi.Button // buttons that show the picture in the other theme
-	since []tgapi.Button // buttons that compare with other earlier states
+	other []tgapi.Button // buttons that show this picture in the other theme
+	since []tgapi.Button // buttons that compare the files with other earlier states
 }
 
 func themeOf(dark bool) picture.Theme {

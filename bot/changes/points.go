@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Checkpoint handles "/checkpoint". It stores the current state of the files as a checkpoint. "/checkpoint list" lists
-// the restore points of the conversation instead.
+// Checkpoint handles "/checkpoint" and "/checkpoint list". The first stores the current state of the files as a
+// checkpoint. The second lists the restore points of the conversation.
 func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {

@@ -10,14 +10,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// question is the question for the message of a commit that is open for a turn. The database stores it, so that at most
-// one question of a turn has buttons.
+// question describes the open question for the commit message of a turn. The database stores it, so that at most one
+// such question of a turn has buttons.
 type question struct {
 	Key   string                `json:"key"` // key of the message with the question; empty if no question is open
 	From  orchestrator.PersonID `json:"from,omitempty"`
 	Until time.Time             `json:"until,omitzero"` // end of the time in which the next message of From answers
-	// Answer is the message whose button led to the question, and Buttons are its other buttons. After the commit, only
-	// those remain.
+	// Answer is the ID of the message whose button opened the question. Buttons contains the other buttons of this
+	// message, which remain after the commit.
 	Answer  int            `json:"answer,omitempty"`
 	Buttons tgapi.Keyboard `json:"buttons,omitempty"`
 }
@@ -53,9 +53,9 @@ func (s *Screen) isComing(ctx context.Context, turn string) (bool, error) {
 	return m.State == orchestrator.Pending || m.State == orchestrator.Sending, err
 }
 
-// closeQuestion records that no question for the turn is open. It deletes the message with the open question, unless
-// this is the message with the given ID, which the caller edits. If Telegram does not allow to delete the message, the
-// message shows the text.
+// closeQuestion records that no question for the turn is open, and deletes the message with the question. It does not
+// delete the message with the ID except, because the caller edits that message. If Telegram does not allow the
+// deletion, the message shows the given text.
 func (s *Screen) closeQuestion(ctx context.Context, in orchestrator.ConversationID, turn string, except int,
 	text string) error {
 	q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(turn))

@@ -36,7 +36,7 @@ const (
 	opSince    op = "s" // arguments: first letter of the DiffSince, letter of the theme, path
 	opReturn   op = "t" // asks the user whether to return to a restore point
 	opReturns  op = "T"
-	opAfter    op = "A" // like "T", but returns the files to the state after the turn
+	opAfter    op = "A" // like opReturns, but returns the files to the state after the turn
 	opSession  op = "h" // followed by a page number and the ID of a session
 	opPoints   op = "p" // followed by a page number
 	opDarkDiff op = "D"
@@ -88,8 +88,8 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 	}
 }
 
-// Press handles a button of this package. on is the message with the button, and data is the button's data without the
-// action.
+// Press handles a button of this package. The parameter on is the message with the button. data is the button's data
+// without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on tgapi.Pressed,
 	data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -288,8 +288,8 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on tgapi.
 // subjectMost is the usual maximum length of a commit's subject, in UTF-16 units.
 const subjectMost = 72
 
-// proposal returns a commit message: the first words of the prompt. It cuts a long prompt between two words, because Git
-// shows the message without a hint that more words would follow.
+// proposal returns a commit message: the first words of the prompt. It cuts a long prompt between two words, because
+// Git shows the message without a hint that more words would follow.
 func proposal(c orchestrator.TurnChanges) string {
 	title := render.OneLine(c.Title)
 	text, _ := strings.CutSuffix(render.ShortLine(title, subjectMost), "…")
@@ -313,8 +313,9 @@ func (s *Screen) commit(ctx context.Context, by orchestrator.Press, messageID in
 	return tgapi.Answer{Edit: tgapi.Page{Text: done}}, nil
 }
 
-// commitAs commits the changes of a turn, withdraws the question about the commit, and removes the button from the
-// answer that led to the question. It also removes the button if someone else has committed the changes. If the user pressed a button of the question, pressed is the question's ID.
+// commitAs commits the changes of a turn and withdraws the question about the commit. It also removes the button that
+// opened the question, even if someone else has committed the changes. If the user pressed a button of the question,
+// pressed is the ID of the question's message.
 func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id string, pressed int,
 	text string) (string, error) {
 	c, err := s.o.Changes.Commit(ctx, by, cli.TurnID(id), text)

@@ -40,14 +40,12 @@ func giveButton(p lang.Printer, entry cli.TurnID, to cli.Agent) tgapi.Button {
 // button.
 func agentCode(agent cli.Agent) string { return tgapi.Digest(string(agent))[:8] }
 
-// given records whether a user has sent a model's answer to the conversation's agent. A given is stored in the
-// database.
-type given struct {
+// handover records in the database whether a user has sent a model's answer to the conversation's agent.
+type handover struct {
 	Taken int64 `json:"taken"` // ID of the update of the button press; 0 if no user has pressed the button
 }
 
-// advice returns the session entry that stores a model's answer. It returns ErrNoTurn if the ID belongs to a turn
-// instead.
+// advice returns the session entry that stores a model's answer. It returns ErrNoTurn if id is the ID of a turn.
 func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnID) (orchestrator.Turn, error) {
 	entry, err := s.o.Entries.Entry(ctx, by.Conversation, id)
 	if err == nil && entry.Entry.Kind == orchestrator.TurnEntry {
@@ -73,7 +71,7 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, messageID int,
 	}
 	name := render.AgentName(p, st.Agent)
 	key := "given/" + string(by.Conversation.Key()) + "/" + id
-	mark, _, err := message.LoadValue[given](ctx, s.o.Journal, key)
+	mark, _, err := message.LoadValue[handover](ctx, s.o.Journal, key)
 	switch {
 	case err != nil:
 		return a, err
@@ -106,14 +104,14 @@ func (s *Screen) give(ctx context.Context, by orchestrator.Press, messageID int,
 		b.Text = p.Text("consult.given", name)
 		return tgapi.Answer{Text: b.Text, Instead: &b}, nil
 	}
-	if saved := message.SaveValue(ctx, s.o.Journal, key, given{}); saved != nil && err == nil {
+	if saved := message.SaveValue(ctx, s.o.Journal, key, handover{}); saved != nil && err == nil {
 		err = saved
 	}
 	return tgapi.Answer{Text: p.Text("bot.queue-full")}, err
 }
 
-// askOn sends a message to which the user can reply with a further question. The model that gave the answer gets this
-// question.
+// askOn sends a message that asks the user for a further question. The question goes to the model whose answer has the
+// pressed button.
 func (s *Screen) askOn(ctx context.Context, by orchestrator.Press, messageID int, id cli.TurnID) (tgapi.Answer, error) {
 	entry, err := s.advice(ctx, by, id)
 	if err != nil {

@@ -60,9 +60,9 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	return tgapi.Page{}, s.begin(ctx, a.By, q)
 }
 
-// namedModel is a word of a command that may name a model. In "/consult codex, gemini why …", gemini names the second
-// model, but in "/consult codex, why …", the word after the comma begins the question. For this case, question contains
-// the rest of the command, including the word. It is empty if no space precedes the word.
+// namedModel is a word of a command that may name a model. In "/consult codex, gemini why …", the word gemini names the
+// second model. But in "/consult codex, why …", the word after the comma begins the question. For this second case, the
+// field question contains the command from the word on. It is empty if no space precedes the word.
 type namedModel struct{ name, question string }
 
 // splitModels splits the arguments of a command into the names of models, for example "codex" or "codex, gemini", and
@@ -163,8 +163,8 @@ func modelOf(t orchestrator.Turn) orchestrator.ModelChoice {
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}
 }
 
-// refuse tells the user that the answer no longer exists, so that the model cannot be asked again. If err has another
-// reason, refuse returns err.
+// refuse tells the user that the answer no longer exists, so that the model cannot be asked again. It returns err if
+// the error has another reason.
 func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession),
@@ -212,7 +212,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, messageID int
 	return stale, nil
 }
 
-// again asks a question again that got no answer.
+// again repeats a question that got no answer.
 func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q question) (tgapi.Answer, error) {
 	if err := s.take(ctx, by, id, q); err != nil {
 		return tgapi.Answer{}, err

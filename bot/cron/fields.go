@@ -18,8 +18,8 @@ type field struct {
 	label string
 	more  bool                            // the form shows the field only after the user pressed "More"
 	value func(j orchestrator.Job) string // formats the value for users
-	// plain reports whether the value is the default, which the job's page omits. plain is nil for a field that the
-	// job's page shows in another way.
+	// plain reports whether the value is the default. The job's page omits default values. plain is nil for a field
+	// that the page shows in another way.
 	plain func(j orchestrator.Job) bool
 
 	choices []choice
@@ -130,7 +130,7 @@ func modelText(p lang.Printer, j orchestrator.Job) string {
 	return render.ChoiceText(p, j.Agent, j.Model, j.Effort)
 }
 
-// setText returns a read function for a field that accepts any text.
+// setText returns the function that reads a field which accepts any text.
 func setText(at func(j *orchestrator.Job) *string) func(orchestrator.Jobs, *orchestrator.Job, string) error {
 	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 		*at(j) = strings.TrimSpace(text)

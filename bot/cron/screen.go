@@ -19,9 +19,9 @@ import (
 
 // ModelMenu shows a menu of agents, models and efforts.
 type ModelMenu interface {
-	// ChooseModel returns the first page of a menu, in which current is marked. If current has no agent, the setting of
-	// the conversation is marked. After the user has made a choice, the menu calls choose, at most once, and then shows
-	// the page that back returns.
+	// ChooseModel returns the first page of a menu. The menu marks the choice in current. If current has no agent, it
+	// marks the settings of the conversation. After the user has made a choice, the menu calls choose, at most once,
+	// and then shows the page that back returns.
 	ChooseModel(ctx context.Context, in orchestrator.ConversationID, current orchestrator.Status,
 		choose func(context.Context, cli.Agent, cli.ModelID, cli.Effort) error, back func() tgapi.Page) (tgapi.Page,
 		error)
@@ -69,7 +69,7 @@ func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	nonce := rand.Text()[:12] // 60 bits
+	nonce := rand.Text()[:12] // each character has 5 random bits
 	j.ID = draftJob(nonce)
 	if err := s.saveDraft(ctx, nonce, draft{Job: &j}); err != nil {
 		return tgapi.Page{}, err

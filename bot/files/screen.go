@@ -49,8 +49,8 @@ type view struct {
 	page         int
 }
 
-// manyEntries is the number of entries from which a page warns that the directory may contain more, because ductor
-// reads only a limited number of entries.
+// manyEntries is the number of entries at which a page warns that the directory may contain more. ductor reads only a
+// limited number of entries.
 const manyEntries = 800
 
 // Operations of the buttons.
@@ -229,7 +229,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	return tgapi.Answer{Text: p.Text("files.stale")}, nil
 }
 
-// moved returns a function that forgets a view when the message shows another page.
+// moved returns a function that removes a view from memory when its message shows another page.
 func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (tgapi.Answer, error) {
 	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if err == nil {

@@ -17,12 +17,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// accounts is the list of an agent's accounts. It implements choices.
+// accounts is the list of an agent's accounts. It implements the interface choices.
 type accounts struct {
 	orchestrator.AccountChoice
 	service Service
 	at      time.Time
-	missing string          // account name that the user typed and that no account has; usually empty
+	missing string          // name that the user typed, if no account has this name; otherwise empty
 	offered []cli.MenuEntry // accounts with a button
 }
 

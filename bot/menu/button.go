@@ -54,7 +54,6 @@ func (f *frame) paged(page, n int) (from, to int, pager tgapi.Keyboard) {
 	return tgapi.Paged(f.lang, page, n, func(page int) string { return f.data(opPage, page) })
 }
 
-// op is the operation of a button.
 type op struct {
 	kind byte // opAgent, opModel, …
 	arg  int

@@ -19,8 +19,9 @@ func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID,
 	return c, problem, err
 }
 
-// find looks up a model by name. If some agents are still listing their models, find may return a problem for this
-// reason. The caller can then pass this problem to a second call, which waits for these agents.
+// find returns the model with the given name. While agents are still listing their models, find may not know the model
+// yet, and then returns a problem. If the caller passes this problem to a second call, that call waits for these
+// agents.
 func (k *Menus) find(
 	ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent, unsettled *naming.Problem,
 ) (c naming.Choice, problem *naming.Problem, err error) {

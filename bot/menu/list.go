@@ -14,7 +14,7 @@ import (
 type choices interface {
 	names() []string
 	label(p lang.Printer, name string) string // text on the button of a choice
-	// text returns the text above the buttons, for a menu in which the choice with the given name is the current one.
+	// text returns the text above the buttons. current is the name of the current choice.
 	text(p lang.Printer, current string) string
 	stays(p lang.Printer, now string) string // text that replaces the menu if the user closes it without a choice
 	// choose stores the user's choice. It returns the text that replaces the menu, and a short notice for the user.

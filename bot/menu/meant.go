@@ -8,8 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// meantModels is the list of models that the user may have meant by a mistyped or ambiguous name. It implements
-// choices.
+// meantModels is the list of models that the user may have meant by a mistyped or ambiguous name. It implements the
+// interface choices.
 type meantModels struct {
 	service Service
 	problem *naming.Problem

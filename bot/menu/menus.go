@@ -100,7 +100,7 @@ const (
 const (
 	life        = time.Hour
 	mostOpen    = 256
-	nonceLength = 12 // length of the random number in a button, in characters; 60 bits
+	nonceLength = 12 // length of the random number in a button, in characters; each has 5 random bits
 )
 
 // open adds a menu and returns its first page.
@@ -122,7 +122,7 @@ func (k *Menus) openLoading(in orchestrator.ConversationID, m *modelMenu) (page 
 	k.spawn(func(ctx context.Context) {
 		entries, err := k.service.Menu(ctx, in)
 		if err != nil {
-			return // the user can still open another menu
+			return // do nothing, because the user can open another menu
 		}
 		current, err := k.service.Status(ctx, in)
 		if err != nil {

@@ -24,7 +24,7 @@ type modelMenu struct {
 	agent   int // index into entries; -1 before the user has chosen
 	model   int // index into the agent's models; -1 before the user has chosen
 	page    int
-	chosen  naming.Choice // the final choice
+	chosen  naming.Choice
 }
 
 // Model answers "/model" with a menu. If sent is not nil, the caller must call it with the ID of the message that
@@ -78,9 +78,9 @@ func (m *modelMenu) enterOnly() {
 	}
 }
 
-// ModelByName handles "/model" with the name of a model. It returns the final page. If agents are still listing their
-// models, it returns a page that asks the user to wait instead, and awaitFinal, which waits for the models and returns
-// the final page. Otherwise, awaitFinal is nil.
+// ModelByName handles "/model" with the name of a model. Usually, it returns the final page, and awaitFinal is nil. If
+// it must wait for agents that are still listing their models, it returns a page that asks the user to wait. The
+// function awaitFinal then waits for these agents and returns the final page.
 func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 	name string) (page tgapi.Page, awaitFinal func(context.Context) (tgapi.Page, error), err error) {
 	in := by.Conversation
@@ -228,7 +228,6 @@ func choiceText(p lang.Printer, c naming.Choice) string {
 	return render.ChoiceText(p, c.Agent, c.Model, c.Effort)
 }
 
-// setModel stores a model and returns a text about it.
 func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.ConversationID,
 	c naming.Choice) (said string, err error) {
 	if err := in.SetModel(ctx, of, c.Agent, c.Model, c.Effort); err != nil {
@@ -237,8 +236,9 @@ func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.C
 	return chosenText(ctx, in, p, of, choiceText(p, c), ""), nil
 }
 
-// chosenText returns a text about a model or account that was chosen. The waiting messages that name no agent
-// of their own go there too. So do those that name the agent whose account was chosen; account is "" for a model.
+// chosenText returns a text about the chosen model or account. The text also contains the number of waiting prompts
+// that will use it. These are the prompts that name no agent. After the choice of an account, they include the prompts
+// that name the account's agent. account is this agent; it is "" after the choice of a model.
 func chosenText(ctx context.Context, of Service, p lang.Printer, in orchestrator.ConversationID, chosen string,
 	account cli.Agent) string {
 	st, err := of.Status(ctx, in)
@@ -279,7 +279,8 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 	}
 	m := k.newModelMenu(in, entries, current)
 	m.action, m.end = JobModelAction, back
-	m.set = func(ctx context.Context, c naming.Choice) (string, error) { // the page of back replaces the text
+	// The returned text is empty, because the page of the function back replaces it.
+	m.set = func(ctx context.Context, c naming.Choice) (string, error) {
 		if err := choose(ctx, c.Agent, c.Model, c.Effort); err != nil {
 			return "", fmt.Errorf("choose the model of a job: %w", err)
 		}
@@ -325,7 +326,7 @@ func (k *Menus) Offer(by orchestrator.Press, show func(context.Context, tgapi.Pa
 				tgapi.NewButton(p.Text("menu.agent-not-now"), OfferAction, "-"+a.ID),
 			}}}
 			if show(ctx, page) != nil {
-				return // show has logged the error
+				return
 			}
 		}
 	})

@@ -21,7 +21,7 @@ type permissionMenu struct {
 	page    int
 	showing permissionPage
 	lasts   time.Duration // duration of bypass mode
-	// chosen stores the user's choice. It is nil until the user has made a choice.
+	// chosen stores the user's choice in the orchestrator. It is nil until the user has made a choice.
 	chosen func(ctx context.Context, by orchestrator.Press) (said, short string, err error)
 }
 

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// roles is the list of roles that an agent can get in a conversation. It implements choices. The first element is "",
-// which means no role.
+// roles is the list of roles that an agent can get in a conversation. It implements the interface choices. The first
+// element is "", which means no role.
 type roles struct {
 	service Service
 	all     []string
@@ -61,7 +61,6 @@ func noSuchRole(p lang.Printer, name string, names []string) string {
 	return p.Text("menu.no-such-role", render.Cut(name, 60), render.Cut(p.List(labels...), 1000))
 }
 
-// roleLabel returns the name of a role for buttons and texts.
 func roleLabel(p lang.Printer, name string) string {
 	if name == "" {
 		return p.Text("menu.no-role")
@@ -84,7 +83,8 @@ func (roles) stays(p lang.Printer, now string) string {
 	return p.Text("menu.role-unchanged", roleLabel(p, now))
 }
 
-// choose implements choices. The returned texts name the agent, because some roles also select an agent.
+// choose implements the method of the interface choices. The returned texts name the agent, because some roles also
+// select an agent.
 func (r roles) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID,
 	name string) (said, short string, err error) {
 	if err := r.service.SetRole(ctx, in, name); err != nil {

@@ -17,15 +17,15 @@ type Service interface {
 	// SetModel sets the agent, the model and the model's effort. Empty values mean the defaults.
 	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
 		effort cli.Effort) error
-	// Menu returns all agents with their models, and whether the conversation can use them. It waits until the agents
-	// in only have listed their models. If only is empty, it waits for all agents.
+	// Menu returns all agents with their models, and whether the conversation can use them. It waits until the given
+	// agents have listed their models. If no agents are given, it waits for all agents.
 	Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error)
-	// MenuNow is like Menu, but does not wait. The entry of an agent that is still listing its models has the Err
+	// MenuNow is like Menu, but does not wait. If an agent is still listing its models, the field Err of its entry is
 	// cli.ErrLoading.
 	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 
-	// Accounts returns the accounts of the conversation's agent. It may not report whether an account is logged in,
-	// because it waits only a short time for this information.
+	// Accounts returns the accounts of the conversation's agent. It waits only a short time for the login state of each
+	// account. If an agent does not report the state in this time, the state is unknown.
 	Accounts(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AccountChoice, error)
 	// SetAccount sets the account that an agent uses from the next turn on. It returns ErrBadChoice if the agent has no
 	// such account.

@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// words describes a setting with a fixed list of values. It implements choices.
+// words describes a setting with a fixed list of values. It implements the interface choices.
 type words struct {
 	action  string // action of the buttons
 	which   lang.Key

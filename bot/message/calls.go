@@ -152,7 +152,7 @@ func (m *Message) rejectRich(want Content, f tgapi.Fault, err error) bool {
 	return true
 }
 
-// record saves the state in the database. It makes no request to Telegram.
+// record saves the message's state in the database. It makes no request to Telegram.
 func (m *Message) record(ctx context.Context) error {
 	m.mu.Lock()
 	late, state, id := m.storage == behind, m.row.State, m.row.ID
@@ -184,8 +184,9 @@ func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 	return true
 }
 
-// commit makes the row of the message survive a kill of the process. Without the message's ID, the next process could
-// not edit the message, and would repeat text that an edit has already shown. If commit fails, the edit happens anyway.
+// commit ensures that the stored row of the message survives if the process is killed. If the row were lost, the next
+// process would not know the message's ID. It could not edit the message, and would send text again that an edit has
+// already shown. If commit fails, the edit happens anyway.
 func (m *Message) commit(ctx context.Context) {
 	m.mu.Lock()
 	needed := m.storage == saved
@@ -202,7 +203,8 @@ func (m *Message) commit(ctx context.Context) {
 }
 
 func (m *Message) edit(ctx context.Context, want Content) error {
-	// Store now that the message no longer shows its end. After a crash, the next process must show the end again.
+	// The edit replaces the final content, so first store that the message no longer shows it. After a crash, the next
+	// process must show the final content again.
 	if want.Lifecycle != EditOnly && m.updateEnd(want) {
 		if err := m.save(ctx, orchestrator.Sent, m.ID()); err != nil {
 			return err
@@ -239,8 +241,8 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 	return err
 }
 
-// finishEdits records that the chat shows want. It saves the message in the database only if want is the final content,
-// or if the row in the database still contains content to send.
+// finishEdits records that the chat shows the content in want. It saves the message in the database only if this
+// content is final, or if the row in the database still contains content to send.
 func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	owed := m.showed(want)
 	if !m.updateEnd(want) && !owed {
@@ -249,8 +251,8 @@ func (m *Message) finishEdits(ctx context.Context, want Content) error {
 	return m.save(ctx, orchestrator.Sent, m.ID())
 }
 
-// updateEnd sets the stored mark to orchestrator.EndShown if the message shows its final content. It reports whether
-// the mark changed.
+// updateEnd sets the stored mark to orchestrator.EndShown if the chat shows the final content of the message. It
+// reports whether the mark changed.
 func (m *Message) updateEnd(shown Content) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -267,7 +269,7 @@ func (m *Message) updateEnd(shown Content) bool {
 func (m *Message) remove(ctx context.Context, want Content) error {
 	err := m.all.client.Delete(ctx, m.To().Chat, m.ID())
 	switch f := tgapi.FaultOf(err); f.Kind {
-	case tgapi.BadRequest, tgapi.MessageGone: // too old to be deleted, or already deleted
+	case tgapi.BadRequest, tgapi.MessageGone: // the message is too old to be deleted, or already deleted
 		if want.Text.Text != "" {
 			m.mu.Lock()
 			m.fallbacks |= undeletable

@@ -32,7 +32,7 @@ type File struct {
 	Content string `json:"content,omitempty"`
 	Spooled string `json:"spooled,omitempty"` // name of the file in the spool
 	Picture bool   `json:"picture,omitempty"` // send as a picture, or as a document if Telegram rejects the picture
-	Caption string `json:"caption,omitempty"` // caption; only for files of an album
+	Caption string `json:"caption,omitempty"` // only for files of an album
 }
 
 // Lifecycle defines whether a message is sent again or deleted later.
@@ -47,7 +47,7 @@ const (
 	EditOnly                  // edit the message a last time; do nothing if it is not in the chat
 )
 
-// carried reports whether a single request can send the content. Albums cannot have buttons, and messages with files
+// carried reports whether one request can send the whole content. Albums cannot have buttons, and messages with files
 // cannot be rich.
 func (c Content) carried() bool {
 	return len(c.Files) == 0 || c.Rich == nil && (len(c.Files) == 1 || len(c.Keyboard) == 0)
@@ -76,14 +76,14 @@ func decode(data []byte) (c Content, err error) {
 // fingerprint returns a string that is equal for two contents that look the same in a chat.
 func (c Content) fingerprint() string {
 	if c.Rich != nil {
-		rich, _ := json.Marshal(c.Rich) // cannot fail, see Encode
+		rich, _ := json.Marshal(c.Rich)
 		c.Text = render.Text{Text: string(rich)}
 	}
 	return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard, c.Unknown)
 }
 
-// Digest returns a hash of the content for use as Content.Mark. The hash is negative. The next process compares it with
-// the mark of the sent message.
+// Digest returns a hash of the content for use as Content.Mark. The next process compares the hash with the mark of the
+// sent message. The hash is always negative.
 func (c Content) Digest() int64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, c.fingerprint()) // never fails

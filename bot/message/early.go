@@ -18,12 +18,11 @@ func (s *Messages) Early(spec Spec) *Message {
 // Announce passes the final text of an early message to Messages.Noticed.
 func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, last) }
 
-// Keep returns a row for the database that contains last, the final content. The caller must store the row and then
-// call Kept. If ductor crashes before the chat shows this content, the next process shows it. Keep returns false if no
-// row is necessary, because the chat already shows the final content.
+// Keep returns a row for the database. The row contains the final content of the message, which is the parameter last.
+// The caller must store the row and then call Kept. If ductor crashes before the chat shows this content, the next
+// process shows it. Keep returns false if no row is necessary, because the chat already shows the final content.
 //
-// Until the call of Kept, no new request sends the message, because otherwise both this process and the next one could
-// send it.
+// Until the call of Kept, no new request sends the message. Otherwise both this process and the next one could send it.
 func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +42,7 @@ func (m *Message) overLocked() bool {
 	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
 }
 
-// If the database has no row of an early message, forgetLocked ensures that collect no longer skips the message.
+// forgetLocked removes the key of an early message from owed.held if the database has no row of the message.
 func (m *Message) forgetLocked() {
 	if m.storage == early {
 		m.all.drop(m.spec.Key)
@@ -68,7 +67,7 @@ func (m *Message) Kept(inDatabase bool) {
 	m.Update(outbox.Urgent)
 }
 
-// If the row of an early message has nothing left to send, release ensures that collect no longer skips the message.
+// release removes the message's key from owed.held if the message has nothing left to send.
 func (s *Messages) release(m *Message) {
 	m.mu.Lock()
 	over := m.row.Content == nil && m.storage.upToDate()

@@ -31,10 +31,10 @@ type Message struct {
 	writing   sync.Mutex // held while writing to the database, so that an old state never replaces a newer one
 	mu        sync.Mutex
 	calls     calls
-	landed    func(err error) // called after each request, in place of Spec.Called; must retry; may be nil
+	landed    func(err error) // replaces Spec.Called; must retry a failed request; may be nil
 	row       orchestrator.Message
 	storage   storage
-	shown     string // fingerprint of the content in the chat; "" if unknown; stale if an edit is necessary
+	shown     string // fingerprint of the content in the chat; "": unknown; the constant stale: an edit is necessary
 	fallbacks fallbacks
 	trouble   trouble
 }
@@ -52,11 +52,11 @@ type storage int
 const (
 	unread    storage = iota // the row was not read yet
 	kept                     // the row is up to date
-	saved                    // like kept, but the row may be lost if the process is killed; see commit
+	saved                    // the row is up to date, but may be lost if the process is killed; see commit
 	behind                   // the row is out of date
 	early                    // no row exists yet; see Messages.Early
 	putting                  // the caller of Keep is storing the row; do not send the message until Kept
-	overtaken                // like putting, but the state has changed since the call of Keep
+	overtaken                // the caller of Keep is storing the row, but the state has changed since
 )
 
 // upToDate reports whether the stored row has the current state.
@@ -226,7 +226,7 @@ func (m *Message) restore(row orchestrator.Message) {
 	m.row = row
 }
 
-// Adopt makes m refer to a message that is already in the chat.
+// Adopt makes m stand for a message that is already in the chat.
 func (m *Message) Adopt(ctx context.Context, id int) error {
 	m.AssumeFingerprint("")
 	return m.save(ctx, orchestrator.Sent, id)
@@ -290,7 +290,7 @@ func (m *Message) Begin(want Content) Step {
 	return step
 }
 
-// showed records that the chat shows the wanted content. It returns true if the row in the database still contains
+// showed records that the chat shows the content in want. It returns true if the row in the database still contains
 // content to send. The caller must then save the message.
 func (m *Message) showed(want Content) bool {
 	m.mu.Lock()
@@ -301,7 +301,7 @@ func (m *Message) showed(want Content) bool {
 	return m.settle(want)
 }
 
-// settle records that the wanted content needs no further request. It returns true if the row in the database still
+// settle records that the content in want needs no further request. It returns true if the row in the database still
 // contains content to send. The caller must then save the message.
 func (m *Message) settle(want Content) bool {
 	m.mu.Lock()
@@ -334,8 +334,8 @@ func (m *Message) save(ctx context.Context, state orchestrator.SendState, id int
 	return m.storeRow(ctx)
 }
 
-// storeRow stores the row of the message if it is out of date. The caller must hold m.writing. If the disk is full, ductor
-// stores the ID of a sent message later in the background.
+// storeRow stores the row of the message if it is out of date. The caller must hold m.writing. If the disk is full,
+// ductor stores the ID of a sent message later in the background.
 func (m *Message) storeRow(ctx context.Context) error {
 	m.mu.Lock()
 	row, late := m.row, m.storage == behind

@@ -69,7 +69,7 @@ type Spec struct {
 	Order   string         // messages with the same Order are sent one after the other
 	Delay   time.Duration  // pause before the first request
 	Uploads bool           // requests can take minutes, so other messages' requests do not wait for them
-	Called  func(*Message) // called after each request that is not retried; may be nil
+	Called  func(*Message) // called after each request that will not be retried; may be nil
 }
 
 // Open returns the message with the key of spec. If the message is stored, Load reads its state.

@@ -18,11 +18,11 @@ import (
 // owed manages messages that are stored in the database before they are sent. Messages of the same conversation are
 // sent in the order in which they were stored.
 type owed struct {
-	wake  chan struct{} // capacity 1; signals that messages were stored
-	stuck chan struct{} // capacity 1; signals that sending failed, so that collect must run again later
+	wake  chan struct{} // capacity 1; a value means that messages were stored
+	stuck chan struct{} // capacity 1; a value means that sending failed, so Run must repeat collect later
 
 	mu      sync.Mutex
-	held    map[string]bool // keys of messages that are already in the outbox, or that collect must not send
+	held    map[string]bool // keys of messages that collect must skip: they are in the outbox, or must not be sent yet
 	arrival map[string]func(id int)
 }
 
@@ -35,7 +35,7 @@ func newOwed() owed {
 
 const (
 	maxHeld     = 128
-	maxArrivals = 256             // maximum number of entries in arrival, because some messages are never sent
+	maxArrivals = 256             // limit for owed.arrival, where messages that are never sent stay
 	owedRetry   = 5 * time.Second // pause after an error of the database or outbox
 	lastCollect = 5 * time.Second
 )
@@ -190,7 +190,6 @@ func (s *Messages) arrived(key string, id int) {
 // Wake implements updates.Sender.
 func (s *Messages) Wake() { signal(s.owed.wake) }
 
-// signal sends to c, which has capacity 1, unless c already contains a signal.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -226,8 +225,8 @@ func (s *Messages) Run(ctx context.Context) {
 	}
 }
 
-// collect passes stored messages to the outbox. If a message is sent while collect reads the database, a second request
-// to send this message does nothing.
+// collect passes stored messages to the outbox. A message may be sent while collect reads the database. A second
+// request to send it then does nothing.
 func (s *Messages) collect(ctx context.Context) error {
 	rows, err := s.store.OwedMessages(ctx)
 	if err != nil {
@@ -260,7 +259,7 @@ func (s *Messages) collect(ctx context.Context) error {
 			if err == nil {
 				s.Wake() // the outbox now has space for the next message
 			} else {
-				signal(s.owed.stuck) // Run then calls collect again
+				signal(s.owed.stuck) // tell Run to repeat collect later
 			}
 		}
 		m.Update(priority)
@@ -274,8 +273,8 @@ func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content)
 	}
 }
 
-// hold records that a message is in the outbox, or that collect must not send it. It returns false if the message is
-// already held, or if too many messages are held.
+// hold reserves a message for the caller, who may then pass it to the outbox. Until drop is called with the same key,
+// collect skips the message. hold returns false if the message is already reserved, or if too many messages are.
 func (s *Messages) hold(key string) bool {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()
@@ -361,7 +360,7 @@ func (s *Messages) Release(ctx context.Context, row orchestrator.Message) error 
 		if err != nil {
 			return fmt.Errorf("find a message: %w", err)
 		}
-		save = known.State == "" // otherwise the previous process stored it
+		save = known.State == "" // a known state means that the previous process has stored the row
 	}
 	if save {
 		if err := s.store.SaveMessage(ctx, anew); err != nil {

@@ -19,7 +19,7 @@ type reachability struct {
 // must not block. Call WhenReached before Run.
 func (s *Messages) WhenReached(f func(in orchestrator.ConversationID)) { s.reachable.onReached = f }
 
-// noteReachable records whether the chat accepts messages, according to the error of a request.
+// noteReachable records whether the chat accepts messages. err is the error of a request to the chat.
 func (m *Message) noteReachable(err error) {
 	in := m.To()
 	kind := tgapi.FaultOf(err).Kind
@@ -29,8 +29,8 @@ func (m *Message) noteReachable(err error) {
 	}
 }
 
-// becameReachable records whether the chat accepts messages now. It returns true if the callback of WhenReached must be
-// called.
+// becameReachable records whether the chat accepts messages now. It returns true if the caller must now call the
+// callback that WhenReached has set.
 func (r *reachability) becameReachable(chat int64, now bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

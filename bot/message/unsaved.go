@@ -17,7 +17,8 @@ type unsaved struct {
 	messages []*Message
 }
 
-// saveLater stores the ID of a sent message after a pause, if err means that the disk is full.
+// saveLater stores the ID of a sent message after a pause if err means that the disk is full. After other errors, it
+// does nothing.
 func (s *Messages) saveLater(m *Message, state orchestrator.SendState, err error) {
 	if state != orchestrator.Sent || !errors.Is(err, orchestrator.ErrDiskFull) {
 		return

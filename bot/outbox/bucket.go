@@ -13,7 +13,7 @@ type Rate struct {
 type bucket struct {
 	rate   Rate
 	tokens float64
-	at     time.Time // time for which tokens was computed
+	at     time.Time // time of the last change of tokens
 }
 
 func newBucket(r Rate, now time.Time) *bucket {

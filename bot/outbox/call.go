@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Chat identifies a chat, and whether it has the rate limit of a group. The zero value means no chat.
+// Chat identifies a chat. Group reports whether the rate limit of groups applies to the chat. The zero value means no
+// chat.
 type Chat struct {
 	ID    int64
 	Group bool
@@ -32,7 +33,7 @@ const (
 	Optional
 )
 
-// Priority is the order in which the waiting calls of a chat are made.
+// Priority is the urgency of a call. The waiting calls of a chat are made in the order of their priorities.
 type Priority int
 
 // Values of Priority, from most to least urgent.
@@ -40,8 +41,8 @@ const (
 	// Urgent calls are the first text of an answer and the reply to an abort. They are made within a second, even if
 	// they exceed the budget.
 	Urgent Priority = iota - 1
-	// Awaited calls are all other calls for which users are waiting: replies, approvals, the end of an answer. They
-	// include edits that remove a button, because users can press the button before the edit.
+	// Awaited calls are all other calls for which users are waiting: replies, approvals, the end of an answer. Edits
+	// that remove a button are also Awaited, because users can press the button until the edit is made.
 	Awaited
 	// Streaming calls are edits of a growing answer. They are spread over time, and leave some of the budget to more
 	// urgent calls.
@@ -109,7 +110,7 @@ type TroubleKind int
 
 // Values of TroubleKind.
 const (
-	Settled TroubleKind = iota // do not retry: the call succeeded, or failed permanently
+	Settled TroubleKind = iota // no retry: the call succeeded, or failed permanently
 	Limited                    // retry after Trouble.After, because there were too many requests
 	NotMade                    // the request had no effect, and may succeed later
 	Unclear                    // the request may have had an effect

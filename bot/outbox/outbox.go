@@ -104,7 +104,7 @@ func New(o Options) *Outbox {
 	}
 }
 
-// Restore loads the budgets from the Store. It must be called before the first call.
+// Restore loads the budgets from the Store. The caller must call Restore before Do and Go.
 func (o *Outbox) Restore(ctx context.Context) error {
 	if o.opts.Store == nil {
 		return nil
@@ -133,7 +133,8 @@ type Slowdown struct {
 	Every   time.Duration // time between two requests, if longer than usual; otherwise 0
 }
 
-// Slowed returns how its own rate limit and the rate limit of the bot slow down a chat.
+// Slowed returns how Telegram's rate limits slow down a chat. It considers the limit of the chat and the limit of the
+// bot.
 func (o *Outbox) Slowed(chat int64) (s Slowdown) {
 	now := time.Now()
 	o.mu.Lock()
@@ -188,11 +189,10 @@ func (o *Outbox) post(e *entry) {
 	if ended != nil {
 		end([]*entry{ended}, err)
 	}
-	// Let the call start now, because the caller may use the processor for long.
+	// Let the goroutine of the queue start now, because the caller may occupy the processor for long.
 	runtime.Gosched()
 }
 
-// withdraw removes a waiting call after its ctx is done.
 func (o *Outbox) withdraw(e *entry) {
 	o.mu.Lock()
 	removed := e.queue.remove(e)

@@ -50,7 +50,7 @@ func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
 	return max(l.Until.Sub(now), 0)
 }
 
-// learned returns the current rate in the format of the database.
+// learned returns the current rate as the row that the database stores.
 func (p *pace) learned(chat int64, now time.Time) orchestrator.SendRate {
 	return orchestrator.SendRate{
 		Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now,
@@ -62,7 +62,7 @@ func (p *pace) set(r Rate, now time.Time) {
 	p.bucket.set(r, now)
 }
 
-// reservedTokens returns how many tokens a call with this priority must leave for more urgent calls.
+// reservedTokens returns how many tokens must be left for more urgent calls after a call with this priority.
 func (p *pace) reservedTokens(priority Priority) int {
 	share := 0
 	switch priority {
@@ -84,7 +84,7 @@ const (
 	botDebt  = 30
 )
 
-// wait returns how much longer the budget delays a call that has already waited for the given time.
+// wait returns how much longer a call must wait for a token. waited is how long the call has already waited.
 func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time.Duration {
 	if d := p.silent.Sub(now); d > 0 {
 		return d
@@ -101,7 +101,8 @@ func (p *pace) wait(now time.Time, priority Priority, waited time.Duration) time
 	return wait
 }
 
-// timeUntil returns how long it takes until the number of tokens in the bucket has grown from have to want, rounded up.
+// timeUntil returns how long it takes until the number of tokens in the bucket has grown from have to want. The result
+// is rounded up.
 func (p *pace) timeUntil(want, have float64) time.Duration {
 	if want <= have {
 		return 0
@@ -156,11 +157,11 @@ func (p *pace) refused(now time.Time, after time.Duration) {
 	p.silent = until
 	defer p.bucket.drain(now)
 	if left < 0 {
-		return // the request used a borrowed token, so the rate may be right
+		return // the request used a borrowed token, so the error does not show that the rate is too high
 	}
 	r := Rate{Every: time.Duration(float64(p.bucket.rate.Every) * slower), Burst: p.bucket.rate.Burst * 3 / 4}
 	if left >= 1 {
-		// The earlier requests of the burst succeeded, so their number is the right burst.
+		// The earlier requests of the burst succeeded. Use their number as the new burst.
 		r = Rate{
 			Every: time.Duration(float64(p.bucket.rate.Every) * littleSlower),
 			Burst: p.bucket.rate.Burst - int(left) - 1,

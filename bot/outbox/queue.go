@@ -43,7 +43,7 @@ type queue struct {
 	pace     *pace
 	edit     time.Time       // earliest time of the next Streaming call
 	waiting  []*entry        // waiting calls in order of arrival
-	flying   *entry          // running call; not in waiting
+	flying   *entry          // running call; it is not in the field waiting
 	parallel map[string]bool // keys of the running Parallel calls
 	runs     bool
 	wake     chan struct{} // capacity 1; signals that the queue changed
@@ -159,7 +159,7 @@ func (q *queue) remove(e *entry) bool {
 	return i >= 0
 }
 
-// drop removes the waiting calls with the given deliveries from the queue, and returns them.
+// drop removes the waiting calls with one of the given Delivery values from the queue, and returns them.
 func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e *entry) bool {
 		drop := slices.Contains(deliveries, e.call.Delivery)
@@ -180,8 +180,8 @@ func (q *queue) endDelays() {
 	}
 }
 
-// heads returns the first call of each priority that may run now, or nil. An Ensured call that must wait delays later
-// calls with the same key. heads also returns the time until another call may run, or 0 if no call is waiting.
+// heads returns, for each priority, the first call that may run now, or nil. While an Ensured call waits, later calls
+// with the same key wait too. heads also returns the time until another call may run, or 0 if no call is waiting.
 func (q *queue) heads(now time.Time) (first [Indicator - Urgent + 1]*entry, wait time.Duration) {
 	held := maps.Clone(q.parallel)
 	for _, e := range q.waiting {
@@ -211,8 +211,8 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // next removes the call that must be made now from the queue, returns it, and spends its tokens. If no call may be made
-// yet, next returns the time until one may be made, or 0 if no call is waiting. If next returns a call that is not
-// Optional, or if an Optional call exceeds the budget, it drops and returns all Optional calls.
+// yet, next returns the time until one may be made, or 0 if no call is waiting. In two cases, next also removes and
+// returns all Optional calls: if it returns a call of another kind, or if an Optional call exceeds the budget.
 func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []*entry) {
 	first, wait := q.heads(now)
 	for _, e := range first {
@@ -237,7 +237,7 @@ func (q *queue) next(now time.Time) (next *entry, wait time.Duration, dropped []
 	return nil, wait, dropped
 }
 
-// budget returns how long the budgets of the chat and of the bot delay a call.
+// budget returns how long a call must still wait because of the budgets of the chat and of the bot.
 func (q *queue) budget(now time.Time, e *entry) time.Duration {
 	waited := now.Sub(e.posted)
 	wait := max(q.pace.wait(now, e.call.Priority, waited), q.out.pace.wait(now, e.call.Priority, waited))

@@ -64,8 +64,8 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// pause returns the pause before the next attempt. The pause doubles with each attempt. A random part prevents the
-// retries of different chats from coinciding.
+// pause returns the pause before the next attempt. The pause doubles with each attempt. It has a random part, so that
+// the chats do not all retry at the same time.
 func (o *Outbox) pause(tries int) time.Duration {
 	d := firstPause << min(tries, 10)
 	return time.Duration(float64(min(d, lastPause)) * (0.75 + o.opts.Jitter()/4))
@@ -97,7 +97,7 @@ func (q *queue) make(e *entry) {
 	switch {
 	case v != decided && o.life.Err() != nil:
 		v, err = decided, ErrClosed
-	case v != decided && o.closed && e.call.Delivery == Newest: // Drain has ended all other Newest calls
+	case v != decided && o.closed && e.call.Delivery == Newest: // Drain drops Newest calls, so do not retry this one
 		v, err = decided, ErrClosed
 	case v != decided && e.ctx.Err() != nil:
 		v, err = decided, context.Cause(e.ctx)
@@ -117,7 +117,7 @@ func (q *queue) make(e *entry) {
 	o.save(learned)
 }
 
-// settle ends a call that returned ErrNotNeeded, and returns its tokens.
+// settle ends a call that returned ErrNotNeeded, and returns its tokens to the budgets.
 func (o *Outbox) settle(e *entry, now time.Time) {
 	o.mu.Lock()
 	e.queue.landLocked(e)
@@ -165,8 +165,8 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 // botBusy is the number of requests per second above which a rate limit error probably concerns the limit of the bot.
 const botBusy = 10
 
-// concernsBot reports whether a rate limit error probably concerns the limit of the bot, and not the limit of the chat.
-// This is the case if the bot made many requests, but only few of them for this chat.
+// concernsBot reports whether a rate limit error probably concerns the limit of the bot. Otherwise, it concerns the
+// limit of the chat. concernsBot returns true if the bot made many requests, but only few of them for this chat.
 func (o *Outbox) concernsBot(q *queue, now time.Time) bool {
 	return o.usage.at(now) >= botBusy && float64(q.pace.bucket.rate.Burst)-q.pace.bucket.have(now) < 2.5
 }

@@ -55,8 +55,8 @@ func hex(rgb uint32) color.NRGBA {
 // shades is the number of antialiasing steps at the edge of a character.
 const shades = 7
 
-// paints is the palette of a picture: the colours of the theme, and mixed colours for the edges of characters. The
-// mixed colours are added when they are first used.
+// paints is the palette of a picture. It contains the colours of the theme. The mixed colours for the edges of
+// characters are added when they are first used.
 type paints struct {
 	list  []color.NRGBA
 	mixed map[mixture]uint8
@@ -70,7 +70,8 @@ func newPaints(theme Theme) paints {
 }
 
 // mix returns the palette index of a mixture of two palette colours. shade is the share of the foreground, from 0 to
-// shades. If the palette already has 256 colours, mix returns the colour that is nearer to the mixture.
+// the constant shades. If the palette is full (256 colours), mix returns the palette colour that is nearer to the
+// mixture.
 func (p *paints) mix(background, foreground, shade uint8) uint8 {
 	if shade == 0 || shade >= shades || background == foreground {
 		if shade == 0 {

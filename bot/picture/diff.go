@@ -11,7 +11,7 @@ type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 // Diff draws a unified diff for a phone. It returns false if the diff needs more than maxRows rows, or contains a
 // character that the font lacks. The caller should then send the diff as a file.
 func Diff(theme Theme, unified string, maxRows int, words Words) (data []byte, ok bool, err error) {
-	const perColumn = 8 // bytes; a diff with more bytes per column of the picture certainly has too many rows
+	const perColumn = 8 // bytes; a diff with more bytes per column certainly has more rows than maxRows
 	if len(unified) > perColumn*maxRows*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*maxRows {
 		return nil, false, nil
 	}
@@ -23,7 +23,6 @@ func Diff(theme Theme, unified string, maxRows int, words Words) (data []byte, o
 	return data, err == nil, err
 }
 
-// diffFile is a file in a diff.
 type diffFile struct {
 	name           string
 	note           string // text next to the name, such as "new"
@@ -80,7 +79,6 @@ func splitDiff(unified string, words Words) (files []diffFile) {
 	return files
 }
 
-// addLine adds a line of a hunk.
 func (f *diffFile) addLine(line string) {
 	row, mark := Line{}, Run{Text: "  "}
 	text := strings.TrimSuffix(line, "\r")

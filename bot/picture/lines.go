@@ -5,18 +5,18 @@ import "strings"
 // Run is text in one style.
 type Run struct {
 	Text   string
-	Color  Color // colour of the text; Back, the zero value, means Ink
+	Color  Color // colour of the text; the zero value, Back, means Ink
 	Weight Weight
 }
 
-// Line is a line of text. Below is the background colour of the whole line.
+// Line is a line of text. The field Below is the background colour of the whole line.
 type Line struct {
 	Runs  []Run
 	Below Color
 }
 
-// Draw returns a PNG picture of lines. It cuts lines off after the given number of columns. To break long lines
-// instead, call Wrap first.
+// Draw returns a PNG picture of lines. It cuts off each line after the given number of columns. The caller can break
+// long lines with Wrap first.
 func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
 	c, err := New(theme, columns, len(lines))
 	if err != nil {

@@ -30,7 +30,7 @@ func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }
 
-// Telegram writes a line into the topic for each change of the icon, so there should be few changes.
+// Telegram writes a line into the topic for each change of its icon. These limits make changes rare.
 const (
 	settleDelay = 3 * time.Second  // pause before a change, in case the state changes again
 	minInterval = 30 * time.Second // shortest time between two changes
@@ -68,8 +68,8 @@ type topic struct {
 	due          bool
 }
 
-// NewIcons returns Icons for all stored topics. An icon that still shows a running turn of the previous process soon
-// changes to idle. To prevent this change, call Follow for a turn that continues.
+// NewIcons returns Icons for all stored topics. An icon may still show a running turn of the previous process, and soon
+// changes to idle. If this turn continues, the caller must call Follow to prevent the change.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)
@@ -160,7 +160,7 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 		i.mu.Unlock()
 		return i.opts.Store.SaveTopic(ctx, in, "")
 	case tgapi.BadRequest, tgapi.NoTopicRight:
-		i.opts.Log.Warn("change the icon of a topic", "chat", in.Chat, "topic", in.Topic, "err", err) // not retried
+		i.opts.Log.Warn("change the icon of a topic", "chat", in.Chat, "topic", in.Topic, "err", err) // do not retry
 	default:
 		if err != nil {
 			return err
@@ -172,8 +172,8 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	return i.opts.Store.SaveTopic(ctx, in, string(wants))
 }
 
-// icon returns the ID of the icon that a topic should show, and the state that this icon represents. It returns an
-// empty state if the icon need not change, or if Telegram does not offer the icon.
+// icon returns the ID of the icon that a topic should show, and the state for which this icon stands. The state is
+// empty if the icon need not change, or if Telegram does not offer the icon.
 func (i *Icons) icon(ctx context.Context, in orchestrator.ConversationID) (id string, wants state, err error) {
 	i.mu.Lock()
 	ids := i.ids

@@ -30,7 +30,7 @@ const (
 	opOpen   op = "o" // the key is the hash of the project's directory
 	opTrees  op = "t"
 	opTree   op = "w" // the key is the hash of the worktree's directory
-	opRemove op = "r" // asks first if the conversation works in the worktree
+	opRemove op = "r" // removes a worktree; if the conversation works in it, asks the user first
 	opLeave  op = "v" // removes the worktree in which the conversation works
 	opDrop   op = "R" // removes a worktree and discards its uncommitted changes
 )
@@ -200,7 +200,6 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 	return tgapi.Answer{Text: s.opened(ctx, by, before, dir), Edit: page}, err
 }
 
-// treesShown is the maximum number of worktrees on a page.
 const treesShown = 30
 
 // trees lists the repository's worktrees. Worktrees with a merged branch or a missing directory have a button that
@@ -308,8 +307,8 @@ func confirm(p lang.Printer, question string, yes []tgapi.Button) tgapi.Answer {
 	}}}
 }
 
-// left returns a text with the directory and the branch on which the conversation works after its worktree was removed.
-// all are the worktrees before the removal.
+// left returns a text for a conversation whose worktree was removed. The text contains the directory and the branch in
+// which the conversation works now. all contains the worktrees from before the removal.
 func (s *Screen) left(ctx context.Context, by orchestrator.Press, removed orchestrator.Worktree,
 	all []orchestrator.Worktree) (string, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)

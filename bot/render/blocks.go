@@ -8,9 +8,9 @@ import (
 )
 
 // Blocks renders the stream's Markdown as the blocks of a rich message: tables, lists, headings and code become
-// separate blocks. First, it calls clean to remove unwanted text from the Markdown. The blocks may exceed Telegram's
-// limits; see FitBlocks. If the Markdown is far longer than a rich message, Blocks replaces its middle by the block
-// placeholder, and returns cut = true.
+// separate blocks. First, it calls the function clean to remove unwanted text from the Markdown. The blocks may exceed
+// Telegram's limits; see FitBlocks. If the Markdown is far longer than a rich message, Blocks replaces its middle by
+// the block placeholder, and returns cut = true.
 func (s *Stream) Blocks(clean func(source string) string, placeholder Block) (blocks []Block, cut bool) {
 	src := clean(string(s.source))
 	if len(src) <= 2*richPart {
@@ -75,7 +75,6 @@ func (r blockReader) block(n ast.Node, depth int) []Block {
 	return Lay(flat)
 }
 
-// only returns b as a slice, or nil if its text is invisible.
 func only(b Block) []Block {
 	if IsBlank(b.Text.Text) {
 		return nil

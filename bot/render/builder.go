@@ -12,7 +12,7 @@ import (
 type builder struct {
 	buf      []byte
 	units    int // length of buf in UTF-16 units
-	start    int // if len(buf) == start, a block begins and white space is dropped; -1: no white space is dropped
+	start    int // length of buf at the start of the current block, where white space is dropped; -1: drop nothing
 	entities []Entity
 	open     []span
 	count    counts
@@ -94,8 +94,8 @@ func (b *builder) beginAt(kind Kind, bytes, units int) {
 	s.bytes, s.units = bytes, units
 }
 
-// raw appends s as code, with kind Code or Pre. Telegram does not allow other styles in code. So raw closes the open
-// styles before the code and reopens them after it. Inside a link, raw appends s as normal text instead.
+// raw appends s as code of the kind Code or Pre. Telegram does not allow other styles in code. So raw closes the open
+// styles before the code, and opens them again after it. Inside a link, raw appends s without the style of code.
 func (b *builder) raw(kind Kind, language, s string) {
 	if b.count.links > 0 {
 		b.write(s)
@@ -131,8 +131,8 @@ func (b *builder) resume() {
 	}
 }
 
-// emit adds the entity e for the text from a position (in units and bytes) to the end. It excludes white space at the
-// edges, which Telegram would not format.
+// emit adds the entity e for the end of the text. The entity begins at a position that is given in units and in bytes.
+// emit excludes white space at the edges, which Telegram would not format.
 func (b *builder) emit(e Entity, units, bytes int) {
 	to, end := len(b.buf), b.units
 	for to > bytes && trimmed(b.buf[to-1]) {
@@ -174,14 +174,14 @@ func (b *builder) add(t Text) {
 	b.write(at.take(int(^uint(0) >> 1)))
 }
 
-// text returns the built text without white space at the end.
+// text returns the built text. It removes white space at the end.
 func (b *builder) text() Text {
 	t := b.blocks()
 	t.Text = strings.TrimRight(t.Text, " \n")
 	return t
 }
 
-// blocks returns the built text including white space at the end.
+// blocks returns the built text. It does not remove white space at the end.
 func (b *builder) blocks() Text {
 	sortEntities(b.entities)
 	return Text{Text: string(b.buf), Entities: b.entities}

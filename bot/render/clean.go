@@ -87,7 +87,7 @@ func cleanSource(s string) string {
 	return b.String()
 }
 
-// trimmed reports whether Telegram drops c at the start and end of a message.
+// trimmed reports whether Telegram removes c from the start and the end of a message.
 func trimmed(c byte) bool { return c == ' ' || c == '\n' }
 
 // blank reports whether r is invisible. Telegram rejects a message that contains only such characters.

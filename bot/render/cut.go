@@ -16,9 +16,9 @@ type cuts struct {
 	word      int
 }
 
-// cut returns the length of the next part in bytes. window is the longest text that fits into the part; more text must
-// follow. cut prefers the end of a paragraph or line to the end of a sentence or word, unless the part would be too
-// short.
+// cut returns the length of the next part in bytes. window contains all text that fits into the part, and is not the
+// end of the whole text. cut prefers the end of a paragraph or line to the end of a sentence or word, unless the part
+// would be too short.
 func (s *splitter) cut(window string) int {
 	c := s.find(window)
 	half, quarter, little := len(window)/2, len(window)/4, len(window)/16
@@ -37,7 +37,7 @@ func (s *splitter) cut(window string) int {
 	return len(window)
 }
 
-// find returns the last position of each kind at which window can be cut. No position is before the first visible
+// find returns the last position of each kind at which window can be cut. All positions are after the first visible
 // character.
 func (s *splitter) find(window string) cuts {
 	var c cuts
@@ -57,7 +57,7 @@ func (s *splitter) find(window string) cuts {
 		if at := s.bytes + i; at < len(s.text) {
 			if r, size = rune(s.text[at]), 1; r >= utf8.RuneSelf {
 				r, size = utf8.DecodeRuneInString(s.text[at:])
-			} else if r > ' ' && prev < utf8.RuneSelf { // no cut is possible inside a word
+			} else if r > ' ' && prev < utf8.RuneSelf { // inside a word, no cut is possible
 				prev = r
 				i++
 				w.units++
@@ -113,8 +113,8 @@ func charBoundary(s string, n int) int {
 	return 0
 }
 
-// charCut is like charBoundary, but takes and returns UTF-16 units. If charBoundary finds no position, charCut returns
-// the last position between two code points.
+// charCut is like charBoundary, but its parameter and result are in UTF-16 units. If charBoundary finds no position,
+// charCut returns the last position between two code points.
 func charCut(s string, units int) int {
 	c := cursor{text: s}
 	for {
@@ -154,7 +154,7 @@ func joins(s string, i int) bool {
 
 func regional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
 
-// flagsBefore counts the regional indicators at the end of s. A flag consists of two regional indicators.
+// flagsBefore returns the number of regional indicators at the end of s. The emoji of a flag consists of two of them.
 func flagsBefore(s string) int {
 	n := 0
 	for n < 64 {

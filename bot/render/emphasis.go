@@ -54,7 +54,7 @@ func (emphasis) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node
 	switch {
 	case d.Char == '*':
 		adjustStars(d, before, after)
-	case d.Char == '_' && before == '/': // a path
+	case d.Char == '_' && before == '/': // the _ is a part of a path
 		d.CanOpen = false
 	}
 	pc.PushDelimiter(d)
@@ -74,8 +74,8 @@ func adjustStars(d *parser.Delimiter, before, after rune) {
 
 var dunder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__`) })
 
-// dunderName returns the length of a name such as __init__ at the start of line, or 0. Such a text is a name, and not
-// bold text, only if the characters around it look like a path or a program.
+// dunderName returns the length of a name such as __init__ at the start of the given line, or 0 if there is none. The
+// text counts as a name, and not as bold text, only if the characters around it look like a path or a program.
 func dunderName(before rune, line []byte) int {
 	name := dunder().Find(line)
 	if name == nil || wordRune(before) {
@@ -91,8 +91,9 @@ func dunderName(before rune, line []byte) int {
 	return 0
 }
 
-// insideURL reports whether the position between before and rest is inside a web address: the word before the position
-// contains "://", and the address continues after it.
+// insideURL reports whether a position is inside a web address. The parameters before and rest are the text before and
+// after the position. The position is inside an address if the word before it contains "://", and the address continues
+// after it.
 func insideURL(before, rest []byte) bool {
 	const longest = 512
 	if len(before) > longest {

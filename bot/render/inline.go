@@ -165,8 +165,8 @@ func unescape(b []byte) string {
 	return out.String()
 }
 
-// reference returns the character for an HTML character reference at the start of b, and the length of the reference.
-// If the & at the start of b does not begin a reference, it returns the &.
+// reference parses an HTML character reference at the start of b. It returns the character and the length of the
+// reference. If the & at the start of b does not begin a reference, it returns the &.
 func reference(b []byte) (string, int) {
 	const longest = 33
 	end := bytes.IndexByte(b[:min(len(b), longest)], ';')

@@ -86,8 +86,8 @@ func lineStart(source []byte, pos int) int {
 	return bytes.LastIndexByte(source[:pos], '\n') + 1
 }
 
-// blankBefore reports whether the line that starts at start follows a blank line. It returns true at the start of the
-// source.
+// blankBefore reports whether the line at the offset start follows a blank line. It also returns true at the start of
+// the source.
 func blankBefore(source []byte, start int) bool {
 	if start == 0 {
 		return true
@@ -96,7 +96,7 @@ func blankBefore(source []byte, start int) bool {
 	return len(bytes.TrimSpace(source[from:start])) == 0
 }
 
-// children writes the blocks inside n. The first block continues the current line.
+// children writes the blocks inside n. It continues the current line with the first block.
 func (r *renderer) children(n ast.Node) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		mark := len(r.out.buf)
@@ -176,8 +176,8 @@ func (r *renderer) pre(language, code string) {
 	r.out.raw(Pre, language, code)
 }
 
-// ownLine starts a new line, unless the current line contains only indentation. In that case, ownLine removes the
-// indentation.
+// ownLine starts a new line. If the current line contains only indentation, ownLine removes the indentation and starts
+// no new line.
 func (r *renderer) ownLine() {
 	from := bytes.LastIndexByte(r.out.buf, '\n') + 1
 	if from <= r.out.start {

@@ -12,11 +12,11 @@ import (
 // Limits for malicious input, which could otherwise make goldmark extremely slow. Markup beyond a limit is treated as
 // text. The limits apply to each paragraph, heading or table cell, so that Stream and Markdown give the same result.
 const (
-	maxDepth      = 24  // nested quotes and lists
-	maxDelimiters = 512 // sequences of * _ or ~
-	maxBrackets   = 512 // characters [ and ]
-	maxTags       = 256 // characters <
-	maxRun        = 8   // length of a sequence of * _ or ~
+	maxDepth      = 24  // maximum nesting of quotes and lists
+	maxDelimiters = 512 // maximum number of sequences of * _ or ~
+	maxBrackets   = 512 // maximum number of characters [ and ]
+	maxTags       = 256 // maximum number of characters <
+	maxRun        = 8   // maximum length of a sequence of * _ or ~
 )
 
 // newParser returns a parser for CommonMark with tables, strikethrough and task lists, except for:

@@ -134,7 +134,7 @@ func (s *hunk) where(p lang.Printer) string {
 	return ""
 }
 
-// headingOf reports whether a line before the first hunk contains nothing but the name of the file.
+// headingOf reports whether a line before the first hunk contains only the name of the file.
 func headingOf(line, path string) bool {
 	is := func(name string) bool {
 		_, bare, _ := strings.Cut(name, "/") // name without a/ or b/

@@ -44,7 +44,7 @@ func LastLines(text string, limit int) string {
 	if len(runes) <= limit/2 || Len(text) <= limit {
 		return text
 	}
-	end := string(runes[max(len(runes)-limit/2, 0):]) // a character has at most two units
+	end := string(runes[max(len(runes)-limit/2, 0):]) // these characters fit, because each has at most two UTF-16 units
 	if _, whole, ok := strings.Cut(end, "\n"); ok && whole != "" {
 		end = whole
 	}
@@ -75,7 +75,7 @@ func Revealed(s string) string {
 			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 	}
-	return Plain(b.String()).Text // as Telegram shows the text, so that callers can measure it
+	return Plain(b.String()).Text // replace characters as Telegram does, so that callers can measure the length
 }
 
 // hidden reports whether Revealed must replace r by an escape.

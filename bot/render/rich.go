@@ -211,8 +211,8 @@ func (b Block) head(room extent) []Block {
 	return []Block{b}
 }
 
-// fitting returns the first parts (list items or rows) that fit into room, and adds their sizes to s. sizeOfPart
-// returns the size of a block that contains a single part.
+// fitting returns as many of the parts as fit into room, from the first one on. Parts are list items or rows. It adds
+// the sizes of the returned parts to s. sizeOfPart returns the size of a block that contains a single part.
 func fitting[P any](parts []P, s *extent, room extent, sizeOfPart func(P) extent) []P {
 	for i, p := range parts {
 		part := sizeOfPart(p)

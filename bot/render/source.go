@@ -18,7 +18,7 @@ func Source(t Text) string {
 	s := source{units: utf16.Encode([]rune(t.Text))}
 	from := 0
 	for _, e := range s.valid(t.Entities, Kind.quote) {
-		if e.Offset < from { // the quote is inside another quote
+		if e.Offset < from { // the quote is inside the previous quote
 			continue
 		}
 		s.write(t.Entities, from, e.Offset)
@@ -78,7 +78,7 @@ func (s *source) quote(all []Entity, e Entity) {
 	}
 }
 
-// breaks returns the number of consecutive line breaks at an offset.
+// breaks returns the number of consecutive line breaks from an offset on.
 func (s *source) breaks(at int) (n int) {
 	for at+n < len(s.units) && s.units[at+n] == '\n' {
 		n++
@@ -86,7 +86,6 @@ func (s *source) breaks(at int) (n int) {
 	return n
 }
 
-// ownLine starts a new line, unless the current line is empty.
 func (s *source) ownLine() {
 	if s.Len() > 0 && !strings.HasSuffix(s.String(), "\n") {
 		s.WriteString("\n")
@@ -96,7 +95,7 @@ func (s *source) ownLine() {
 func (s *source) write(all []Entity, from, to int) {
 	styles, raw := s.valid(all, func(k Kind) bool { return k == Link || marks[k] != "" }), s.valid(all, Kind.raw)
 	end := 0
-	raw = slices.DeleteFunc(raw, func(e Entity) bool { // code inside other code
+	raw = slices.DeleteFunc(raw, func(e Entity) bool { // remove code inside other code
 		inside := e.Offset < end
 		if !inside {
 			end = e.End()

@@ -75,7 +75,7 @@ func (s *splitter) skip() string {
 	return s.text[from:at.bytes]
 }
 
-// pass drops entities that end at or before the offset unit.
+// pass drops entities that end at or before an offset. The offset is in UTF-16 units.
 func (s *splitter) pass(unit int) {
 	for len(s.entities) > 0 && s.entities[0].End() <= unit {
 		s.entities = s.entities[1:]
@@ -125,8 +125,8 @@ func (s *splitter) window(units int) string {
 	return s.text[s.bytes:w.bytes]
 }
 
-// budget returns the maximum length of the next part in UTF-16 units. It is less than s.limit if a message cannot hold
-// all entities of a part with the length s.limit.
+// budget returns the maximum length of the next part in UTF-16 units. This is usually s.limit. It is less if one
+// message cannot hold all entities of a part with this length.
 func (s *splitter) budget() int {
 	var l load
 	for _, e := range s.entities {
@@ -140,7 +140,7 @@ func (s *splitter) budget() int {
 	return s.limit
 }
 
-// load is the number of entities in a message, and the total length of their attributes.
+// load is the number of entities in a message, and the total length of their addresses and languages in bytes.
 type load struct{ count, bytes int }
 
 // add counts e, and reports whether one message can hold all entities counted so far.

@@ -29,11 +29,11 @@ type Stream struct {
 // mark is the start of a top-level block in the source. The blocks before it can no longer change.
 type mark struct {
 	source int
-	proof  int // end of the block's first line; if Retract removes this line, the mark is invalid
+	proof  int // end of the block's first line; if Retract removes a part of this line, the mark is invalid
 	bytes  int
 	units  int
 	ents   int
-	rest   *rest // not nil if the block is the second part of a longer block
+	rest   *rest // set if the block is the second part of a longer block; otherwise nil
 }
 
 // rest describes the second part of a block that was longer than maxBlock.
@@ -107,7 +107,8 @@ func (s *Stream) render() Text {
 }
 
 // advance parses tail, which is the source after the last mark. If blocks in tail can no longer change, advance adds a
-// mark after them and returns true. The renderer contains the rendering of the text after the last mark.
+// mark after them and returns true. The returned renderer then contains only the text after the new mark. Otherwise it
+// contains all of tail.
 func (s *Stream) advance(tail []byte) (r *renderer, found bool) {
 	from, fence := s.last().source, s.fence(tail)
 	raw := append([]byte(fence), tail...)
@@ -132,8 +133,8 @@ func (s *Stream) advance(tail []byte) (r *renderer, found bool) {
 	return r, final != nil
 }
 
-// fence returns the first line of the code block that tail continues. advance must put this line before tail. If tail
-// continues no code block, fence returns "".
+// fence returns the first line of the code block that continues in tail, so that advance can put this line before tail.
+// It returns "" if tail does not continue a code block.
 func (s *Stream) fence(tail []byte) string {
 	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(tail)) > 0 {
 		return rest.fence
@@ -192,9 +193,9 @@ func openFence(doc ast.Node, source []byte) string {
 	return string(line[:bytes.IndexByte(line, '\n')+1])
 }
 
-// finalBlock returns the last top-level block whose start can no longer change, because its first line is complete and
-// the line before it is blank. The blocks before this block cannot change either. finalBlock returns nil if there are
-// no blocks before it.
+// finalBlock returns the last top-level block whose start can no longer change: its first line is complete, and the
+// line before it is blank. All blocks before it cannot change either. finalBlock returns nil if there are no blocks
+// before it.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())
@@ -205,7 +206,7 @@ func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	return nil
 }
 
-// keep adds the blocks of r to the blocks that can no longer change.
+// keep appends the blocks of r to the stored blocks, which can no longer change.
 func (s *Stream) keep(r *renderer) {
 	t := r.out.blocks()
 	if len(t.Text) == 0 {
@@ -217,7 +218,7 @@ func (s *Stream) keep(r *renderer) {
 	s.units += len(gap) + r.out.units
 }
 
-// gap returns the white space between the blocks that can no longer change and the blocks of r.
+// gap returns the white space between the stored blocks and the blocks of r.
 func (s *Stream) gap(r *renderer) string {
 	switch {
 	case len(s.done) == 0:
@@ -230,7 +231,7 @@ func (s *Stream) gap(r *renderer) string {
 	return "\n"
 }
 
-// joined returns the blocks that can no longer change, followed by the blocks of r.
+// joined returns the stored blocks followed by the blocks of r.
 func (s *Stream) joined(r *renderer) Text {
 	t := r.out.blocks()
 	gap := s.gap(r)
@@ -248,8 +249,8 @@ func appendMoved(es, more []Entity, by int) []Entity {
 	return es
 }
 
-// rawOffset converts pos, the start of a line in clean, to the offset of the same line in raw. clean must be the result
-// of cleanSource(raw).
+// rawOffset converts the offset pos of a line from the text clean to the text raw. clean must be the result of
+// cleanSource(raw). pos must be the start of a line.
 func rawOffset(raw, clean []byte, pos int) int {
 	if len(raw) == len(clean) && bytes.Equal(raw, clean) {
 		return pos

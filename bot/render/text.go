@@ -90,8 +90,8 @@ func Slice(t Text, from, to int) Text {
 	return Text{Text: s, Entities: clip(t.Entities, s, start, c.units)}
 }
 
-// clip returns the parts of entities between two offsets. s is the text between these offsets. The offsets of the
-// returned entities are relative to the start of s.
+// clip returns the parts of entities between the offsets start and end. s is the text between these offsets. The
+// offsets of the returned entities are relative to the start of s.
 func clip(es []Entity, s string, start, end int) []Entity {
 	var out []Entity
 	at := cursor{text: s}
@@ -114,8 +114,8 @@ func clip(es []Entity, s string, start, end int) []Entity {
 	return out
 }
 
-// tighten excludes white space at the edges of an entity, because Telegram excludes it too. s is the text of the
-// entity. tighten returns false if s consists of white space only.
+// tighten shortens an entity so that it has no white space at its edges, as Telegram does. s is the text of the entity.
+// tighten returns false if s consists of white space only.
 func tighten(e Entity, s string) (Entity, bool) {
 	n := len(s)
 	for n > 0 && trimmed(s[n-1]) {

@@ -56,9 +56,9 @@ func (s *Screen) StopAsking(ctx context.Context, in orchestrator.ConversationID,
 }
 
 // Replied renames a session if the message with the ID replyTo asks for the session's title. It returns an answer for
-// the user, and the new page of that message. It returns false if the message asks for no title. Once the reply is
-// marked as handled, the caller must call StopAsking: if ductor dies before that, it renames the session again. After an
-// earlier call, the agent would get the title as a prompt.
+// the user, and the new page of that message. It returns false if the message asks for no title. The caller must then
+// mark the reply as handled and call StopAsking, in this order. If ductor crashes before or in between, the next
+// process can safely rename the session again. With the other order, it could send the title to the agent as a prompt.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, replyTo int,
 	title string) (answer string, page tgapi.Page, ok bool, err error) {
 	p, in := s.o.Lang.Of(by.Conversation.Chat), by.Conversation

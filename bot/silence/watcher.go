@@ -105,7 +105,7 @@ const (
 	active state = iota // the chat shows no notice: the agent was active recently
 	paused              // the chat shows no notice: the turn is paused, or waits for a user
 	silent              // the chat shows the notice
-	waited              // the chat shows no further notice: a user pressed "Wait", or the turn has ended
+	waited              // no further notice will follow: a user pressed "Wait", or the turn has ended
 )
 
 // Turn watches one turn. Methods of a nil *Turn do nothing. Observe must not be called concurrently. All other methods
@@ -217,7 +217,7 @@ func (k *Turn) content() message.Content {
 	}
 }
 
-// end removes the notice and sets the final state of the turn. If this state is waited, no further notices follow.
+// end removes the notice and sets the state of the turn. After the state waited, no further notices follow.
 func (k *Turn) end(s state) {
 	k.timer.Stop()
 	k.mu.Lock()

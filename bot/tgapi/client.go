@@ -163,8 +163,8 @@ func sendWithin[P, R any](ctx context.Context, c *Client, limit time.Duration, m
 	return t.message, nil
 }
 
-// faultOfCall returns the fault of a request that failed. It needs the caller's context, which does not contain the
-// timeout of the request.
+// faultOfCall returns the fault of a request that failed. The parameter caller is the context of the caller, which does
+// not contain the timeout of the request.
 func faultOfCall(caller context.Context, t *trace) Fault {
 	switch {
 	case !t.tried:

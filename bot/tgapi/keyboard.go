@@ -58,8 +58,9 @@ func ButtonNumber(s string) (int, bool) {
 	return n, err == nil && n >= 0 && n < 1000 && strconv.Itoa(n) == s
 }
 
-// rowColumns is the number of columns of text that a phone shows in one row of buttons. buttonColumns is the width of
-// the edges of a button. Telegram makes all buttons of a row equally wide, and cuts texts that are too long.
+// rowColumns is the number of columns of text that a phone shows in one row of buttons. buttonColumns is the number of
+// columns that the edges of one button need. Telegram makes all buttons of a row equally wide, and cuts texts that are
+// too long.
 const (
 	rowColumns    = 42
 	buttonColumns = 2

@@ -34,8 +34,8 @@ func (n *ChatNames) User(id orchestrator.PersonID) string {
 	return render.ShortLine(text, 60)
 }
 
-// Chat returns the name of a conversation: the title of the group, with the number of the topic, or the name of the user
-// in a private chat. If the name is unknown, it returns the key of the conversation.
+// Chat returns the name of a conversation. For a group, this is its title with the number of the topic. For a private
+// chat, it is the name of the user. If the name is unknown, Chat returns the key of the conversation.
 func (n *ChatNames) Chat(in orchestrator.ConversationID) string {
 	in = in.Shown()
 	name := n.User(orchestrator.PersonID(in.Chat))

@@ -44,8 +44,8 @@ func NewTransport(proxy string) (*http.Transport, error) {
 		Proxy: from, DialContext: dial.DialContext, Protocols: protocols,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConns:        64, MaxIdleConnsPerHost: 64,
-		// This is shorter than the server's timeout. Otherwise a request might be sent on a connection that the server
-		// is closing, and it would be unknown whether the request had an effect.
+		// This time is shorter than the server's timeout for idle connections. With a longer time, ductor could send a
+		// request while the server closes the connection. It would then be unknown whether the request had an effect.
 		IdleConnTimeout:    25 * time.Second,
 		DisableCompression: true, // responses are small
 	}, nil

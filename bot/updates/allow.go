@@ -73,8 +73,8 @@ func (p Policy) Check(problem func(key, format string, args ...any)) {
 }
 
 // permits reports whether a user may use the bot in a chat. senderChat is the channel or group in whose name the
-// message was sent, if any. permits then returns false, because Telegram does not reveal the user who wrote such a
-// message.
+// message was sent, or nil. If it is not nil, permits returns false, because Telegram does not reveal the user who
+// wrote such a message.
 func (a Allow) permits(chat wireChat, from *wireUser, senderChat *wireChat) bool {
 	if from == nil || from.IsBot || senderChat != nil {
 		return false
@@ -97,8 +97,8 @@ func (a Allow) moves(m *wireMessage) bool {
 	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().AllowedGroups, m.Chat.ID)
 }
 
-// joins registers an unknown user who accepts an invitation, and reports whether it has done so. The update must be a
-// message "/start CODE" in a private chat. joins asks the store only if the code has a valid form.
+// joins registers an unknown user who accepts an invitation, and returns true if it has registered the user. The update
+// must be a message "/start CODE" in a private chat. joins asks the store only if the code has a valid form.
 func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	m := w.Message
 	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" ||

@@ -64,7 +64,7 @@ func (s CommandSpec) isAbort() bool { return s.Do == nil }
 // takesPrompt reports whether the arguments of the command keep the user's formatting.
 func (s CommandSpec) takesPrompt() bool { return s.Takes == TakesPrompt || s.Takes == TakesTurn }
 
-// isTurn reports whether the message of a command becomes a turn. Without a prompt, it does not.
+// isTurn reports whether the message of a command becomes a turn. It returns false if the command has no prompt.
 func (s CommandSpec) isTurn(c Command) bool { return s.Takes == TakesTurn && c.Args != "" }
 
 // Allows reports whether users with this role may use the command.

@@ -33,7 +33,7 @@ type concern struct {
 }
 
 const (
-	// diskRetry is how often the poller checks whether a full disk has space again.
+	// diskRetry is the interval at which the poller checks whether a full disk has space again.
 	diskRetry = 10 * time.Second
 	// diskSteady is how long the disk must work before a new problem is reported. It limits the number of notices if
 	// the disk becomes full again and again.

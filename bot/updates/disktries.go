@@ -8,12 +8,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// receive runs one content task. It does not mark the updates as handled if an abort has dropped the task. It also does
-// not mark them if ductor is stopping, because the next process will handle them.
+// receive runs one content task. It marks the updates of the task as handled, except in two cases: an abort has dropped
+// the task and marks its updates, or ductor is stopping and the next process will handle the updates.
 //
 // If the disk is full or fails, the task waits until the disk works, and then starts again. Later prompts and commands
 // wait behind it. An abort can drop it. If the task fails diskTries times in a row although the disk works, receive
-// refuses the message. A page of the database that cannot be read is such a failure.
+// refuses the message. For example, this happens if a page of the database cannot be read.
 func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	parts, ok := []*Message{t.content}, true
 	if !t.content.sent.edited {
@@ -53,8 +53,8 @@ func copied(parts []*Message) (copies []*Message) {
 	return copies
 }
 
-// awaitDisk waits until the disk may work again. The pause limits how often the task starts again if the disk is full
-// again at once. awaitDisk returns false if ctx is done.
+// awaitDisk waits until the disk may work again. It always makes a pause, because a full disk can become full again
+// immediately. awaitDisk returns false if ctx is done.
 func (r *receiver) awaitDisk(ctx context.Context) bool {
 	if state, changed := r.finisher.journal.Disk(); state != orchestrator.DiskWorks {
 		select {

@@ -60,7 +60,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	switch {
 	case m.Quote != nil:
 		quoted = markdownOf(m.Quote.Text, m.Quote.Entities)
-	case r != nil && !me.wrote(r): // receiver.addSubject quotes messages of the bot
+	case r != nil && !me.wrote(r): // only messages of others: receiver.addSubject quotes the bot's messages
 		quoted = markdownOf(r.textAndEntities())
 	}
 	if quoted == "" {

@@ -35,8 +35,8 @@ func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *F
 	return &Finisher{journal: journal, sender: sender, unfinished: &unfinished{}, log: log}
 }
 
-// unfinished contains updates that could not be marked as handled because the disk was full or failed. The poller handles
-// them again when the disk works.
+// unfinished contains updates that could not be marked as handled because the disk was full or failed. The poller
+// handles them again when the disk works.
 type unfinished struct {
 	mu      sync.Mutex
 	updates []int64
@@ -77,7 +77,8 @@ func (f *Finisher) Finish(ctx context.Context, updates []int64, notices ...orche
 	return err == nil
 }
 
-// finish is like Finish, but the caller must repeat it after an error of the disk; see ofDisk.
+// finish is like Finish, but returns the error. After an error of the disk (see ofDisk), the caller must call finish
+// again.
 func (f *Finisher) finish(ctx context.Context, updates []int64, notices ...orchestrator.Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishPatience)
 	defer cancel()

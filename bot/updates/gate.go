@@ -24,7 +24,7 @@ type gate struct {
 	tidy     func(chat int64, message int) // deletes Telegram's notice that the bot has pinned a message
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
-	lost     time.Time          // time when the database was lost; earlier messages may be handled; zero: never
+	lost     time.Time          // time when the database was lost: earlier messages may already be handled; zero: never
 	dropped  func(*wireMessage) // notifies the chat that ductor does not handle a message from before the loss
 	hide     HideFunc           // may be nil
 	log      *slog.Logger

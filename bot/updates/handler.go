@@ -89,8 +89,8 @@ type Request struct {
 	Others []FileFunc // the other files, if the command is the caption of an album
 }
 
-// FileFunc returns the file that belongs to a command: a file in the command's message, or in the message to which the
-// command replies. The name contains no directories. FileFunc returns ErrNoFile if neither message has a file.
+// FileFunc returns the file that belongs to a command. The file is in the command's message, or in the message to which
+// the command replies. The name contains no directories. FileFunc returns ErrNoFile if neither message has a file.
 type FileFunc func(ctx context.Context) (name string, content []byte, err error)
 
 // CommandFunc executes a command and marks its update as handled.

@@ -228,7 +228,7 @@ type follower struct {
 	seen     *seen
 	albums   map[albumKey]bool
 	last     map[senderKey]*Message // last message of each sender that was meant for the bot
-	followed map[int64]bool         // by update ID: the batch may contain a later message of the same prompt
+	followed map[int64]bool         // IDs of updates that a message of the same prompt may follow
 }
 
 type albumKey struct {
@@ -251,7 +251,7 @@ func newFollower(w mergeWindows, now func() time.Time) *follower {
 	}
 }
 
-// scanBatch finds the messages of the same prompt in a batch of updates, and sets f.followed.
+// scanBatch searches a batch of updates for messages of the same prompt, and sets f.followed.
 func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
 	clear(f.followed)
 	if len(updates) < 2 {
@@ -278,9 +278,9 @@ func (f *follower) belongs(in *Message) bool {
 	return in.sent.album != "" && f.albums[albumKey{in.Conversation, in.sent.album}] || last != nil && belongs(last, in)
 }
 
-// inside reports whether a message belongs to an album or a split text. Such a message is not a command, even if it
-// starts with a slash. In a private chat, the parts of a split text have consecutive message IDs. A gap in the IDs
-// means that the bot or the user has sent another message in between.
+// inside reports whether a message is a part of an album or of a split text. Such a message is not a command, even if
+// it starts with a slash. In a private chat, the parts of a split text have consecutive message IDs: a gap means that
+// the bot or the user has sent another message in between.
 func (f *follower) inside(in *Message) bool {
 	last := f.last[in.by()]
 	if in.sent.album != "" {

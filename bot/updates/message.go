@@ -7,8 +7,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is a message for the bot from a user who may use the bot. A message can be handled like a button press by its
-// sender: Updates contains the ID of the message's own update, and then the IDs of the updates merged into it.
+// Message is a message for the bot from a user who may use the bot. It embeds a Press by the sender, so that it can be
+// handled like a button press. Updates begins with the ID of the message's own update. The IDs of the updates that were
+// merged into it follow.
 type Message struct {
 	orchestrator.Press
 	ID      int

@@ -110,8 +110,8 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// next makes one poll. If the disk has a problem, next handles this problem instead. It returns the pause before the
-// next call.
+// next makes one poll, and returns the pause before the next call. If the disk is full, it calls awaitRoom and makes no
+// other poll. If the disk has failed or the database is damaged, it returns an error.
 func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	state, changed := p.journal.Disk()
 	switch state {
@@ -192,7 +192,7 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 func (p *Poller) pollOnce(ctx context.Context) (wait time.Duration, fatal error) {
 	patience := p.timeout
 	if !p.last.answered && p.last.conflicts == 0 { // after a conflict, only a long poll reveals another poller
-		patience = 0 // with 0, Telegram answers at once, which shows that it is reachable
+		patience = 0 // with the patience 0, Telegram answers at once, which shows that it is reachable
 	}
 	updates, err := p.poll(ctx, patience)
 	if ctx.Err() != nil {

@@ -39,7 +39,7 @@ type task struct {
 	conv    orchestrator.ConversationID
 	updates []int64
 	content *Message                                     // prompt of the task; only for classContent
-	do      func(ctx context.Context, q *queue, t *task) // runs the task; only for the other classes
+	do      func(ctx context.Context, q *queue, t *task) // runs the task; not used for classContent
 	dropped bool                                         // an abort removed the task and marks the updates as handled
 	stop    context.CancelFunc                           // cancels a content task; set when the task starts
 }
@@ -48,7 +48,7 @@ type task struct {
 // parallel. Each conversation has at most one goroutine per class, and only while tasks are waiting.
 type queues struct {
 	content  func(ctx context.Context, q *queue, t *task) // runs a content task; may merge later tasks into it
-	broke    func(t *task)                                // called after a task panicked
+	broke    func(t *task)                                // called after a task has panicked
 	log      *slog.Logger
 	patience time.Duration // timeout of control and urgent tasks
 
@@ -67,7 +67,7 @@ type queues struct {
 type pace int
 
 const (
-	promptly  pace = iota // the task works, and cannot be interrupted
+	promptly  pace = iota // the task works, and no abort can interrupt it
 	gathering             // the task waits for more messages of the same prompt, or for the disk
 	slowly                // the task waits for the network; commands may run meanwhile
 )
@@ -139,17 +139,17 @@ func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
 	return q != nil && (q.active[classControl] != nil || len(q.waiting[classControl]) > 0)
 }
 
-// promptBefore reports whether a prompt that was sent before the task t waits in the queue, or has not become a turn yet.
+// promptBefore reports whether a prompt that was sent before the task t is waiting, or has not become a turn yet.
 func (q *queue) promptBefore(t *task) bool {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	return q.before(classContent, t.seq)
 }
 
-// abortWordsAfter is how long after an abort an abort word is not a prompt. Users often write "stop" more than once.
+// abortWordsAfter is how long after an abort a further abort word such as "stop" does not count as a prompt. Users
+// often write "stop" more than once.
 const abortWordsAfter = 10 * time.Second
 
-// recordAbort stores that the conversation was aborted now.
 func (q *queue) recordAbort() {
 	k := q.all
 	k.mu.Lock()
@@ -236,7 +236,7 @@ func (q *queue) take(c class) *task {
 	}
 }
 
-// ready reports whether t may run now, or must wait for an earlier task.
+// ready reports whether t may run now. It returns false if t must wait for an earlier task.
 func (q *queue) ready(t *task) bool {
 	switch t.class {
 	case classUrgent:

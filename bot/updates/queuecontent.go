@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A running content task calls gather or goSlow before it waits for more messages of the same prompt, for the disk or for
-// the network. During the wait, an abort can drop the task. After the task has called commit, no abort can drop it.
+// A running content task calls gather or goSlow before it waits for more messages of the same prompt, for the disk or
+// for the network. During the wait, an abort can drop the task. After the task has called commit, no abort can drop it.
 
-// gather records that the task waits for more messages of the same prompt, or for the disk. It returns false if an abort
-// dropped the task.
+// gather records that the task waits for more messages of the same prompt, or for the disk. It returns false if an
+// abort dropped the task.
 func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
 
 // goSlow records that the task waits for the network, so that commands may run meanwhile. It returns false if an abort
@@ -34,9 +34,9 @@ func (q *queue) setPace(t *task, p pace) bool {
 	return true
 }
 
-// absorb waits for the next content task in the queue. If this task's message fits, absorb removes the task from the
-// queue, merges it into t and returns it. Otherwise absorb returns nil. It also returns nil if no task comes within
-// window, if a command comes first, or if ctx is done. The caller must have called gather.
+// absorb waits for the next content task in the queue. If fits returns true for the message of this task, absorb
+// removes the task from the queue, merges it into t and returns it. Otherwise absorb returns nil. It also returns nil
+// if no task comes within window, if a command comes first, or if ctx is done. The caller must have called gather.
 func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits func(*Message) bool) *task {
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
@@ -50,8 +50,7 @@ func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits 
 }
 
 // nextPart removes the next content task from the queue and returns it, if it belongs to t. Otherwise, nextPart returns
-// nil; if final is false, a later call may still return a task, so absorb must continue to wait. The caller must hold
-// the lock.
+// nil. If final is false, a part may still come, so absorb must continue to wait. The caller must hold the lock.
 func (q *queue) nextPart(t *task, fits func(*Message) bool) (next *task, final bool) {
 	if t.dropped || q.all.closed() {
 		return nil, true

@@ -33,7 +33,7 @@ type receiver struct {
 
 const (
 	submitPatience = 30 * time.Second
-	diskTries      = 10 // see receive
+	diskTries      = 10 // number of failures in a row after which receive refuses a message
 	receiptEmoji   = "👀"
 	editEmoji      = "✍"
 	steerEmoji     = "👌" // reaction to a prompt that was added to the running turn
@@ -131,7 +131,7 @@ func (r *receiver) fetchRepliedFile(ctx context.Context, in *Message) []orchestr
 	return nil
 }
 
-// errLeft means that receive must return at once, because an abort dropped the task, or ductor is stopping.
+// errLeft means that the method receive must return at once, because an abort dropped the task, or ductor is stopping.
 var errLeft = errors.New("dropped, or left for after the restart")
 
 // collect waits for all messages of the prompt. It returns false if an abort dropped the task or ductor is stopping.
@@ -221,12 +221,12 @@ func isSpoken(parts []*Message) bool {
 	return slices.ContainsFunc(parts, func(p *Message) bool { return p.sent.file != nil && p.sent.file.kind == speech })
 }
 
-// submit stores the messages as one turn, and marks their updates as handled in the same transaction. Its error
-// is that of handle.
+// submit stores the messages as one turn, and marks their updates as handled in the same transaction. It returns the
+// same errors as handle.
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) error {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	if _, _, begins := SplitName(first.Text); begins { // cutModelName may wait for an agent's list of models
+	if _, _, begins := SplitName(first.Text); begins { // cutModelName may take long, so react before it
 		r.acknowledge(first)
 	}
 	wants, named := r.cutModelName(ctx, first)
@@ -275,7 +275,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	return nil
 }
 
-// refuse answers a prompt that will not run. Its error is that of handle.
+// refuse answers a prompt that will not run. It returns the same errors as handle.
 func (r *receiver) refuse(ctx context.Context, t *task, in *Message, text string) error {
 	return r.finisher.finish(ctx, t.updates, refusal(in.Conversation, in.ID, text))
 }
@@ -323,7 +323,7 @@ func (r *receiver) acknowledge(in *Message) {
 }
 
 // edit changes the text of a queued prompt after the user edited its message. If the turn has already started, or the
-// message was not a prompt, only Handler.Edited can handle the edit. The error of edit is that of handle.
+// message was not a prompt, edit passes the message to Handler.Edited. It returns the same errors as handle.
 func (r *receiver) edit(ctx context.Context, t *task, in *Message) error {
 	if _, is := ParseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)

@@ -248,7 +248,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if in.sent.file != nil && in.sent.file.kind == speech && r.receiver.listener == nil {
 		return r.explainSpeech(ctx, in)
 	}
-	if m.Text == "" && in.sent.file == nil && unsupported(u.Raw) != "" { // the text is only a caption
+	if m.Text == "" && in.sent.file == nil && unsupported(u.Raw) != "" { // in.Text is only a caption
 		return r.unsupported(ctx, u, m, in)
 	}
 	r.follower.remember(in)

@@ -7,7 +7,7 @@ import "time"
 // uses seen.
 type seen struct {
 	now   func() time.Time
-	since time.Time // texts contains all messages after this time
+	since time.Time // the map texts contains all messages after this time
 	texts map[seenKey]string
 }
 

@@ -52,7 +52,8 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
 }
 
-// happened contains a text for each kind of entry, except entries about jobs and users, which done contains.
+// happened contains a text for each kind of entry, except for entries about jobs and users. The map done contains the
+// texts for these entries.
 var happened = map[orchestrator.AuditKind]lang.Key{
 	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied",
 	orchestrator.AuditAnswered: "usage.audit-answered",
@@ -85,7 +86,6 @@ var roles = map[string]lang.Key{
 	string(orchestrator.RoleViewer): "users.viewer",
 }
 
-// entry returns one entry of the list.
 func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrator.Press) string {
 	key, of := happened[e.What], render.ToolName(p, e.Tool)+" "+e.Title
 	if verbs := done[e.What]; verbs != nil {

@@ -183,8 +183,8 @@ func sumOf(rows []orchestrator.UsageRow) (total orchestrator.UsageRow) {
 	return total
 }
 
-// shareOf returns a function that compares a row's cost with the highest cost of all rows, or the tokens if no agent
-// reports costs.
+// shareOf returns a function for the rows of a table. The function divides the cost of a row by the highest cost of all
+// rows. If no agent reports costs, it uses the numbers of tokens.
 func shareOf(rows []orchestrator.UsageRow) func(orchestrator.UsageRow) float64 {
 	var cost, tokens float64
 	for _, r := range rows {
