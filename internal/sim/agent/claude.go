@@ -27,15 +27,14 @@ type claude struct {
 	model    string
 	past     []entry
 	total    modelTotals
-	held     []byte     // newest event, which flush prints at the end; only with text output
+	held     []byte     // with text output: the newest event, whose text flush prints at the end
 	settings sync.Mutex // guards model and args.mode, which a control request may change during a turn
 	answers  *answers
 	queue    *queue
 	tasks    chan *task // receives a background task when its command has ended
-	working  int        // number of running background tasks; used by the current turn or, between turns, the session
+	working  int        // number of running background tasks; owned by the goroutine of the running turn, if any
 }
 
-// claude parses and runs a command line of Claude Code.
 func (p *process) claude(args []string) int {
 	a, err := parseClaude(args)
 	if err != nil {
