@@ -114,7 +114,6 @@ func (w *responseWire) summary(v map[string]any) map[string]any {
 	return v
 }
 
-// closeItem completes the open item.
 func (w *responseWire) closeItem() error {
 	if w.open == "" {
 		return nil
