@@ -43,8 +43,8 @@ func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	})
 }
 
-// goesOn finds effects after an abort. It adds the message that answers the abort to answered, so that it is not the
-// answer to a later abort too.
+// goesOn finds effects after an abort. It looks for the bot's message that answers the abort, and adds this message to
+// the map answered, so that it is not taken for the answer to a later abort.
 func (f *facts) goesOn(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
 	at, ok := f.saidStopped(c, stop, answered)
 	if !ok || f.reordered() {

@@ -50,8 +50,8 @@ func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
 	return DiskFailure{}, false
 }
 
-// wasLost reports whether a stop undid the record of an event that happened at the time at. ductor may have written the
-// record up to `late` after the event.
+// wasLost reports whether a stop undid the record of an event. The event happened at the time `at`. ductor may have
+// written the record with a delay of at most `late`.
 func (f *facts) wasLost(s Stop, at time.Time, late time.Duration) bool {
 	since, lost := f.lostSince(s)
 	return lost && !at.Add(late).Before(since) && !at.After(s.At)

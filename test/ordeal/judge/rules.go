@@ -236,8 +236,8 @@ func here(f *facts) (all []Violation) {
 	return all
 }
 
-// edited finds messages whose old version ran although a user had edited them while they waited. It ignores a message
-// that waits because a user wants to run it again, because its old version has already run.
+// edited finds messages whose old version ran although a user had edited them while they waited. It ignores a run
+// before the edit if a user asked to run the message again, because the message then waited for its second run.
 func edited(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {

@@ -78,7 +78,8 @@ func whole(numbers []int) []int {
 }
 
 // sentAgain returns how often messages of an answer may be sent again. ductor sends a message again if a power failure
-// or a failed flush has lost the record of the message, or if a full disk did not take the record before a restart.
+// or a failed flush has lost the record of the message, or if the disk was full, so that ductor could not store the
+// record before it restarted.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, s := range f.Stops {
@@ -94,7 +95,7 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 }
 
 // shownAgain returns how often presses of the button Show again may have repeated an answer. A press repeats the answer
-// only if a call since the last repetition has an effect that ductor may not know.
+// only if a message may be missing since the last repetition (mayMiss).
 func (f *facts) shownAgain(token scenario.Token) (n int) {
 	var last time.Time
 	for _, p := range f.allPresses(token, scenario.ShowAgain) {
