@@ -37,7 +37,7 @@ func printOutput(cmd *cobra.Command, from *source, id string, all bool) error {
 
 // turnOffset returns the position in the output of a run at which its newest turn begins.
 func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int64, err error) {
-	cfg, err := from.loadPlaces(io.Discard) // withRuns has printed the mistakes
+	cfg, err := from.loadPlaces(io.Discard) // withRuns has already printed the configuration's mistakes
 	if err != nil {
 		return 0, err
 	}
