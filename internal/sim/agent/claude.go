@@ -208,7 +208,7 @@ func signalCode(s os.Signal) int {
 	return 143
 }
 
-// emit prints an event. With text output, it stores the event for flush instead.
+// emit prints an event. If the output format is text, emit only stores the event, and flush prints its text at the end.
 func (c *claude) emit(event []byte) {
 	if c.args.output == "stream-json" {
 		c.out.line(event)
