@@ -12,8 +12,9 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// limits finds calls that ductor made too early, because Telegram had answered an earlier call for the same chat with
-// retry_after. Calls of a restarted ductor do not count, because the new process does not know the answer.
+// limits finds calls that ductor made too early. If Telegram answers a call with retry_after, ductor must wait this
+// long before the next call for the same chat. After a restart, ductor need not wait, because it does not know
+// retry_after.
 func limits(f *facts) (all []Violation) {
 	type silence struct{ from, until time.Time }
 	shut := map[telegram.ChatID]silence{}

@@ -68,9 +68,8 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow returns the maximum time between the start of a turn and a power failure that loses the record of the
-// start, so that the turn runs again. docs/invariants.md allows one second. The maximum is higher if the disk is slow
-// or fails.
+// powerWindow returns how long after the start of a turn a power failure may still undo the record of the start. The
+// turn then runs again. docs/invariants.md allows one second. The maximum is higher if the disk is slow or fails.
 func (f *facts) powerWindow(s Stop) time.Duration {
 	if f.diskFailedIn(s.At.Add(-slowWindow), s.At) {
 		return slowWindow

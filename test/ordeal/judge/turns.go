@@ -77,9 +77,9 @@ func whole(numbers []int) []int {
 	return numbers
 }
 
-// sentAgain returns how often messages of an answer may be sent again. ductor sends a message again if a power failure
-// or a failed flush has lost the record of the message, or if the disk was full, so that ductor could not store the
-// record before it restarted.
+// sentAgain returns how often messages of an answer may be sent again. ductor sends a message again if it has no record
+// of the message. A power failure or a failed flush can lose the record. If the disk is full, ductor cannot store the
+// record before it restarts.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, s := range f.Stops {
@@ -254,8 +254,8 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	})
 }
 
-// lostEnd reports whether the record of the end of a prompt may be lost, because the power or the disk failed while the
-// prompt ran or soon after.
+// lostEnd reports whether the record of the end of a prompt may be lost. This is possible if the power or the disk
+// failed while the prompt ran or soon after.
 func (f *facts) lostEnd(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		since, lost := f.lostSince(s)
