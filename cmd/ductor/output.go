@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// printOutput prints the output of a run, and continues until the run ends. If all is true, it prints all turns, and
-// otherwise only the newest turn.
+// printOutput prints the output of a run, and continues until the run ends. If all is true, it prints all turns.
+// Otherwise it prints only the newest turn.
 func printOutput(cmd *cobra.Command, from *source, id string, all bool) error {
 	return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
 		run, err := findRun(cmd.Context(), envs, id, cmd.ErrOrStderr())
