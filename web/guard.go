@@ -84,8 +84,8 @@ func (g *guard) isHost(hostPort string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// isOwnOrigin reports whether a request comes from a page of this server, or from a program that is not a browser.
-// Browsers send at least one of the headers Origin and Sec-Fetch-Site.
+// isOwnOrigin reports whether a request comes from a page of this server, or from a program that is not a browser. A
+// request without the headers Origin and Sec-Fetch-Site cannot come from a browser.
 func (g *guard) isOwnOrigin(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
 		return false

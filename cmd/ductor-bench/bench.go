@@ -28,7 +28,7 @@ type bench struct {
 	progress io.Writer
 }
 
-// Time limits for measuring one row with one bot.
+// Time limits for one benchmark with one bot.
 const (
 	patience     = 3 * time.Minute
 	longPatience = 20 * time.Minute

@@ -78,8 +78,8 @@ func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratc
 	return err
 }
 
-// otherPage returns the address to which page i of n links: the address of the other page. If only one page exists, it
-// returns "".
+// otherPage returns the address of the other page, for a link on page i. If only one page exists (n is 1), it returns
+// "".
 func otherPage(i, n int) string {
 	switch {
 	case n == 1:

@@ -138,22 +138,24 @@ func (s *source) withKeys(cfg config.Config) (config.Config, error) {
 // prevent a user from stopping an agent.
 func (s *source) loadPlaces(notes io.Writer) (config.Config, error) {
 	cfg, err := s.load()
-	return inSpiteOf(cfg, err, notes, (*config.Invalid).Places)
+	return ignoreMistakes(cfg, err, notes, (*config.Invalid).Places)
 }
 
 // readParts is like read, for commands that need only some tables or keys of the configuration. If the configuration
-// has mistakes elsewhere, readParts prints them to notes and continues. Without parts, the command needs all.
+// has mistakes elsewhere, readParts prints them to notes and continues. If parts is empty, the command needs the whole
+// configuration.
 func (s *source) readParts(notes io.Writer, parts ...string) (config.Config, error) {
 	cfg, err := s.read()
 	if len(parts) == 0 {
 		return cfg, err
 	}
-	return inSpiteOf(cfg, err, notes, func(e *config.Invalid) (config.Config, bool) { return e.Parts(parts...) })
+	return ignoreMistakes(cfg, err, notes, func(e *config.Invalid) (config.Config, bool) { return e.Parts(parts...) })
 }
 
-// inSpiteOf returns cfg and err, which are the result of reading a configuration. If err is about mistakes outside of a
-// part of the configuration, it prints them to notes and returns the part.
-func inSpiteOf(cfg config.Config, err error, notes io.Writer,
+// ignoreMistakes ignores mistakes in the parts of a configuration that a command does not need. cfg and err are the
+// result of reading the configuration. If err is about mistakes, and the function part returns a configuration without
+// them, ignoreMistakes prints err to notes and returns this configuration. Otherwise it returns cfg and err.
+func ignoreMistakes(cfg config.Config, err error, notes io.Writer,
 	part func(*config.Invalid) (config.Config, bool)) (config.Config, error) {
 	var invalid *config.Invalid
 	if !errors.As(err, &invalid) {

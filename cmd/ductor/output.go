@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// printOutput prints the output of a run, and continues until the run ends. If all is true, it prints all turns, and
-// otherwise only the newest turn.
+// printOutput prints the output of a run, and continues until the run ends. If all is true, it prints all turns.
+// Otherwise it prints only the newest turn.
 func printOutput(cmd *cobra.Command, from *source, id string, all bool) error {
 	return withRuns(cmd.Context(), from, cmd.ErrOrStderr(), func(envs []environment.Runs) error {
 		run, err := findRun(cmd.Context(), envs, id, cmd.ErrOrStderr())
@@ -37,7 +37,7 @@ func printOutput(cmd *cobra.Command, from *source, id string, all bool) error {
 
 // turnOffset returns the position in the output of a run at which its newest turn begins.
 func turnOffset(ctx context.Context, from *source, info runner.Info) (offset int64, err error) {
-	cfg, err := from.loadPlaces(io.Discard) // withRuns has printed the mistakes
+	cfg, err := from.loadPlaces(io.Discard) // withRuns has already printed the configuration's mistakes
 	if err != nil {
 		return 0, err
 	}

@@ -45,8 +45,8 @@ func suggestCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s has no command %q; did you mean %s %s?", cmd.CommandPath(), args[0], cmd.CommandPath(), near)
 }
 
-// suggestFlag extends the error for an unknown flag: it suggests a flag with a similar name. It explains a wrong number
-// without the name of Go's function.
+// suggestFlag improves errors about flags. For an unknown flag, it suggests a flag with a similar name. For an invalid
+// number, it removes the name of Go's function from the error.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	if before, _, number := strings.Cut(err.Error(), ": strconv."); number {
 		return fmt.Errorf("%s: this is not a whole number", before)

@@ -17,7 +17,7 @@ import (
 // token from this descriptor after it has started itself again.
 const tokenPipeVariable = "DUCTOR_TOKEN_PIPE"
 
-// maxToken is the maximum length of a token in bytes. Without a reader, a pipe holds 4096 bytes.
+// maxToken is the maximum length of a token in bytes. A pipe always accepts this many bytes before the first read.
 const maxToken = 4096
 
 // ownEnvironment returns the environment of this process without the bot token. If the environment contains the token,

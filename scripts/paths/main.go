@@ -139,7 +139,7 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 		if _, err := chat.AwaitText(ctx, begin); err != nil {
 			return nil, nil, err
 		}
-		passed, err := between(scratch, func() error {
+		passed, err := functionsRunBy(scratch, func() error {
 			_, err := chat.AwaitText(ctx, end)
 			return err
 		})
@@ -147,7 +147,7 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 			return nil, nil, err
 		}
 		delta = common(delta, passed)
-		passed, err = between(scratch, func() error {
+		passed, err = functionsRunBy(scratch, func() error {
 			said := say("/abort")
 			_, err := chat.AwaitMessage(ctx, func(m telegram.Message) bool {
 				return m.ID > said.ID && strings.Contains(m.Text, "Stopped")
@@ -162,7 +162,8 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 	return delta, abort, nil
 }
 
-// common returns the names that are in both lists. If before is nil, it returns round.
+// common returns the names that are in both lists. For the first round, before is nil, and common returns all names of
+// the round.
 func common(before, round []string) []string {
 	if before == nil {
 		return round
@@ -170,8 +171,8 @@ func common(before, round []string) []string {
 	return slices.DeleteFunc(before, func(name string) bool { return !slices.Contains(round, name) })
 }
 
-// between calls do, and returns the functions that ran during the call.
-func between(scratch string, do func() error) ([]string, error) {
+// functionsRunBy calls action, and returns the functions that ran during the call.
+func functionsRunBy(scratch string, action func() error) ([]string, error) {
 	time.Sleep(quiet)
 	dir, err := os.MkdirTemp(scratch, "counters-")
 	if err != nil {
@@ -180,20 +181,20 @@ func between(scratch string, do func() error) ([]string, error) {
 	if err := coverage.ClearCounters(); err != nil {
 		return nil, fmt.Errorf("clear the counters; was this built with -cover -covermode=atomic?: %w", err)
 	}
-	if err := do(); err != nil {
+	if err := action(); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(coverage.WriteMetaDir(dir), coverage.WriteCountersDir(dir)); err != nil {
 		return nil, err
 	}
-	return called(dir)
+	return functionsIn(dir)
 }
 
 // line matches a line that go tool covdata func prints for a function.
 var line = regexp.MustCompile(`^ductor/(\S+)/[^/]+\.go:\d+:\s+(\S+)\s+([\d.]+)%$`)
 
-// called returns the functions of production code that ran, each as "package function".
-func called(dir string) ([]string, error) {
+// functionsIn returns the functions of production code that ran, each as "package function".
+func functionsIn(dir string) ([]string, error) {
 	cmd := exec.Command("go", "tool", "covdata", "func", "-i="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

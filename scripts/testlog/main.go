@@ -184,9 +184,9 @@ func reason(said []string) string {
 	return "it says no reason"
 }
 
-// gist returns, for each line of the test's code, the last message that this line has logged. Failures come from
-// different lines of code, so gist contains all of them. The log of a child process comes from a single line of code,
-// so gist contains only its end.
+// gist returns the messages that a test has logged. If one line of the test's code has logged several messages, gist
+// returns only the last of them. Failures come from different lines of code, so gist returns all failures. The log of a
+// child process comes from a single line of code, so gist returns only its end.
 func gist(said []string) string {
 	type entry struct{ from, text string }
 	var entries []entry

@@ -98,15 +98,16 @@ type Day struct {
 	Cost   float64 `json:"cost"`
 }
 
-// Site returns the page and its API. For each request, the API calls look, which must return the current data.
-func Site(look func(context.Context) (Overview, error), log *slog.Logger) web.Site {
+// Site returns the page and its API. For each request of the page, the API calls the function current, which must
+// return the current data.
+func Site(current func(context.Context) (Overview, error), log *slog.Logger) web.Site {
 	own, err := fs.Sub(page, "page")
 	if err != nil {
 		panic("dashboard: the page is not embedded: " + err.Error())
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/overview", func(w http.ResponseWriter, r *http.Request) {
-		o, err := look(r.Context())
+		o, err := current(r.Context())
 		if err != nil {
 			log.Error("read the overview", "err", err)
 			web.Fail(w, http.StatusInternalServerError, err.Error())

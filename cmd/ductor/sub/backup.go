@@ -61,8 +61,9 @@ func Backup(from Source, version string) *cobra.Command {
 	return cmd
 }
 
-// archiveName returns the path of the archive. This is the argument or, if the argument is a directory or missing, a
-// file named after the current time. An argument with a slash at its end is a directory, even if it does not exist.
+// archiveName returns the path of the archive that the arguments name. Without an argument, or if the argument is a
+// directory, the name of the archive contains the current time. An argument with a slash at its end counts as a
+// directory, even if it does not exist.
 func archiveName(args []string) string {
 	named := "ductor-" + time.Now().Format("20060102-150405") + ".tar.gz"
 	if len(args) == 0 {

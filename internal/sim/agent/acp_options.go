@@ -34,7 +34,7 @@ func (p *process) acpHas(word string) string {
 	return ""
 }
 
-// acpNumber returns the number after a word in SIM_ACP. If the word is missing, it returns otherwise.
+// acpNumber returns the number after a word in SIM_ACP. If the word is missing, it returns fallback.
 func (p *process) acpNumber(word string, fallback int) int {
 	if n, err := strconv.Atoi(p.acpHas(word)); err == nil {
 		return n
@@ -42,8 +42,8 @@ func (p *process) acpNumber(word string, fallback int) int {
 	return fallback
 }
 
-// beforeHello misbehaves before the agent's first answer, if SIM_ACP requests this. It returns true if the agent must
-// not answer.
+// beforeHello simulates a misbehavior before the agent's first answer, if SIM_ACP requests one. It returns true if the
+// agent must not answer.
 func (s *acpServer) beforeHello() bool {
 	switch {
 	case s.acpHas("banner") != "":

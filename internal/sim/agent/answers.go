@@ -12,11 +12,12 @@ import (
 )
 
 // answersFile is the name of a file in the home directory of scripted agents. The file is a JSON object that maps
-// prompts to scripts. If a prompt is not in the file and contains no directives, the script of AnyPrompt answers it.
+// prompts to scripts. If a prompt is not in the file and contains no directives, the agent runs the script with the key
+// AnyPrompt.
 const answersFile = "answers.json"
 
-// AnyPrompt is the key of the script for prompts that have no other script. The agent replaces PromptPlace in a script
-// by the prompt.
+// AnyPrompt is the key of the script for prompts that have no other script. If a script contains PromptPlace, the agent
+// replaces it by the prompt.
 const (
 	AnyPrompt   = "*"
 	PromptPlace = "{prompt}"

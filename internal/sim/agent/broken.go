@@ -14,8 +14,8 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// misbehave performs a step that makes the agent slow or break. It returns false for all other steps. longLine returns
-// a valid event of about n bytes.
+// misbehave performs a step that makes the agent slow or break. It returns false for all other steps. The function
+// longLine must return a valid event of about n bytes.
 func (p *process) misbehave(ctx context.Context, st script.Step, longLine func(n int) []byte) (bool, error) {
 	switch st := st.(type) {
 	case script.Sleep:
@@ -62,7 +62,7 @@ func (p *process) ignoreTerm() {
 	signal.Ignore(syscall.SIGTERM)
 }
 
-// garbage returns n bytes. They take all values in turn, except the value of the line feed.
+// garbage returns n bytes with changing values. A line feed never occurs.
 func garbage(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

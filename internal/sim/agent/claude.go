@@ -27,15 +27,14 @@ type claude struct {
 	model    string
 	past     []entry
 	total    modelTotals
-	held     []byte     // newest event, which flush prints at the end; only with text output
+	held     []byte     // with text output: the newest event, whose text flush prints at the end
 	settings sync.Mutex // guards model and args.mode, which a control request may change during a turn
 	answers  *answers
 	queue    *queue
 	tasks    chan *task // receives a background task when its command has ended
-	working  int        // number of running background tasks; used by the current turn or, between turns, the session
+	working  int        // number of running background tasks; owned by the goroutine of the running turn, if any
 }
 
-// claude parses and runs a command line of Claude Code.
 func (p *process) claude(args []string) int {
 	a, err := parseClaude(args)
 	if err != nil {
@@ -209,7 +208,7 @@ func signalCode(s os.Signal) int {
 	return 143
 }
 
-// emit prints an event. With text output, it stores the event for flush instead.
+// emit prints an event. If the output format is text, emit only stores the event, and flush prints its text at the end.
 func (c *claude) emit(event []byte) {
 	if c.args.output == "stream-json" {
 		c.out.line(event)

@@ -12,8 +12,8 @@ import (
 // reads the file when it starts. It does not use the text.
 type promptOption struct{ flag, text, file string }
 
-// wrong returns Claude Code's error message for an invalid option, or "". The message calls the option by the given
-// name.
+// wrong returns Claude Code's error message for an invalid option, or "". The message contains the given name of the
+// option.
 func (o promptOption) wrong(name string) string {
 	if o.file == "" {
 		return ""

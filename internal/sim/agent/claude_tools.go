@@ -16,7 +16,7 @@ import (
 type toolOutcome struct {
 	text   string
 	failed bool
-	bare   bool            // the result has no field is_error if the tool succeeded
+	bare   bool            // omit the field is_error if the tool succeeded
 	detail json.RawMessage // value of tool_use_result, if the tool succeeded
 }
 

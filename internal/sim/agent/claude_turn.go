@@ -55,15 +55,15 @@ func (c *claude) startTurn(messages []userMessage) *runningTurn {
 	return c.begin(func(t *claudeTurn) turnEnd { return t.run(messages) })
 }
 
-// begin starts a turn that runs do.
-func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
+// begin starts a turn in a new goroutine, which calls run.
+func (c *claude) begin(run func(*claudeTurn) turnEnd) *runningTurn {
 	ctx, cancel := context.WithCancelCause(c.life)
 	done := make(chan turnEnd, 1)
 	t := &claudeTurn{claude: c, ctx: ctx, start: time.Now()}
 	t.stream = claudeStream{c: c}
 	go func() {
 		defer cancel(nil)
-		done <- do(t)
+		done <- run(t)
 	}()
 	return &runningTurn{cancel: cancel, done: done}
 }
@@ -128,7 +128,7 @@ func (t *claudeTurn) play(responses [][]script.Step) error {
 	return nil
 }
 
-// response plays one response of the model, with the tool call at its end.
+// response plays one response of the model, including the tool call at its end.
 func (t *claudeTurn) response(steps []script.Step) error {
 	t.calls++
 	t.stream.reset()
@@ -185,7 +185,7 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 }
 
 // retryText streams text that Claude discards because the connection to the model breaks. The response then continues
-// in another message without deltas. If no step follows in the response, Claude prints the same text again.
+// in another message without deltas. If the response contains no further text, Claude prints the same text again.
 func (t *claudeTurn) retryText(st script.RetryText, rest []script.Step) error {
 	if err := t.stream.say(t.ctx, blockText, st.Chunks, st.Delay); err != nil {
 		return err

@@ -131,7 +131,7 @@ func (c *claude) syntheticEvent(text, errorName string) json.RawMessage {
 	return obj(kv...)
 }
 
-// resultText returns the answer in a result event, for text output.
+// resultText returns the text that Claude prints for a result event if the output format is text.
 func resultText(result []byte) string {
 	var r struct {
 		Result string   `json:"result"`

@@ -21,7 +21,6 @@ const codexVersion = "0.169.0"
 // codexFolder is the directory with all threads. In Codex, threads do not belong to a working directory.
 const codexFolder = "codex"
 
-// codex parses and runs a command line of Codex.
 func (p *process) codex(args []string) int {
 	a, err := parseCodex(args)
 	switch {
@@ -101,7 +100,7 @@ func (p *process) codexSignal(err error) int {
 	if s.Signal == os.Interrupt {
 		return 1
 	}
-	if p.program.IgnoreTerm != nil { // the agent runs inside another process, which must survive
+	if p.program.IgnoreTerm != nil { // the agent is part of another process, which the signal must not kill
 		return 143
 	}
 	signal.Reset(syscall.SIGTERM)

@@ -80,8 +80,8 @@ type threadParams struct {
 	Config         map[string]json.RawMessage `json:"config"`
 	Input          []struct{ Type, Text string }
 	Limit          int `json:"limit"`
-	// Additional is more context for the model, by its source. The model gets a piece of context when it is new or has
-	// changed.
+	// Additional contains more context for the model. Each source of context has its own entry. The model gets an entry
+	// only if the entry is new or has changed.
 	Additional map[string]struct{ Value string } `json:"additionalContext"`
 }
 

@@ -297,7 +297,7 @@ func (t *codexTurn) perform(st script.Tool, item codexItem, start time.Time) err
 	return nil
 }
 
-// question asks the client a question and prints the length of the answer. codex exec has no client to ask.
+// question asks the client a question and prints the length of the answer. With codex exec, no client can answer.
 func (t *codexTurn) question(st script.Question) error {
 	if t.live == nil {
 		return t.say(itemMessage, []string{"There is no user to ask."}, 0)

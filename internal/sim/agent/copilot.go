@@ -64,7 +64,6 @@ func parseCopilot(args []string) (a copilotArgs, err error) {
 	return a, nil
 }
 
-// copilot parses and runs a command line of Copilot.
 func (p *process) copilot(args []string) int {
 	a, err := parseCopilot(args)
 	switch {

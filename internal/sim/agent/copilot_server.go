@@ -137,7 +137,6 @@ func (h *headlessCopilot) open(in copilotRPC) {
 	h.reply(in, obj("sessionId", id, "isRemote", false, "mode", "interactive", "modelState", obj("modelId", s.model)))
 }
 
-// session handles a request about a session.
 func (h *headlessCopilot) session(in copilotRPC) {
 	h.mu.Lock()
 	s := h.sessions[in.Params.SessionID]

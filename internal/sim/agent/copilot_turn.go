@@ -154,7 +154,8 @@ func (t *copilotTurn) think(chunk string) {
 	t.emit("assistant.reasoning_delta", obj("reasoningId", "r", "deltaContent", chunk), true)
 }
 
-// close completes the message that is being streamed, with the tool call at its end.
+// close completes the message that is being streamed. If tool is not empty, the message ends with a call of this tool,
+// and close returns the ID of the call.
 func (t *copilotTurn) close(tool string, arguments json.RawMessage) (call string) {
 	requests := []json.RawMessage{}
 	if tool != "" {

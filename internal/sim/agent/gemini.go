@@ -89,7 +89,6 @@ func (a *geminiArgs) set(name, value string) error {
 	return nil
 }
 
-// gemini parses and runs a command line of Gemini.
 func (p *process) gemini(args []string) int {
 	a, err := parseGemini(args)
 	switch {

@@ -17,8 +17,7 @@ const (
 	Plain = "plain"
 )
 
-// Subcommand is the first argument that starts a program as the scripted agent, for example `ductor sim-agent claude
-// …`.
+// Subcommand is the first argument that starts a program as the scripted agent, as in `ductor sim-agent claude`.
 const Subcommand = "sim-agent"
 
 // homeVar names the environment variable for the directory that contains the sessions of scripted agents.

@@ -13,9 +13,7 @@ import (
 // run several turns, and has one session at a time.
 //
 //	in   prompt     Text is the prompt; ID is the session to continue, or empty for a new one; Allow permits all tools
-//
-// answer     the answer to the ask with the same ID; Allow is the decision
-//
+//	     answer     the answer to the ask with the same ID; Allow is the decision
 //	     interrupt  ends the turn
 //	     (end)      at the end of the input, the agent ends its turn and exits
 //	out  session    ID is the session

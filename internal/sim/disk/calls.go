@@ -16,7 +16,7 @@ import (
 	"time"
 	"unsafe"
 
-	_ "github.com/mattn/go-sqlite3" // vfs.c is linked to the SQLite of this package
+	_ "github.com/mattn/go-sqlite3" // contains the SQLite that vfs.c calls
 )
 
 // Op is a kind of disk operation.
@@ -51,7 +51,8 @@ type handle struct {
 	life *life
 	file *file
 	name string
-	// journal is true for a new write-ahead log or rollback journal. Its first sync also syncs the directory.
+	// journal is true if the file is a new write-ahead log or rollback journal. The first sync of such a file also
+	// syncs the directory.
 	journal atomic.Bool
 }
 
@@ -91,7 +92,7 @@ func simOpen(path *C.char, create, journal C.int, number *C.sqlite3_int64) C.int
 		return C.int(syscall.ENOENT)
 	default:
 		f = newFile()
-		if no := d.perform(Call{Op: Open, Name: name, Grows: true}, now, f, &effort{}); no != 0 {
+		if no := d.perform(Call{Op: Open, Name: name, Grows: true}, now, f, &transfer{}); no != 0 {
 			return C.int(no)
 		}
 	}
@@ -137,7 +138,7 @@ func simCall(
 ) C.int {
 	h := handleOf(number)
 	c := Call{Op: Op(op), Name: h.name, Offset: int64(offset), Size: int(size)}
-	w := &effort{by: h}
+	w := &transfer{by: h}
 	if c.Op == Write {
 		w.data = C.GoBytes(data, size)
 	}
@@ -146,7 +147,7 @@ func simCall(
 		*allowed = C.int(w.done)
 	}
 	if no == 0 && c.Op == Sync && h.journal.Load() {
-		if no = h.disk.perform(Call{Op: SyncDir, Name: "."}, h.life, nil, &effort{}); no == 0 {
+		if no = h.disk.perform(Call{Op: SyncDir, Name: "."}, h.life, nil, &transfer{}); no == 0 {
 			h.journal.Store(false)
 		}
 	}
@@ -163,13 +164,13 @@ func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
 	now, _, err := d.find(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return 0 // vfs.c then makes the system call itself, and returns its error
+		return 0 // vfs.c then makes the system call itself, and SQLite gets the error of this call
 	case err != nil:
 		return C.int(syscall.EIO)
 	}
-	no := d.perform(Call{Op: Remove, Name: name}, now, nil, &effort{})
+	no := d.perform(Call{Op: Remove, Name: name}, now, nil, &transfer{})
 	if no == 0 && syncDir != 0 {
-		no = d.perform(Call{Op: SyncDir, Name: "."}, now, nil, &effort{})
+		no = d.perform(Call{Op: SyncDir, Name: "."}, now, nil, &transfer{})
 	}
 	return C.int(no)
 }
@@ -180,16 +181,16 @@ func simSleep(microseconds C.int) { time.Sleep(time.Duration(microseconds) * tim
 //export simNow
 func simNow() C.sqlite3_int64 { return C.sqlite3_int64(time.Now().UnixMilli()) }
 
-// effort contains the data of a call, and counts the bytes that were written.
-type effort struct {
-	by   any // file descriptor that made the call
+// transfer contains the data that a call reads or writes.
+type transfer struct {
+	by   any // file descriptor through which the process makes the call
 	data []byte
 	done int // number of bytes written
 }
 
-// perform performs a call with the fault that the test has chosen for it. now is the life of the process that makes the
-// call. perform returns 0 or an error number.
-func (d *Disk) perform(c Call, now *life, f *file, w *effort) syscall.Errno {
+// perform performs a call with the fault that the test chooses. It returns 0 or an error number. If the process that
+// makes the call has crashed, it returns EIO.
+func (d *Disk) perform(c Call, now *life, f *file, w *transfer) syscall.Errno {
 	fault, dead := d.decide(&c, now, f)
 	if dead {
 		return syscall.EIO
@@ -247,7 +248,7 @@ func (d *Disk) decide(c *Call, now *life, f *file) (fault Fault, dead bool) {
 }
 
 // effect performs the whole call, without a fault. The caller holds mu.
-func (d *Disk) effect(c Call, f *file, w *effort) {
+func (d *Disk) effect(c Call, f *file, w *transfer) {
 	switch c.Op {
 	case Open:
 		d.names[c.Name] = f
@@ -269,7 +270,7 @@ func (d *Disk) effect(c Call, f *file, w *effort) {
 }
 
 // fail simulates a call that fails. A part of the call may take effect. The caller holds mu.
-func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
+func (d *Disk) fail(c Call, f *file, w *transfer, fault Fault) {
 	switch c.Op {
 	case Write:
 		w.done = d.random.IntN(len(w.data)/2 + 1)
@@ -284,14 +285,15 @@ func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
 }
 
 // tear simulates a call during which the process crashes. A part of the call may take effect. The caller holds mu.
-func (d *Disk) tear(c Call, f *file, w *effort, how Crash) {
+func (d *Disk) tear(c Call, f *file, w *transfer, how Crash) {
 	switch {
 	case c.Op == Read:
-	case c.Op == Write && how == Kill: // a killed process can leave a write between two pages
+	case c.Op == Write && how == Kill: // the kernel writes page by page, and stops between two pages
 		page := int(c.Offset/pageSize+1)*pageSize - int(c.Offset)
 		done := min(len(w.data), d.random.IntN(len(w.data)/pageSize+2)*page)
 		f.change(change{offset: c.Offset, data: w.data[:done]})
-	case c.Op == Sync && d.random.IntN(2) == 0: // nothing is synced here; losePower later keeps random changes
+	case c.Op == Sync && d.random.IntN(2) == 0:
+		// This sync has no effect. If the power fails, losePower writes random parts of the changes to the medium.
 	case d.random.IntN(2) == 0:
 		d.effect(c, f, w)
 		w.done = 0 // the process has crashed, so it gets no result

@@ -26,7 +26,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	_ "ductor/internal/store/sqlite/compiler" // gives a clear error without a C compiler
+	_ "ductor/internal/store/sqlite/compiler" // makes a build without a C compiler fail with a clear error
 )
 
 // Crash is how a process ends.
@@ -182,7 +182,7 @@ func (d *Disk) end(how Crash) func(Crash) {
 	return d.onCrash
 }
 
-// losePower drops all data that is not on the medium.
+// losePower simulates a power failure. It drops data that is not on the medium, except for random parts.
 func (d *Disk) losePower() {
 	all := map[string]*file{}
 	for _, name := range d.allNames() {
@@ -262,7 +262,7 @@ func (d *Disk) Sync(f *os.File) error {
 	switch d.dir {
 	case path:
 		now, _, _ := d.find("")
-		return errnoOrNil(d.perform(Call{Op: SyncDir, Name: "."}, now, nil, &effort{}))
+		return errnoOrNil(d.perform(Call{Op: SyncDir, Name: "."}, now, nil, &transfer{}))
 	case filepath.Dir(path):
 		now, known, err := d.find(name)
 		if err == nil {
@@ -271,13 +271,14 @@ func (d *Disk) Sync(f *os.File) error {
 		if err != nil {
 			return err
 		}
-		return errnoOrNil(d.perform(Call{Op: Sync, Name: name}, now, known, &effort{by: f}))
+		return errnoOrNil(d.perform(Call{Op: Sync, Name: name}, now, known, &transfer{by: f}))
 	}
 	return f.Sync()
 }
 
-// noteWrites writes the content of the file again if the program may have written to the file through the descriptor.
-// If SQLite does not have the file open, find has just updated known.cache.
+// noteWrites records a write of the whole content if the program may have written to the file through the descriptor.
+// If SQLite does not have the file open, known.cache is already the current content, because find has just read the
+// file.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {

@@ -75,7 +75,7 @@ func (c change) apply(content []byte) []byte {
 	written := copy(content[c.offset:], c.data)
 	rest := c.data[written:]
 	if len(content)+len(rest) > cap(content) && len(content) > 0 {
-		content = slices.Grow(content, max(len(content), len(rest))) // a log grows by many small writes
+		content = slices.Grow(content, max(len(content), len(rest))) // reserve more, as a log grows by small writes
 	}
 	return append(content, rest...)
 }
@@ -110,13 +110,14 @@ func (f *file) replace(content []byte) {
 	f.change(change{data: content})
 }
 
-// rewrite writes the content. The caller must not change the content afterwards.
+// rewrite records a write of the whole content, even if nothing has changed. The caller must not change the content
+// afterwards.
 func (f *file) rewrite(content []byte) {
 	f.change(change{data: content})
 	clear(f.lost)
 }
 
-// rewriteCache writes the content again that programs read.
+// rewriteCache is like rewrite, with the content that programs currently read.
 func (f *file) rewriteCache() {
 	if last := len(f.pending) - 1; last >= 0 && f.pending[last].writes(len(f.cache)) {
 		f.rewrite(f.pending[last].data)

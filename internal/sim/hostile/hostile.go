@@ -29,9 +29,9 @@ const (
 	factor = 4
 	most   = 2 * factor
 	tries  = 5
-	// A shorter time is always accepted: a quadratic parser that is this fast would still parse a megabyte within a
-	// second.
-	nothing = 20 * time.Millisecond
+	// Linear accepts every parser that is faster than this for the longer text. Even if such a parser is quadratic, it
+	// parses a megabyte within a second.
+	fastEnough = 20 * time.Millisecond
 )
 
 // Linear fails the test if a parser's time grows faster than the length of the text. work must parse the text in the
@@ -53,7 +53,7 @@ func Linear(t *testing.T, texts func(size int) map[string]string, work func(text
 func growth(short, long func()) (grows bool, least float64) {
 	for range tries {
 		after := processorTime(long)
-		if after < nothing {
+		if after < fastEnough {
 			return false, 0
 		}
 		ratio := float64(after) / float64(max(processorTime(short), 1))

@@ -180,8 +180,9 @@ func growingLines(size int) string {
 	return b.String()
 }
 
-// Lines returns a function for Linear. The function repeats one line of a recording many times. It returns two texts
-// for each kind of line: one repeats the line unchanged, the other changes the ID in each copy.
+// Lines returns a function for Linear that generates texts from recordings. Each text repeats a single line of a
+// recording. There are two texts for each kind of line: one repeats the line unchanged, the other changes the ID in
+// each copy.
 func Lines(recordings [][]byte) func(size int) map[string]string {
 	kinds := map[string]string{}
 	for _, recording := range recordings {
@@ -206,7 +207,8 @@ func Lines(recordings [][]byte) func(size int) map[string]string {
 	}
 }
 
-// kindBytes is the length of the beginning of a line that identifies the kind of the line.
+// kindBytes is the number of bytes at the beginning of a line that Lines compares. Lines of the same kind have the same
+// beginning.
 const kindBytes = 48
 
 // named matches a JSON field that contains an ID.

@@ -128,8 +128,8 @@ func (in *messagesRequest) check() error {
 	return nil
 }
 
-// walk checks the messages of a request and finds the user's prompts. It also counts the steps after the newest prompt
-// that have already run.
+// walk checks the messages of a request and finds the user's prompts. It also counts the results of tools after the
+// newest prompt.
 func (in *messagesRequest) walk(c *conversation) ([]Image, error) {
 	var (
 		images []Image

@@ -155,8 +155,8 @@ func (w *messageWire) tool(name string, input map[string]any) error {
 	return nil
 }
 
-// fail ends the response with an error. If the stream has begun, fail sends the error as an event, and otherwise as an
-// HTTP status.
+// fail ends the response with an error. If the stream has begun, the error is an event of the stream. Otherwise it is
+// an HTTP status.
 func (w *messageWire) fail(e script.APIError) error {
 	kind, message := anthropicFailure(e)
 	if w.started && w.c.stream {

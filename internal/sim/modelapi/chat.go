@@ -86,8 +86,8 @@ func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conve
 	return c, nil
 }
 
-// walkChat checks the messages of a request and finds the user's prompts. It also counts the steps after the newest
-// prompt that have already run.
+// walkChat checks the messages of a request and finds the user's prompts. It also counts the results of tools after the
+// newest prompt.
 func walkChat(messages []chatMessage, c *conversation) (images []Image, system string, err error) {
 	open := map[string]bool{}
 	var rules []string
@@ -105,7 +105,7 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			rules = append(rules, texts...)
 		case "user":
 			if addTexts(c, texts) {
-				images, c.items = pictures, i+1 // count no message in which the CLI asks for the rest of an answer
+				images, c.items = pictures, i+1 // a request of the CLI for the rest of an answer does not count
 			}
 		case "assistant":
 			for _, call := range m.ToolCalls {

@@ -111,8 +111,8 @@ func (w *chatWire) use(tool string, input map[string]any) error {
 	return w.delta(map[string]any{"tool_calls": []any{call}})
 }
 
-// fail ends the response with an error. If the stream has begun, fail sends the error as an event, and otherwise as an
-// HTTP status.
+// fail ends the response with an error. If the stream has begun, the error is an event of the stream. Otherwise it is
+// an HTTP status.
 func (w *chatWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {

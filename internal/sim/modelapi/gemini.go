@@ -153,8 +153,8 @@ func (s *Server) readGemini(r *http.Request, in *geminiRequest, rec *Request) (c
 	return c, nil
 }
 
-// walkContents checks the messages of a request and finds the user's prompts. It also counts the steps after the newest
-// prompt that have already run.
+// walkContents checks the messages of a request and finds the user's prompts. It also counts the results of tools after
+// the newest prompt.
 func walkContents(contents []geminiContent, c *conversation) (images []Image, err error) {
 	calls := 0
 	for i, content := range contents {

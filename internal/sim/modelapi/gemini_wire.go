@@ -100,7 +100,9 @@ func (w *geminiWire) fail(e script.APIError) error {
 	if err != nil {
 		return fmt.Errorf("encode error: %w", err)
 	}
-	time.Sleep(cutLinger) // a client that reads the error together with earlier text takes the error for text
+	// The client must read the earlier text first. If it reads the text and the error together, it takes the error for
+	// text.
+	time.Sleep(cutLinger)
 	if _, err := w.w.Write(b); err != nil {
 		return fmt.Errorf("send error: %w", err)
 	}

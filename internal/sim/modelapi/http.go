@@ -16,7 +16,6 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// maxBody is the maximum size of a request.
 const maxBody = 64 << 20
 
 // refusal is the error response to an invalid request.

@@ -145,8 +145,8 @@ func (c *conversation) offer(tools []offer) error {
 	return nil
 }
 
-// walkInput checks the input of a request and finds the user's prompts. It also counts the steps after the newest
-// prompt that have already run.
+// walkInput checks the input of a request and finds the user's prompts. It also counts the results of tools after the
+// newest prompt.
 func walkInput(raw json.RawMessage, c *conversation) (images []Image, system string, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -227,8 +227,8 @@ func inputContent(raw json.RawMessage) (texts []string, images []Image, err erro
 	return texts, images, nil
 }
 
-// firstError returns an HTTP status if the response must begin with an error. The reason is a call of Fail, or a script
-// that begins with an error that has not occurred often enough.
+// firstError returns an HTTP status if the response must begin with an error. This is the case after a call of Fail, or
+// if the script begins with errors that have not occurred as often as it requires.
 func (s *Server) firstError(c conversation) (int, bool) {
 	if e := s.failing(); e != nil {
 		return e.Status, true

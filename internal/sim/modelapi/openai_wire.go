@@ -114,7 +114,6 @@ func (w *responseWire) summary(v map[string]any) map[string]any {
 	return v
 }
 
-// closeItem completes the open item.
 func (w *responseWire) closeItem() error {
 	if w.open == "" {
 		return nil
@@ -256,8 +255,8 @@ func (w *responseWire) custom(name, input string) error {
 	return nil
 }
 
-// fail ends the response with an error. If the stream has begun, fail sends the error as an event, and otherwise as an
-// HTTP status.
+// fail ends the response with an error. If the stream has begun, the error is an event of the stream. Otherwise it is
+// an HTTP status.
 func (w *responseWire) fail(e script.APIError) error {
 	kind, code, message := openAIFailure(e)
 	if w.started && w.c.stream {

@@ -35,7 +35,7 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 		return w.fail(*e)
 	}
 	steps := c.steps()
-	for _, st := range steps { // some APIs send the usage before the text
+	for _, st := range steps { // set the usage first, because some APIs send it before the text
 		if u, ok := st.(script.Usage); ok {
 			w.usage(u)
 		}

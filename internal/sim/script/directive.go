@@ -14,7 +14,7 @@ type directive struct {
 	kind kind
 	args []string          // values that have no name
 	opts map[string]string // values that have a name
-	seen map[string]bool   // names that the kind has read; all other names in opts are unknown
+	seen map[string]bool   // names that kind.make has read; step rejects all other names in opts
 	err  error
 }
 
@@ -24,8 +24,8 @@ type kind struct {
 	make func(*directive) Step
 }
 
-// kindOf returns the kind of the directives with the given name. kind.make reads the values with methods of directive,
-// which store the first error.
+// kindOf returns the kind of the directives with the given name. Its function make reads the values of a directive with
+// methods such as text and duration. These methods store the first error in the directive.
 func kindOf(name string) (kind, bool) {
 	switch name {
 	case "text":

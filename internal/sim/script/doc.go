@@ -10,8 +10,8 @@
 //	[[think "…"]]                                  reasoning, same options as text
 //	[[tool cmd="echo hi" dir="/"]]                 run a shell command with the agent's shell tool; dir is for a model of Codex
 //	[[write path="a.txt" text="…"]]                write a file with the agent's file tool
-//	[[tool cmd="echo hi" as=Bash]]                 the same, but the model calls the tool by that name, offered or not
-//	[[call send_message args="{\"text\":\"x\"}"]]   call a tool that a server serves to the agent; modelapi only
+//	[[tool cmd="echo hi" as=Bash]]                 like tool, but the model uses this tool name, offered or not
+//	[[call send_message args="{\"text\":\"x\"}"]]   call a tool of an MCP server; modelapi only
 //	[[ask cmd="touch x"]]                          a shell command that needs permission
 //	[[request Bash params="{\"command\":\"ls\"}"]]   a request for permission with these fields and no action
 //	[[background "sleep 1" text="…"]]              a command that runs in the background, and the agent's text after its end

@@ -77,7 +77,7 @@ func CallsTool(st Step) bool {
 	return false
 }
 
-// Done returns the last response of the model, if a script ends with a tool call.
+// Done returns the response of the model after a tool call at the end of a script.
 func Done() Text { return Text{Chunks: []string{"Done."}} }
 
 func speaks(steps []Step) bool {

@@ -111,7 +111,8 @@ type IgnoreTerm struct{}
 // HoldPipe starts a process that keeps standard output open for a time, even after the agent has ended.
 type HoldPipe struct{ For time.Duration }
 
-// Late sends Text after the message that ends the turn: once File exists, if it is set, and after a pause.
+// Late sends Text after the message that ends the turn. Before that, the agent waits until File exists, if File is not
+// empty, and then for the time After.
 type Late struct {
 	Text  string
 	File  string

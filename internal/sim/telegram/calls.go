@@ -110,7 +110,7 @@ func (l *callLog) add(c Call) {
 	}
 }
 
-// Calls returns all calls that every filter selects, in the order in which they ended.
+// Calls returns the calls that match all filters, in the order in which the calls ended.
 func (s *Server) Calls(filters ...CallFilter) []Call {
 	s.calls.mu.Lock()
 	defer s.calls.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Server) OnCall(hook func(Call)) {
 	s.calls.hooks = append(slices.Clone(s.calls.hooks), hook)
 }
 
-// AwaitCalls waits until every filter has selected at least n calls, and returns these calls.
+// AwaitCalls waits until at least n calls match all filters, and returns all calls that match.
 func (s *Server) AwaitCalls(ctx context.Context, n int, filters ...CallFilter) ([]Call, error) {
 	var found []Call
 	err := s.await(ctx, "calls", func() bool {

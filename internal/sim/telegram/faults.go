@@ -112,7 +112,8 @@ func (l *faultList) count(c Call) Fault {
 	return Fault{}
 }
 
-// affects reports whether the fault affects the next matching call, after hits affected calls.
+// affects reports whether the fault affects the next matching call. hits is the number of calls that the fault has
+// already affected.
 func (f *Fault) affects(now time.Time, hits int) bool {
 	if !f.Until.IsZero() {
 		return now.Before(f.Until)

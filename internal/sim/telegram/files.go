@@ -28,7 +28,7 @@ func (f File) size() int64 {
 	return int64(len(f.Data))
 }
 
-// storedFile is a file on the server. It gets a path when the bot calls getFile for it.
+// storedFile is a file on the server. The file gets a path when the bot calls getFile.
 type storedFile struct {
 	id, unique string
 	kind       mediaKind

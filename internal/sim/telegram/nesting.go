@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// fixNesting makes a list of entities valid, like the real server. It removes a continuous entity that overlaps an
-// earlier continuous entity or crosses the edge of a blockquote. It merges splittable entities, splits them at the
-// edges of other entities, and removes them from code. The result is sorted, so that an outer entity comes before the
-// entities inside it.
+// fixNesting makes a list of entities valid, like the real server. The type family defines the kinds of entities.
+// fixNesting removes a continuous entity that overlaps an earlier continuous entity or crosses the edge of a
+// blockquote. It merges splittable entities, splits them at the edges of other entities, and removes them from code.
+// The result is sorted, so that an outer entity comes before the entities inside it.
 func fixNesting(list []Entity) []Entity {
 	sortEntities(list)
 	var formats, solid, quotes []Entity

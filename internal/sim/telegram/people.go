@@ -32,7 +32,7 @@ func (s *Server) Person(id UserID, name string) *Person {
 	return p
 }
 
-// ID returns the user's id.
+// ID returns the user's ID.
 func (p *Person) ID() UserID { return p.id }
 
 // Name returns the user's first name.

@@ -151,8 +151,8 @@ func bodyError(err error, text string) *Error {
 	return badRequest("%s", text)
 }
 
-// The following functions read parameters in the same way as the real server. An invalid number is zero. A boolean is
-// one of three words.
+// The following functions read parameters in the same way as the real server. An invalid number counts as zero. An
+// unknown word for a boolean counts as false.
 
 func (q *request) integer(name string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(q.params[name]), 10, 64)

@@ -41,7 +41,7 @@ type updateQueue struct {
 	reverse   int      // number of responses in which the order of updates will be reversed
 }
 
-// poll is a waiting call of getUpdates. Another call or a webhook ends the wait: it sets reason and then closes kicked.
+// poll is a waiting call of getUpdates. If another call of getUpdates arrives, or a webhook is set, kick ends the wait.
 type poll struct {
 	kicked chan struct{}
 	reason string
@@ -56,7 +56,7 @@ const otherPoll = "terminated by other getUpdates request; make sure that only o
 
 func newUpdateQueue() updateQueue { return updateQueue{next: firstUpdate, lastOff: -1} }
 
-// push adds an update for the bot, unless the bot has not subscribed to updates of this kind. The caller holds mu.
+// push adds an update for the bot, if the bot has subscribed to updates of this kind. The caller holds mu.
 func (s *Server) push(kind string, payload any) { s.pushFor(kind, payload, updateLife) }
 
 func (s *Server) pushFor(kind string, payload any, life time.Duration) {
@@ -154,16 +154,16 @@ func (s *Server) Hold() (release func(updates int)) {
 	}
 }
 
-// Repeat makes the server send each of the next updates twice, as if Telegram had lost the bot's acknowledgement. The
-// number of updates can be -1, which ends the repetition.
+// Repeat makes the server send each of the next updates twice, as if Telegram had lost the bot's acknowledgement. If
+// updates is not positive, Repeat ends the repetition.
 func (s *Server) Repeat(updates int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.repeat = updates
 }
 
-// Reverse makes the server reverse the order of the updates in the next answers that contain several updates. The
-// number of answers can be -1, which ends the reversal.
+// Reverse makes the server reverse the order of the updates in the next answers that contain several updates. If
+// answers is not positive, Reverse restores the normal order.
 func (s *Server) Reverse(answers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,8 +104,8 @@ func (h *hunt) path(name string) string {
 	return path
 }
 
-// find plays seeds with a bug until a rule finds the bug: the seed violates the rule with the bug, but not without the
-// bug.
+// find plays seeds with a bug until a rule finds the bug. A rule finds the bug if a seed violates the rule with the
+// bug, but not without the bug.
 func (h *hunt) find(d *report.Defect) error {
 	d.Seeds = *seeds
 	for from := 1; from <= *seeds; {
@@ -131,7 +131,7 @@ func (h *hunt) find(d *report.Defect) error {
 // confirmed plays a seed again, with and without the bug, because the result may differ slightly between two plays. It
 // returns the rules that the seed violates only with the bug.
 func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, error) {
-	sound, err := h.soundly(seed)
+	sound, err := h.violatedWithoutBug(seed)
 	if err != nil {
 		return nil, err
 	}
@@ -143,16 +143,17 @@ func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, err
 	return slices.DeleteFunc(rules, func(r string) bool { return !slices.Contains(found[seed], r) }), err
 }
 
-// soundPlays is how often soundly plays a seed, because the result may differ slightly between plays.
-const soundPlays = 3
+// playsWithoutBug is how often violatedWithoutBug plays a seed. One play is not enough, because the result may differ
+// slightly between plays.
+const playsWithoutBug = 3
 
-// soundly returns the rules that a seed violates without a planted bug.
-func (h *hunt) soundly(seed int) ([]string, error) {
+// violatedWithoutBug returns the rules that a seed violates without a planted bug.
+func (h *hunt) violatedWithoutBug(seed int) ([]string, error) {
 	if rules, known := h.sound[seed]; known {
 		return rules, nil
 	}
 	var rules []string
-	for range soundPlays {
+	for range playsWithoutBug {
 		found, err := h.play("", seed, 1, false)
 		if err != nil {
 			return nil, err

@@ -43,8 +43,8 @@ func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	})
 }
 
-// goesOn finds effects after an abort. It adds the message that answers the abort to answered, so that it is not the
-// answer to a later abort too.
+// goesOn finds effects after an abort. It also finds the bot's message that answers the abort, and adds this message to
+// the map answered. A message in this map cannot be the answer to a later abort.
 func (f *facts) goesOn(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
 	at, ok := f.saidStopped(c, stop, answered)
 	if !ok || f.reordered() {
@@ -71,8 +71,8 @@ func (f *facts) goesOn(c Chat, stop Sent, answered map[telegram.MessageID]bool) 
 // abortWithin limits how long processes of a turn may live after the chat shows "Stopping…".
 const abortWithin = 15 * time.Second
 
-// saidStopped returns the time at which an abort must be complete. This is the time at which the chat reports the end
-// of the turn, or the time abortWithin after the chat has shown "Stopping…".
+// saidStopped returns the time at which an abort must be complete. The abort must be complete when the chat reports the
+// end of the turn, and at most abortWithin after the chat has shown "Stopping…".
 func (f *facts) saidStopped(c Chat, stop Sent, answered map[telegram.MessageID]bool) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {

@@ -28,14 +28,14 @@ func approved(f *facts) (all []Violation) {
 
 // allowedBefore reports whether a user had allowed an effect before it happened. The user must be allowed to decide,
 // and must have pressed a button on a message that showed the effect. It is also sufficient if an earlier press created
-// a rule or chose a permission mode that allows everything. A delivery to the webhook has a place, but no chat.
+// a rule or chose a permission mode that allows everything.
 func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	s := f.sent[token]
 	for _, p := range f.Presses {
 		if p.At.After(e.At) || !listed(p.By) || private(s.In) && string(p.By) != string(s.In) {
 			continue
 		}
-		here := p.Chat == s.Chat || p.In == s.In
+		here := p.Chat == s.Chat || p.In == s.In // a prompt from the webhook has no Chat
 		if here && isOne(p.Label, scenario.AllowOnce, scenario.AllowRule) && strings.Contains(p.Text, e.Name) {
 			return true
 		}
@@ -52,8 +52,8 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	})
 }
 
-// decidedOnce finds requests that were decided twice. Denials alone do not count: agents also read the directives of old
-// prompts in the text of a summary, where ductor denies everything.
+// decidedOnce finds requests that were decided twice. It ignores requests that were only denied: an agent that writes a
+// summary follows the directives in the old prompts again, and ductor then denies all requests.
 func decidedOnce(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		decided, allowed := map[string]int{}, map[string]bool{}

@@ -12,8 +12,9 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// limits finds calls that ductor made too early, because Telegram had answered an earlier call for the same chat with
-// retry_after. Calls of a restarted ductor do not count, because the new process does not know the answer.
+// limits finds calls that ductor made too early. If Telegram answers a call with retry_after, ductor must wait this
+// long before the next call for the same chat. After a restart, ductor need not wait, because it does not know
+// retry_after.
 func limits(f *facts) (all []Violation) {
 	type silence struct{ from, until time.Time }
 	shut := map[telegram.ChatID]silence{}
@@ -75,10 +76,11 @@ const startTime = 5 * time.Second
 const learnTime = time.Second
 
 // lingerTime is how long the process of a turn may still run after the agent ended the turn, for example because a
-// command works in the background. This only counts if each turn has its own process: the turn ends with its process.
+// command works in the background. The rules need this time only if each turn has its own process, because such a turn
+// ends together with the process.
 const lingerTime = 2 * time.Second
 
-// learns returns learnTime for the options of the scenario. Only Claude names costs.
+// learns returns how long ductor may need to learn the cost of a turn of Claude. The other agents report no costs.
 func (f *facts) learns() time.Duration {
 	if f.isOneShot("claude") {
 		return learnTime + lingerTime
@@ -105,8 +107,8 @@ func (f *facts) spentBefore(i int) (cents int) {
 	return cents
 }
 
-// undone reports whether a stop before the given time undid the record of the turn that was done at the j-th event: of its
-// start or of its end.
+// undone reports whether a stop of ductor before the given time undid the record of a turn. The turn ended at the j-th
+// event. It is sufficient if the record of the turn's start or end was undone.
 func (f *facts) undone(j int, now time.Time) bool {
 	done, began := f.Agents[j], f.Agents[j].At
 	for _, e := range f.Agents[:j] {
@@ -132,8 +134,8 @@ func (f *facts) readyForTurn(i int) time.Time {
 	return ready
 }
 
-// endOfTurn returns the end of the turn whose prompt was done at the i-th event. If a message joined the turn, the turn
-// ended later.
+// endOfTurn returns the end of a turn. The i-th event is the end of the turn's first prompt. If another prompt joined
+// the turn, the turn ended later.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {

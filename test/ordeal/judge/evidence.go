@@ -96,7 +96,7 @@ type AgentEvent struct {
 	Run   string // ID of the process
 	Token scenario.Token
 	What  What
-	Name  string // name of the effect; for text, one of its words
+	Name  string // name of the effect; for an event about text, one of the words
 }
 
 // What is the kind of an AgentEvent.

@@ -21,7 +21,7 @@ type facts struct {
 	effects map[scenario.Token][]AgentEvent
 	events  map[scenario.Token][]AgentEvent
 	jobs    map[scenario.Token]scenario.Schedule
-	// words caches the results of wordsOf. documents caches the words of each document.
+	// words caches the results of wordsOf. documents contains the same for each document that the bot sent.
 	words     map[messageKey]map[scenario.Token][]int
 	documents []map[scenario.Token][]int
 }
@@ -31,7 +31,7 @@ type messageKey struct {
 	id   telegram.MessageID
 }
 
-// wordsOf returns the numbers of the words in a message, for each answer.
+// wordsOf returns the numbers of all words of answers in a message, by the token of the prompt.
 func (f *facts) wordsOf(m telegram.Message) map[scenario.Token][]int {
 	key := messageKey{m.Chat, m.ID}
 	found, known := f.words[key]
@@ -233,8 +233,9 @@ func again() []scenario.Button {
 	}
 }
 
-// runs returns how often a prompt may run: once, and once more for each press of a button that runs it again and for
-// each loss of the record of its start. A job's prompt may also run as often as the job is due.
+// runs returns how often a prompt may run. The prompt may run once, and once more for each of the following: a press of
+// a button that runs it again, and a loss of the record of its start. The prompt of a job may also run as often as the
+// job is due.
 func (f *facts) runs(token scenario.Token) int {
 	n := 1 + f.pressesOf(token, again()...)
 	if job, ok := f.jobs[token]; ok && job.Every > 0 {
@@ -294,7 +295,8 @@ func (f *facts) namesOne(m telegram.Message, p Press) bool {
 	return slices.ContainsFunc(f.tokens, func(t scenario.Token) bool { return f.about(m, t) || mentions(p.Text, t) })
 }
 
-// elapsed returns how long the scenario took by the wall clock. Changes of the clock count, in both directions.
+// elapsed returns how long the scenario took by the wall clock. It adds each change of the clock, even if the clock was
+// moved back.
 func (f *facts) elapsed() time.Duration {
 	d := f.Ended.Sub(f.Began)
 	for _, step := range f.Scenario.Steps {

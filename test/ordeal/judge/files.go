@@ -52,7 +52,7 @@ func files(f *facts) (all []Violation) {
 	return all
 }
 
-// written returns the path of the file whose writing is the effect. It returns false for any other effect.
+// written returns the path of the file that an act has written. It returns false for the effects of other acts.
 func (f *facts) written(e AgentEvent) (path string, ok bool) {
 	_, number, _ := strings.Cut(e.Name, ".")
 	i, err := strconv.Atoi(number)

@@ -50,8 +50,8 @@ func (f *facts) failedBefore(s Stop) (DiskFailure, bool) {
 	return DiskFailure{}, false
 }
 
-// wasLost reports whether a stop undid the record of an event that happened at the time at. ductor may have written the
-// record up to `late` after the event.
+// wasLost reports whether a stop undid the record of an event. The event happened at the time `at`. ductor may have
+// written the record with a delay of at most `late`.
 func (f *facts) wasLost(s Stop, at time.Time, late time.Duration) bool {
 	since, lost := f.lostSince(s)
 	return lost && !at.Add(late).Before(since) && !at.After(s.At)
@@ -68,9 +68,8 @@ func (f *facts) fullDisk() (most time.Duration) {
 	return most
 }
 
-// powerWindow returns the maximum time between the start of a turn and a power failure that loses the record of the
-// start, so that the turn runs again. docs/invariants.md allows one second. The maximum is higher if the disk is slow
-// or fails.
+// powerWindow returns how long after the start of a turn a power failure may still undo the record of the start. The
+// turn then runs again. docs/invariants.md allows one second. The maximum is higher if the disk is slow or fails.
 func (f *facts) powerWindow(s Stop) time.Duration {
 	if f.diskFailedIn(s.At.Add(-slowWindow), s.At) {
 		return slowWindow

@@ -44,7 +44,8 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 	})
 }
 
-// roomWindow is how long ductor may need to notice that a full disk has room, and then to store what it could not store.
+// roomWindow is how long ductor may need after a full disk has space again: to notice this, and to store the remaining
+// data.
 const roomWindow = 15 * time.Second
 
 // diedWithFullDisk reports whether ductor ended before it could store the ID of a message, because the disk was full.

@@ -15,14 +15,14 @@ import (
 // Rules returns all rules, in the order in which docs/reliability.md lists them.
 func Rules() []Rule {
 	return []Rule{
-		{"once", "Nothing runs twice without being asked for", once},
+		{"once", "Nothing runs twice without being asked for", repeatedEffects},
 		{"ran", "Every accepted message runs, and every job when its time comes, or the chat says that it did not",
-			ran},
+			lostPrompts},
 		{"order", "A conversation's messages run in the order in which they came", inOrder},
 		{"edited", "A message that is edited while it waits runs as it is then, and not as it was", edited},
 		{"shown", "Every answer is shown completely, once and in order, or is marked as unknown with Show again",
 			shown},
-		{"here", "No other chat is shown an answer", here},
+		{"here", "No other chat is shown an answer", misplacedWords},
 		{"approved", "What needs an approval happens only after a user who may allowed what was shown, and never " +
 			"after a denial", approved},
 		{"aborted", "After an abort nothing that came before it goes on or begins, and it ends nothing in other chats",
@@ -53,8 +53,8 @@ func listOf(found []string) (all []Violation) {
 	return all
 }
 
-// once finds effects that happened more often than their prompt may run.
-func once(f *facts) (all []Violation) {
+// repeatedEffects finds effects that happened more often than their prompt may run.
+func repeatedEffects(f *facts) (all []Violation) {
 	for _, token := range slices.Sorted(maps.Keys(f.effects)) {
 		count := map[string]int{}
 		for _, e := range f.effects[token] {
@@ -71,8 +71,8 @@ func once(f *facts) (all []Violation) {
 	return all
 }
 
-// ran finds prompts that neither had an effect nor got an answer or another reply.
-func ran(f *facts) (all []Violation) {
+// lostPrompts finds prompts that neither had an effect nor got an answer or another reply.
+func lostPrompts(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
 		_, job := f.jobs[token]
@@ -110,8 +110,9 @@ func (f *facts) missed(s Sent) bool {
 // jobPatience is how long ductor may need to start a job that is due.
 const jobPatience = 3 * time.Minute
 
-// added returns the press of the button that added a job. It returns false if no such press exists, if a stop of ductor
-// may have undone the press, or if a later press in the same conversation may have changed the job.
+// added returns the press of the button that added a job. It returns false if no such press exists. It also returns
+// false if a stop of ductor may have undone the press, or if a later press in the same conversation may have changed
+// the job.
 func (f *facts) added(s Sent) (added Press, ok bool) {
 	for _, p := range f.Presses {
 		switch {
@@ -217,8 +218,8 @@ func (f *facts) plain(token scenario.Token) bool {
 	return true
 }
 
-// here finds words of answers that are not in the conversation of the prompt.
-func here(f *facts) (all []Violation) {
+// misplacedWords finds words of answers that are not in the conversation of the prompt.
+func misplacedWords(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		for _, m := range c.said() {
 			if !m.From.Bot || len(f.wordsOf(m)) == 0 {
@@ -236,8 +237,8 @@ func here(f *facts) (all []Violation) {
 	return all
 }
 
-// edited finds messages whose old version ran although a user had edited them while they waited. It ignores a message
-// that waits because a user wants to run it again, because its old version has already run.
+// edited finds messages whose old version ran although a user had edited them while they waited. It ignores a run
+// before the edit if a user asked to run the message again, because the message then waited for its second run.
 func edited(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {

@@ -77,8 +77,9 @@ func whole(numbers []int) []int {
 	return numbers
 }
 
-// sentAgain returns how often messages of an answer may be sent again. ductor sends a message again if a power failure
-// or a failed flush has lost the record of the message, or if a full disk did not take the record before a restart.
+// sentAgain returns how often messages of an answer may be sent again. ductor sends a message again if it has no record
+// of the message. A power failure or a failed flush can lose the record. If the disk is full, ductor cannot store the
+// record before it restarts.
 func (f *facts) sentAgain(token scenario.Token) (n int) {
 	c, _ := f.chat(f.sent[token].In)
 	for _, s := range f.Stops {
@@ -94,7 +95,7 @@ func (f *facts) sentAgain(token scenario.Token) (n int) {
 }
 
 // shownAgain returns how often presses of the button Show again may have repeated an answer. A press repeats the answer
-// only if a call since the last repetition has an effect that ductor may not know.
+// only if a message may be missing since the last repetition (mayMiss).
 func (f *facts) shownAgain(token scenario.Token) (n int) {
 	var last time.Time
 	for _, p := range f.allPresses(token, scenario.ShowAgain) {
@@ -253,8 +254,8 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 	})
 }
 
-// lostEnd reports whether the record of the end of a prompt may be lost, because the power or the disk failed while the
-// prompt ran or soon after.
+// lostEnd reports whether the record of the end of a prompt may be lost. This is possible if the power or the disk
+// failed while the prompt ran or soon after.
 func (f *facts) lostEnd(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
 		since, lost := f.lostSince(s)

@@ -94,7 +94,7 @@ func (o *ordeal) gatherLeftovers() {
 			e.Left = append(e.Left, p.String())
 		}
 	}
-	e.Stored.Damage = o.checkDatabase() // also set the other fields of Stored
+	e.Stored.Damage = o.checkDatabase() // checkDatabase also sets the other fields of Stored
 	e.Left = append(e.Left, o.leftFiles()...)
 	e.Texts = o.texts()
 	log, _ := os.ReadFile(o.log())
@@ -178,8 +178,8 @@ func held(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// texts returns the files that contain a secret by mistake. The result contains the secret instead of the content of
-// the file.
+// texts finds secrets where they must not be: in files and in calls to Telegram. The keys of the result name the files
+// and calls. Each value is the secret that the judge knows, because the judge looks for this secret in the values.
 func (o *ordeal) texts() map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -192,7 +192,7 @@ func (o *ordeal) texts() map[string]string {
 			return err
 		}
 		for name, value := range o.secrets {
-			if bytes.Contains(raw, []byte(value)) { // the judge knows only o.evidence.Secret
+			if bytes.Contains(raw, []byte(value)) {
 				found[fmt.Sprintf("%s (%s)", path[len(o.dir):], name)] = o.evidence.Secret
 			}
 		}

@@ -181,11 +181,11 @@ func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	}
 }
 
-// chance decides at random whether to break a connection now. The probability is 1/one.
-func (l *line) chance(one int) bool {
+// chance decides at random whether to break a connection now. The probability is 1/n.
+func (l *line) chance(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.random.IntN(one) > 0 {
+	if l.random.IntN(n) > 0 {
 		return false
 	}
 	l.cuts = append(l.cuts, time.Now())

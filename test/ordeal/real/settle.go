@@ -35,7 +35,7 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		if owed != before {
 			o.note("owed: %s", owed)
 			before = owed
-			if toTheEnd { // ductor makes progress, so start the wait again
+			if toTheEnd { // the remaining work has changed, so wait for up to the full time again
 				deadline = time.Now().Add(most)
 			}
 		}
@@ -49,7 +49,8 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		o.dump()
 		err := errors.Join(fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed),
 			o.end(scenario.Stop{How: scenario.Crash}))
-		return errors.Join(err, o.settle(patience, false)) // the new ductor can end normally
+		// Wait until the next ductor has nothing to do, so that it can end normally.
+		return errors.Join(err, o.settle(patience, false))
 	}
 	return fmt.Errorf("not at rest: %s", owed)
 }

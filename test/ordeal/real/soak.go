@@ -66,7 +66,8 @@ func (o *ordeal) soak(length time.Duration) {
 // goroutinesOfAgent is the maximum number of goroutines that ductor may have for an idle agent.
 const goroutinesOfAgent = 12
 
-// goroutines makes ductor print its goroutines, and returns their number. Printing ends ductor, which must be idle.
+// goroutines makes ductor print its goroutines, and returns their number. ductor ends after printing, so it must be
+// idle.
 func (o *ordeal) goroutines() int {
 	o.trouble(o.awaitPoll())
 	time.Sleep(2 * quiet) // wait until ductor has checked its agents

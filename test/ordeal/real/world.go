@@ -37,7 +37,7 @@ type world struct {
 	disk    *disk
 	daemon  *daemon
 	builds  []string // directories that each contain a ductor and a ductor-runner
-	build   int      // index in builds of the installed build
+	build   int      // index of the installed build in the list builds
 	secrets map[string]string
 	random  *rand.Rand
 	unload  func() // ends the processes that cause the load (conditions.Load)

@@ -39,8 +39,9 @@ func (Button) values() []string {
 	}
 }
 
-// labels caches the text of each button in all languages. Each text ends before its first placeholder.
-var labels sync.Map // of Button: []label
+// labels caches the texts of each button in all languages. Each text ends before its first placeholder. Keys have the
+// type Button, values the type []label.
+var labels sync.Map
 
 type label struct {
 	text   string

@@ -38,15 +38,13 @@ const (
 
 func (Point) values() []string { return []string{"call", "write", "flush", "output"} }
 
-// Telegram makes calls to Telegram fail. The first Skip calls succeed, and the next Times calls fail. If Times is zero,
-// one call fails. If Method is empty, calls of all methods fail. For is the value of retry_after, the delay of the
-// response, or the duration of a ban or an outage.
+// Telegram makes calls to Telegram fail.
 type Telegram struct {
 	Fault  TelegramFault
-	For    time.Duration
-	Method string
-	Skip   int
-	Times  int
+	For    time.Duration // value of retry_after, delay of the response, or duration of a ban or an outage
+	Method string        // method whose calls fail; empty for all methods
+	Skip   int           // number of calls that succeed first
+	Times  int           // number of calls that then fail; 0 means 1
 }
 
 // TelegramFault is a way in which a call fails.
@@ -122,13 +120,12 @@ func (Event) values() []string {
 	return []string{"blocks", "unblocks", "migrates", "kicks", "readmits", "closes", "reopens", "deletes", "restricts"}
 }
 
-// Disk makes the disk of the database fail. The disk fails for the time For or, if For is zero, for Times operations
-// after Skip successful operations. If Times is zero, one operation fails.
+// Disk makes the disk of the database fail, either for a time or for a number of operations.
 type Disk struct {
 	Fault DiskFault
-	For   time.Duration
-	Skip  int
-	Times int
+	For   time.Duration // how long the disk fails; for DiskSlow, how long each flush takes
+	Skip  int           // number of operations that succeed first, unless the disk fails for a time
+	Times int           // number of operations that then fail; 0 means 1
 }
 
 // DiskFault is a way in which a disk fails.

@@ -84,7 +84,7 @@ type Reply struct {
 }
 
 // Press makes a user press a button on the bot's newest message about a prompt: on the card, a question, or a message
-// about the queue. If Old is true, an earlier version of the message may have shown the button.
+// about the queue. If Old is true, it may also be a button that only an earlier version of the message showed.
 type Press struct {
 	By     Person
 	Old    bool

@@ -101,8 +101,8 @@ func (d *storage) options() store.Options {
 	}}}
 }
 
-// release closes the files that an ended process left open. Closing changes no file, because the kernel closes the
-// files. If SQLite closed them, it would delete its log.
+// release closes the files that an ended process left open. In reality the kernel closes such files, and changes
+// nothing in them. SQLite would delete its log, so all calls of SQLite to the disk fail meanwhile.
 func (d *storage) release() error {
 	d.mu.Lock()
 	left := d.left
@@ -236,8 +236,8 @@ func (d *storage) freeze() {
 	}
 }
 
-// reboot changes the boot ID in the copied files, as if the machine had been restarted. An open database contains the
-// boot ID.
+// reboot changes the boot ID in the copied files, as if the machine had been restarted. ductor stores the boot ID in a
+// file beside the database while the database is open.
 func (d *storage) reboot() {
 	mark := filepath.Join(d.copy, app.DatabaseFile+"-open")
 	if _, err := os.Stat(mark); err != nil {

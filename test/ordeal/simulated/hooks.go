@@ -50,7 +50,6 @@ func (l *hookListener) Close() error {
 // Addr implements net.Listener.
 func (*hookListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8787} }
 
-// dial opens a connection to the listener.
 func (l *hookListener) dial(ctx context.Context) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
@@ -95,7 +94,7 @@ func (l *life) deliver(prompt scenario.Prompt) (code int, err error) {
 	}
 	r.Header.Set("Authorization", "Bearer "+hookSecret)
 	r.Header.Set("Idempotency-Key", string(prompt.Token))
-	// The context of a dial outlives the request, so the dial uses the request's context.
+	// Ignore the context that Transport passes, because it outlives the request.
 	dial := func(context.Context, string, string) (net.Conn, error) { return l.launcher.hooks.dial(ctx) }
 	wire := &http.Transport{DisableKeepAlives: true, DialContext: dial}
 	answer, err := wire.RoundTrip(r)

@@ -232,7 +232,7 @@ func (l *life) awaitEnd() error {
 		if err := l.world.disk.release(); err != nil {
 			return err
 		}
-		full := errors.Is(l.err, orchestrator.ErrDiskFull) // ductor must wait for room
+		full := errors.Is(l.err, orchestrator.ErrDiskFull) // with a full disk, ductor must wait and not end
 		if l.err != nil && !errors.Is(l.err, context.Canceled) && (full || !isOfDisk(l.err)) {
 			return fmt.Errorf("life %d failed: %w", l.number, l.err)
 		}
@@ -244,7 +244,7 @@ func (l *life) awaitEnd() error {
 	return l.world.disk.thaw()
 }
 
-// RoundTrip makes a call to Telegram. If ductor is dead, it returns an error instead.
+// RoundTrip makes a call to Telegram. If ductor is dead, RoundTrip only returns an error.
 func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := l.effect("call " + r.URL.Path); err != nil {
 		return nil, err

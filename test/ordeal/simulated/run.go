@@ -47,7 +47,7 @@ type run struct {
 	age     *time.Timer
 }
 
-// stamp is the time at which the program printed the output from an offset on.
+// stamp is the time at which the program printed the output that begins at an offset.
 type stamp struct {
 	offset int64
 	at     time.Time

@@ -88,7 +88,7 @@ func (t town) groups() string {
 	return "[" + strings.Join(ids, ", ") + "]"
 }
 
-// find returns the chat and the topic of a place. If in is empty, find returns the private chat of by.
+// find returns the chat and the topic of a place. If the place is empty, find returns the private chat of the user.
 func (t town) find(in scenario.Place, by scenario.Person) (*square, telegram.TopicID, scenario.Place) {
 	if in == "" {
 		in = scenario.Place(by)

@@ -279,8 +279,8 @@ const mostStarts = 1000
 // quiet is how long nothing must happen before Settle returns.
 const quiet = 90 * time.Second
 
-// Settle waits until nothing happens any more. If this takes longer than most, it returns an error. If waiting is true,
-// it also waits until no request of an agent is open.
+// Settle waits until nothing happens any more. It returns an error if the wait takes longer than the duration most. If
+// waiting is true, it also waits until no request of an agent is open.
 func (w *World) Settle(most time.Duration, waiting bool) error {
 	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting &&
 		w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {

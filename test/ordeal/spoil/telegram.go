@@ -57,8 +57,8 @@ func (t *Telegram) inject(f telegram.Fault) {
 	t.injected = append(t.injected, t.Server.Inject(f))
 }
 
-// Updates changes how Telegram delivers updates. If Telegram delays updates, it returns a function that delivers them,
-// and otherwise nil.
+// Updates changes how Telegram delivers updates. If the step delays updates, Updates returns a function that delivers
+// them. For all other steps, it returns nil.
 func (t *Telegram) Updates(s scenario.Updates) (release func(updates int)) {
 	switch s.How {
 	case scenario.Duplicate:
