@@ -61,7 +61,9 @@ func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Sessio
 // keep adds a session that was opened before its turn, and marks it as idle. It returns false if the conversation no
 // longer needs the session.
 func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
-	e.session = session
+	if e.session == nil { // otherwise status may be reading the field, because the session was idle before
+		e.session = session
+	}
 	info, process := p.inspect(e)
 	p.do(func() {
 		kept = p.phase == keeping && e.wanted() && p.find(e.conversation, idle, busy, expiring) == nil
