@@ -64,7 +64,7 @@ func (w *writes) observe(ev cli.Event) {
 	case cli.FileChanged:
 		w.wrote = true
 		w.tooEarly()
-	case cli.ApprovalAsked: // the agent gets permission only after the snapshot
+	case cli.ApprovalAsked: // no write yet: the agent gets permission only after the snapshot is complete
 		w.asks[ev.ID] = !onlyReads(ev.Tool)
 		started := ev.Started
 		if started == "" && len(w.tools) == 1 {
