@@ -132,7 +132,8 @@ const (
 	SinceCommit  DiffSince = "commit"
 )
 
-// ReturnTo selects one of two states: before a turn, or after it. For a checkpoint both are the same.
+// ReturnTo selects the state to restore: the state before a turn, or the state after it. For a checkpoint both are the
+// same.
 type ReturnTo string
 
 // ReturnTo values.
