@@ -161,7 +161,7 @@ func (e *Engine) cleanUp() {
 	})
 }
 
-// endShims kills the engine's containerd shims. Some remain if containers were ending when the engine was stopped.
+// endShims kills the engine's containerd shims. If containers end while the engine is stopped, some shims remain.
 func (e *Engine) endShims() {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid, so there is no error
 	for _, file := range files {
