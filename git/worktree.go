@@ -134,7 +134,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes 
 // the worktree contains changes.
 //
 // If the worktree is missing or contains submodules, isClean returns false. git worktree remove does not look for
-// changes in such a worktree, and refuses to remove submodules.
+// changes in such a worktree, and refuses to remove a worktree with submodules.
 func (g *Git) isClean(ctx context.Context, dir string) (bool, error) {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -40,7 +40,7 @@ func Start(t testing.TB, o Options) *Engine {
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 		LeaveOut(t, "an engine of the test's own needs dockerd and root")
 	}
-	dir, err := os.MkdirTemp("", "de") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "de") // a short name, because the path of a socket in it must be short
 	if err != nil {
 		t.Fatal(err)
 	}
