@@ -200,7 +200,7 @@ func once(s sentence) (string, error) {
 	switch next, date := s.found["next"], s.found["date"]; {
 	case s.found["tomorrow"] != "":
 		day = day.AddDate(0, 0, 1)
-	case next != "": // the earliest possible day is tomorrow
+	case next != "": // "next friday" is never today
 		day = day.AddDate(0, 0, (weekday(next)-int(day.Weekday())+6)%7+1)
 	case date != "":
 		if day, err = time.Parse(time.DateOnly, date); err != nil {
@@ -277,7 +277,7 @@ func spanOf(found map[string]string) (time.Duration, error) {
 	if words := strings.Fields("a one two three four five six seven eight nine ten eleven twelve"); err != nil {
 		n = max(slices.Index(words, found["number"]), 1)
 	}
-	name := cmp.Or(found["one"]+found["unit"], "hour") // "hourly" has neither group
+	name := cmp.Or(found["one"]+found["unit"], "hour") // both groups are empty for "hourly"
 	for _, unit := range units {
 		if unit.name[0] != name[0] { // names may be abbreviated, so compare first letters
 			continue
