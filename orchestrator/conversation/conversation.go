@@ -30,8 +30,8 @@ type conversation struct {
 	queue   []waiting
 	start   start
 	cleared int // how often a user has emptied the queue
-	// showing contains the outcomes that the chat does not show yet. Calling a function in it makes ductor give up
-	// showing that outcome.
+	// showing contains a function for each outcome that the chat does not show yet. If the function is called, ductor
+	// no longer tries to show the outcome.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once ductor has tried to show the newest outcome
 	last    lastTurn

@@ -244,7 +244,7 @@ const longestPause = 5 * time.Minute
 func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {
-		if !promptSent { // no attempt has stored the start of the turn
+		if !promptSent { // the start of the turn is not stored yet
 			if _, err := e.opts.Store.StartTurn(ctx, t, cli.Start{}); err != nil {
 				return fmt.Errorf("start turn: %w", err)
 			}

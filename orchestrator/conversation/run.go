@@ -44,7 +44,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.openCard()
-	if w.remains != cli.RemainsRun { // the card of a turn that goes on shows the notes of the previous process
+	if w.remains != cli.RemainsRun { // if the agent is still running, its card already shows the notes
 		r.showNotes(p)
 	}
 	result, promptSent := r.running.Run(p.req)
@@ -222,7 +222,8 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 			return e.opts.Chat.Redeliver(ctx, ended)
 		}
 	} else {
-		r.running.Events.EndCard() // an abort during the delivery stops the rest of the answer
+		// If a user aborts during the delivery, the chat must not show the rest of the answer.
+		r.running.Events.EndCard()
 		if v := e.opts.Viewers; v != nil {
 			d.begun = func() { v.Ended(t) }
 		}

@@ -16,10 +16,10 @@ const steerWait = 15 * time.Second
 
 // Steer implements bot.Desk. It adds the prompt of a waiting turn to the running turn.
 //
-// First it stores the state TurnSteered. Then it sends the prompt to the agent, and marks the turn as delivered. If
-// ductor crashes before the last step, the next process does not send the prompt again. Instead, the chat shows that
-// the prompt may not have reached the agent. The running turn may end before the last step, and requeueUnread may then
-// put the prompt back into the queue.
+// First it stores the state TurnSteered. Then it sends the prompt to the agent. Last it calls MarkSteered. If ductor
+// crashes before the last step, the next process does not send the prompt again, but shows that the prompt may not have
+// reached the agent. If the running turn ends before the last step, requeueUnread may put the prompt back into the
+// queue.
 func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
