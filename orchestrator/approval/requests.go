@@ -70,8 +70,8 @@ type lock chan struct{}
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open starts to handle the requests of a turn. The context must not end before the turn. When the turn has ended, the
-// caller must call Drain and then Close.
+// Open returns the Requests of a turn. The context must not end before the turn. When the turn has ended, the caller
+// must call Drain and then Close.
 func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
@@ -339,7 +339,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // users can create rules only for such requests
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // for other requests, users cannot create rules
 		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool

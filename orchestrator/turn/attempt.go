@@ -73,7 +73,7 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		a.showHanded() // if the agent sent no event, the card does not show the history yet
+		a.showHanded() // in case that the agent has sent no event, so that the card does not show the history yet
 	}
 	a.requests.Drain()
 	if !result.Detached {
@@ -114,8 +114,8 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 	}
 }
 
-// watchFiles starts the snapshot of the turn's files, and then watches the agent's file changes. The caller calls it
-// after sending the prompt, so that the answer need not wait for the snapshot.
+// watchFiles takes the snapshot of the turn's files and watches the agent's file changes. The snapshot is taken in the
+// background, so that the answer need not wait for it.
 func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 	if files := a.runner.opts.Snapshots; files != nil {
 		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })

@@ -41,7 +41,7 @@ func (d *Directory) Invite(ctx context.Context, by orchestrator.Press, role orch
 		d.open.wrong = 0
 	}
 	d.open.all = append(d.open.all, i)
-	d.open.all = d.open.all[max(len(d.open.all)-mostOpen, 0):] // drop the oldest
+	d.open.all = d.open.all[max(len(d.open.all)-mostOpen, 0):] // remove the oldest invitations beyond mostOpen
 	return code, nil
 }
 
