@@ -142,7 +142,7 @@ func (l *Launcher) PrepareImage(ctx context.Context) error {
 
 // Prepare implements cli.Preparer. It creates the image and the container if they are missing, which may take minutes,
 // and checks that the container works. It also replaces an outdated container. If only the image has changed, Prepare
-// replaces the container only while this ends no program.
+// replaces the container only if this ends no program.
 func (l *Launcher) Prepare(ctx context.Context) error {
 	if err := l.renew(ctx); err != nil {
 		return err

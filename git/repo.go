@@ -41,7 +41,7 @@ type Repo struct {
 	objects        string
 	directory      DirectoryFunc // from OpenWithin; nil after Open
 	mu             *sync.Mutex   // shared by all Repos of this working tree
-	excluded       []string      // paths that snapshots do not contain; a snapshot can add more
+	excluded       []string      // paths that snapshots leave out; each snapshot can add more paths
 	shadowSettings []string      // settings for commands in the shadow directory; nil before prepareShadow
 }
 

@@ -168,7 +168,7 @@ func cronLine(s sentence) (string, error) {
 	}
 	var dates, days []int
 	for _, date := range digits().FindAllString(s.found["dates"], -1) {
-		n, _ := strconv.Atoi(date) // the pattern only matches numbers
+		n, _ := strconv.Atoi(date) // no error, because the pattern matches only numbers
 		dates = append(dates, n)
 	}
 	for _, day := range dayName().FindAllString(s.found["days"]+s.found["weekdays"], -1) {
