@@ -78,7 +78,7 @@ type ApprovalDecision struct {
 	Choice  Choice
 	Rule    *Rule // rule to create; nil for none
 	Updates []int64
-	Secret  bool // Updates contain an answer that must not be stored
+	Secret  bool // the messages in Updates contain an answer that must not be stored
 }
 
 // QueueStore reorders queues and merges turns. It is a part of Store, whose comment has the contract for all methods.

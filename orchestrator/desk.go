@@ -22,7 +22,7 @@ type Press struct {
 // May reports whether the user's role includes a right.
 func (p Press) May(do Right) bool { return p.Role.May(do) }
 
-// MayEnd reports whether the user who pressed may abort a turn or remove it from the queue.
+// MayEnd reports whether the user who pressed the button may abort a turn or remove it from the queue.
 func (p Press) MayEnd(t Turn) bool {
 	own := t.Prompt.Person == p.Person && t.Prompt.Rights.Of == p.Role.OfTurns()
 	return p.May(EndAny) || own && p.May(EndOwn)

@@ -31,8 +31,8 @@ type Store interface {
 
 	// EndedBypasses lists the conversations for which the store still contains a bypass of an earlier process.
 	EndedBypasses(ctx context.Context) ([]ConversationID, error)
-	// EndBypasses replaces every bypass of an earlier process with the mode ask. It adds an audit entry for each
-	// conversation in over.
+	// EndBypasses replaces every bypass of an earlier process with the mode ask. It adds an audit entry for each of the
+	// given conversations.
 	EndBypasses(ctx context.Context, over []ConversationID, at time.Time) error
 
 	// CreateSession stores s and makes s the current session of its conversation.
@@ -53,7 +53,7 @@ type Store interface {
 	// turn, EnqueueTurn deletes the LaterJob of the other turn. It returns ErrRepeated if the other turn was already
 	// repeated, or if its LaterJob has started a run.
 	//
-	// Each agent in forget must start a new agent session. EnqueueTurn therefore deletes its record from the
+	// Each agent in the list forget must start a new agent session. EnqueueTurn therefore deletes its record from the
 	// AgentSessions of the turn's session.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.

@@ -47,8 +47,8 @@ func (r *Requests) arm(approval orchestrator.Approval) {
 // machine sleeps.
 const expiryStep = time.Minute
 
-// wait denies an approval after the given duration. It denies the approval earlier if the wall clock reaches the
-// deadline. If the wall clock is set back, the deadline therefore stays the same. The caller holds mu.
+// wait denies an approval after the given duration, or earlier if the wall clock reaches the deadline. So setting back
+// the wall clock does not delay the denial. The caller holds mu.
 func (r *Requests) wait(approval orchestrator.Approval, left time.Duration) {
 	step := min(left, expiryStep, max(approval.Expires.Sub(r.s.opts.Now()), 0))
 	r.timers[approval.ID] = r.s.opts.After(step, func() {

@@ -101,7 +101,7 @@ func (r *Requests) deny(request cli.ApprovalID, reason string) {
 }
 
 // decisionOf returns the decision that the agent gets for an approval that is no longer open. It denies the request,
-// unless the approval is allowed or contains all answers.
+// unless a user or a rule allowed it, or a user answered all questions.
 func decisionOf(approval orchestrator.Approval) cli.Decision {
 	switch {
 	case approval.State == orchestrator.ApprovalAllowed:

@@ -30,7 +30,7 @@ type Breakers struct {
 }
 
 type agent struct {
-	in      string // sandbox
+	in      string // sandbox in which the agent runs; empty means this host
 	name    cli.Agent
 	account cli.Account
 }

@@ -127,7 +127,7 @@ func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.A
 		return receipt, err
 	}
 	// Queue the copy of the turn first, so that the prompt is not lost once the turn is stopped. Do not mark the press
-	// as handled yet: if ductor crashes before StopTurn, it handles the press again, finds the copy and stops the turn.
+	// as handled yet: if ductor crashes before StopTurn, the next process handles the press again and stops the turn.
 	queuing := by
 	queuing.Updates = nil
 	again := r.turn
