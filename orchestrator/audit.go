@@ -109,8 +109,8 @@ type UsageQuery struct {
 	In    ConversationID // zero for all conversations
 }
 
-// BudgetScope selects the costs that a budget limits: "all" for all costs, "user 7" for the costs of a user, and "job
-// backup" for the costs of a job.
+// BudgetScope selects the costs that a budget limits: "all" for all costs, "user 7" for the costs of a user, and
+// "job backup" for the costs of a job.
 type BudgetScope string
 
 // LimitStore stores the plan limits that agents report. internal/store implements it.

@@ -84,8 +84,8 @@ func allows(entry string, a orchestrator.ApprovalRequest) bool {
 	return tools.Covers(a.Agent, name, p.Tool) && patternCovers(fmt.Sprintf("%s(%s", p.Tool, command), a)
 }
 
-// openPattern converts the end of a pattern from the form "git log:*)", which some agents use, to the form "git log
-// *)", which parsePattern expects. It returns any other text unchanged.
+// openPattern converts the end of a pattern to the form that parsePattern expects, such as "git log *)". Some agents use
+// the form "git log:*)" instead. openPattern returns any other text unchanged.
 func openPattern(command string) string {
 	if first, ok := strings.CutSuffix(command, ":*)"); ok {
 		return first + " *)"
