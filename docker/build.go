@@ -3,7 +3,7 @@ package docker
 import (
 	"archive/tar"
 	"bytes"
-	_ "embed" // the Dockerfile that ships
+	_ "embed" // for ductor's own Dockerfile
 	"fmt"
 	"io"
 	"io/fs"

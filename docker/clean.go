@@ -62,8 +62,8 @@ func (e *Engine) Clean(ctx context.Context, owner string, needed func(name strin
 	return removed, errors.Join(append(errs, e.removeShared(ctx, ownerFilter(owner)))...)
 }
 
-// removeShared removes the volumes for Options.Shared that no container uses. The engine leaves them behind if a user
-// removes a container by hand.
+// removeShared removes the volumes for Options.Shared that no container uses. Such volumes remain if a user removes a
+// container by hand.
 func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()
@@ -83,8 +83,8 @@ func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 	return errors.Join(errs...)
 }
 
-// mayBeMakingImage reports whether a container is so new that ductor may still be making an image with it. The caller
-// checks that the container has no sandbox name.
+// mayBeMakingImage reports whether ductor may still be making an image with a container, because the container is new.
+// The caller checks that the container has no sandbox name.
 func (e *Engine) mayBeMakingImage(c container.Summary) bool {
 	return time.Since(time.Unix(c.Created, 0)) < workFactor*e.wait
 }

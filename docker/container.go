@@ -76,7 +76,7 @@ func (o Options) digestOf(b blueprint, image string) (string, error) {
 		Base string
 		blueprint
 		Seeds  []Seed
-		CPUs   float64 // configured value; the default depends on the engine's machine
+		CPUs   float64 // as configured; the default is not included, because it depends on the engine's machine
 		Memory int64
 		PIDs   int64
 	}{image, b, o.Seeds, o.CPUs, o.memory(), int64(o.PIDs)})
@@ -115,8 +115,8 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	return nil
 }
 
-// sharedMount returns a mount for the files that Bring copies. Its path in the container is that of one of ductor's
-// directories, but the container does not see that directory. The mount is an anonymous volume: only root can write to
+// sharedMount returns a mount for the files that Bring copies. In the container, it has the path of one of ductor's
+// directories, but it does not contain the files of that directory. It is an anonymous volume: only root can write to
 // it, and the engine removes it with the container.
 func (o Options) sharedMount(dir string) mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Target: dir, VolumeOptions: &mount.VolumeOptions{
@@ -138,9 +138,9 @@ func (e *Engine) inspect(ctx context.Context, name string) (container.InspectRes
 	return c, err == nil, e.describe("look for the sandbox's container", err)
 }
 
-// containerStuck returns the error for an engine that answers, but not about this container. This happens with engines
-// before version 23.0 if the container was paused while a program was starting: the engine waits for the frozen
-// program, and holds a lock that unpausing needs.
+// containerStuck returns the error for an engine that answers other requests, but not a request about this container.
+// Engines before version 23.0 do this if the container was paused while a program was starting: the engine then waits
+// for the frozen program, and holds a lock that unpausing needs.
 func (e *Engine) containerStuck(err error) error {
 	return &Error{
 		Reason: fmt.Sprintf("Docker at %s answers, but not about the sandbox's container; it may be frozen", e.host),
@@ -148,9 +148,11 @@ func (e *Engine) containerStuck(err error) error {
 	}
 }
 
-// startContainer starts a stopped container, or unpauses a paused one. Sometimes an engine can never start a container
-// again, for example because its network was created anew, or because the engine was killed during the start. The error
-// then has the field gone set, so that the caller creates a new container.
+// startContainer starts a stopped container, or unpauses a paused one.
+//
+// Sometimes an engine can never start a container again, for example because its network was created anew, or because
+// the engine was killed during the start. In this case, Error.gone is true in the returned error. The caller must then
+// create a new container.
 func (e *Engine) startContainer(ctx context.Context, c container.InspectResponse) error {
 	ctx, cancel := e.workContext(ctx)
 	defer cancel()

@@ -182,8 +182,8 @@ type guardKey struct{}
 // some places.
 type guard struct{ stop func() bool }
 
-// guarded returns a dial function that supports guards. If the context contains a guard and ends before the guard is
-// released, reads and writes on the connection fail.
+// guarded returns a dial function that supports guards. If the context contains a guard and ends before release is
+// called, reads and writes on the connection fail.
 func guarded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -197,8 +197,8 @@ func guarded(dial dialFunc) dialFunc {
 // release deactivates the guard. It returns false if the guard has already interrupted the connection.
 func (g *guard) release() bool { return g.stop == nil || g.stop() }
 
-// resources returns the limits of a container. It omits the default limits that the kernel of the engine's machine
-// cannot enforce, but no configured limits.
+// resources returns the limits of a container. It omits a default limit if the kernel of the engine's machine cannot
+// enforce it. It includes all configured limits.
 func (e *Engine) resources(ctx context.Context, o Options) (container.Resources, error) {
 	r := container.Resources{NanoCPUs: max(0, int64(o.CPUs*1e9)), Memory: max(0, o.memory())}
 	if o.PIDs > 0 {

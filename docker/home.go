@@ -26,7 +26,7 @@ type SessionHome = homes.Home
 // homeCache stores which homes are prepared. Safe for concurrent use.
 type homeCache struct {
 	mu   sync.Mutex
-	made map[homeKey]string // for each prepared home: start of the container, and state of the seeds at that time
+	made map[homeKey]string // prepared homes; the value changes if the container restarts or a seed changes
 }
 
 // homeKey identifies the seeds of one agent in one home. If agent is empty, it identifies the seeds that belong to no
@@ -70,8 +70,8 @@ func (l *Launcher) Home(ctx context.Context, session string) (dir string, err er
 	return dir, l.prepareHome(ctx, homeKey{home: dir}, seedsOf("", l.opts.HomeSeeds))
 }
 
-// copyLogin copies the agent's log-in files into the home of the command. It does nothing for probes, which need no
-// log-in.
+// copyLogin copies the agent's log-in files into the home of the command. It copies nothing for a probe (see
+// cli.Purpose.Mode), because probes need no log-in.
 func (l *Launcher) copyLogin(ctx context.Context, cmd cli.Command) error {
 	if cmd.For.Mode == "" || cmd.For.Agent == "" {
 		return nil
@@ -239,7 +239,7 @@ func (p *remote) runProgram(ctx context.Context, input *bytes.Buffer, env, args 
 		sending.Go(func() { _, _ = input.WriteTo(conn) }) // the program reports an error if input is missing
 	}
 	err = read(conn)
-	_ = conn.Close() // everything that is needed was read
+	_ = conn.Close() // close the connection early, because the whole answer was read
 	sending.Wait()
 	switch {
 	case ctx.Err() != nil:

@@ -47,7 +47,7 @@ const (
 // fittedImage is an image to which ductor has added ductor-runner.
 type fittedImage struct {
 	base   string // ID of the base image
-	source string // name of the base image with a digest of its sources if ductor builds it; otherwise base
+	source string // ID of the base image; if ductor builds the base image, its name with a digest of the build's files
 	tag    string
 	runner string // digest of ductor-runner
 	path   string // PATH in the image

@@ -18,8 +18,9 @@ import (
 	"ductor/internal/runner"
 )
 
-// Launcher starts processes in one container, which it creates when it is first needed. If the container cannot do
-// something, the Launcher returns an *Error. It never starts anything on this machine instead. Safe for concurrent use.
+// Launcher starts processes in one container. It creates the container when it is first needed. If the container cannot
+// do something, the Launcher returns an *Error. It never starts anything on this machine instead. Safe for concurrent
+// use.
 type Launcher struct {
 	*host.Launcher // for processes in the container
 	opts           Options
@@ -54,7 +55,7 @@ func Open(o Options) (*Launcher, error) {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
 	}
 	if n, known := l.notes.read(); known && !n.Used.IsZero() {
-		l.used = n.Used // starting ductor does not use the container
+		l.used = n.Used // use the time of the last process, because starting ductor does not use the container
 	}
 	name := o.containerName()
 	l.remote = &remote{
@@ -90,7 +91,7 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	switch {
 	case isFull(err):
 		return nil, l.remote.engine.diskFullError(err)
-	case errors.As(err, &own): // it already describes the problem
+	case errors.As(err, &own): // err already describes the problem
 		return nil, err
 	case containsText(err, syscall.EAGAIN):
 		return nil, noProcessSlot(err)
@@ -141,7 +142,7 @@ func (l *Launcher) PrepareImage(ctx context.Context) error {
 
 // Prepare implements cli.Preparer. It creates the image and the container if they are missing, which may take minutes,
 // and checks that the container works. It also replaces an outdated container. If only the image has changed, Prepare
-// replaces the container only while this ends no program.
+// replaces the container only if this ends no program.
 func (l *Launcher) Prepare(ctx context.Context) error {
 	if err := l.renew(ctx); err != nil {
 		return err
@@ -149,8 +150,8 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 	return l.runs.Prepare(ctx)
 }
 
-// renew creates the container, or replaces an outdated one. It returns nil if the engine is unreachable, because the
-// container may be running. If the container is not running, the next attempt to connect to the container fails.
+// renew creates the container, or replaces an outdated one. If the engine is unreachable, renew returns nil, because
+// the container may be running. If the container is not running, the next connection to it fails.
 func (l *Launcher) renew(ctx context.Context) error {
 	if err := l.remote.ensure(ctx); err != nil && !isUnreachable(err) {
 		return err
@@ -158,7 +159,7 @@ func (l *Launcher) renew(ctx context.Context) error {
 	return nil
 }
 
-// Doing implements cli.Preparer. It describes how the image is being made, and returns "" otherwise.
+// Doing implements cli.Preparer. While the image is being made, it describes the current step. Otherwise it returns "".
 func (l *Launcher) Doing() string {
 	o := l.opts
 	name, err := l.remote.sources.baseName(o)

@@ -22,7 +22,7 @@ type note struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// useStep is the precision of note.Used. Writing each use would take too many writes.
+// useStep is the precision of note.Used. With a higher precision, ductor would have to write the note too often.
 const useStep = 10 * time.Minute
 
 // notebook reads and writes the note about a container. Safe for concurrent use.

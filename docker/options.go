@@ -54,8 +54,8 @@ type Seed struct {
 	From     string
 	To       string // path in the home
 	Optional bool   // From may be missing
-	// Agent is the agent that needs the seed. ductor copies the seed when this agent starts in the home, except for
-	// probes. If Agent is empty, ductor copies the seed when it creates the home.
+	// Agent is the agent that needs the seed. ductor copies the seed whenever this agent starts in the home, but not
+	// for a probe (see cli.Purpose.Mode). If Agent is empty, ductor copies the seed when it creates the home.
 	Agent cli.Agent
 }
 
@@ -92,11 +92,11 @@ type Options struct {
 	// files, so that an agent keeps a log-in that it has renewed.
 	HomeSeeds []Seed
 
-	// StateSize limits the home, and the directory of runs, to this number of bytes each. Both are then in memory, and
-	// are lost when the container stops. With 0 they are in a volume without a limit.
+	// StateSize limits the home and the directory of runs to this number of bytes each. Both are then in memory, and
+	// their contents are lost when the container stops. 0 means no limit; both are then in a volume.
 	StateSize int64
 
-	cli.Timing              // see host.Options
+	cli.Timing              // documented in host.Options
 	Logger     *slog.Logger `json:"-"`
 }
 

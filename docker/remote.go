@@ -214,7 +214,7 @@ func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 }
 
 // outdated reports whether a container must be replaced. This is the case if the settings of the container have
-// changed. If only its image or its ductor-runner is outdated, the container is replaced only while nothing is lost.
+// changed. If only its image or its ductor-runner is outdated, the container must be replaced only if nothing is lost.
 func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
 	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {
@@ -223,7 +223,7 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 		return true
 	case c.State.Dead || c.State.Status == container.StateRemoving:
 		return true
-	case c.State.Paused: // ductor cannot ask a paused container whether anything runs in it
+	case c.State.Paused: // a program may run in the container, and ductor cannot find out while the container is paused
 		return false
 	case differs(labelPolicy):
 		return !c.State.Running || p.resting(ctx)

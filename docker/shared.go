@@ -90,8 +90,8 @@ func (l *Launcher) bring(ctx context.Context, paths, refresh []string) error {
 		return err
 	}
 	c, there, err := l.remote.engine.inspect(ctx, l.remote.name)
-	// If the engine is unreachable, assume that the last copies still exist. If the container is gone, the connection
-	// to it will show that.
+	// If the engine is unreachable, assume that the copies still exist. If the container does not exist any more, the
+	// next connection to it fails.
 	if isUnreachable(err) && l.has(l.copied.last(), bundles) {
 		return nil
 	}
@@ -271,8 +271,8 @@ func (b *bundle) lstat(below string) (info fs.FileInfo, err error) {
 }
 
 // selectMissing selects the files for which hasCopy returns false. budget is the number of bytes that may still be
-// copied. selectMissing subtracts the size of the selected files from it. If a file that the caller named does not fit,
-// selectMissing returns an error. It skips other files that do not fit.
+// copied; selectMissing subtracts the size of the selected files. If a file does not fit, selectMissing skips it. But
+// if the caller named that file, selectMissing returns an error.
 func (b *bundle) selectMissing(hasCopy func(below string, v version) bool, budget *int64) error {
 	b.selected = nil
 	for _, i := range b.named {

@@ -19,11 +19,11 @@ type sources struct {
 	program cached // digest of ductor-runner
 }
 
-// cached is an answer, and the state of the files from which it was computed.
+// cached is a result, and the state of the files from which it was computed.
 type cached struct{ state, answer string }
 
-// get returns the cached answer if the files still have the given state. Otherwise it computes the answer by calling f,
-// and caches it.
+// get returns the cached result if the files still have the given state. Otherwise it calls f to compute the result,
+// and caches the result.
 func (s *sources) get(k *cached, state string, f func() (string, error)) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/docker/docker/api/types/filters"
 )
 
-// pauseWatch closes the connections into a container when the container is paused. Otherwise, an agent in a paused
-// container would only seem to be thinking. If the container stops or is removed, the engine itself closes the
+// pauseWatch closes the connections into a container when the container is paused. With an open connection, an agent in
+// a paused container would seem to be thinking. If the container stops or is removed, the engine itself closes the
 // connections. Safe for concurrent use.
 type pauseWatch struct {
 	engine *Engine

@@ -93,8 +93,8 @@ func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 }
 
 // knownPaths returns the paths of the changed files, each followed by a zero byte. It omits a file that exists neither
-// in the working tree nor in the last commit, because Git would reject the path. It returns ErrNothing if all paths are
-// omitted.
+// in the working tree nor in the last commit, because Git would reject its path. If it omits all files, it returns
+// ErrNothing.
 func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
@@ -162,10 +162,11 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	return tree, nil
 }
 
-// converter returns a function that runs Git with an index file for commands that convert the contents of files. No
-// setting of the repository makes these commands run a program; see neutral. In a sandbox, the function disables all
-// filters: rejectFiltered misses a filter with the name "unset", because check-attr prints this word for files without a
-// filter.
+// converter returns a function that runs Git with an index file. The function is for commands that convert the contents
+// of files. No setting of the repository can make these commands run a program; see neutral.
+//
+// In a sandbox, the function also disables all filters, because rejectFiltered cannot detect a filter with the name
+// "unset": check-attr prints this word for files without a filter.
 func (r *Repo) converter(ctx context.Context) (func(ctx context.Context, index, input string, args ...string) (string,
 	error), error) {
 	if r.in == "" {

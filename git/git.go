@@ -33,7 +33,7 @@ type Environments interface {
 // Git runs git commands. It is safe for concurrent use.
 type Git struct {
 	envs    Environments
-	private string // see New
+	private string // directory for the shadow directories; see New
 
 	mu    sync.Mutex
 	locks map[string]*sync.Mutex // by working tree; see lockOf
@@ -68,7 +68,7 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		return "", err
 	}
 	for _, dir := range otherDirs {
-		more, _ := listSettingNames(ctx, launcher, dir) // on an error, Git cannot work in dir at all
+		more, _ := listSettingNames(ctx, launcher, dir) // if this fails, Git cannot work in dir, so no program can run
 		names += more
 	}
 	settings := append(safeSettings(names), logIdentity()...)
@@ -76,9 +76,9 @@ func (g *Git) runAcross(ctx context.Context, at Place, otherDirs []string, args 
 		timeout: commandTimeout, limit: 1 << 20})
 }
 
-// logIdentity returns settings with the name that Git writes into the logs of refs. Without them, Git would write the
-// name in the settings of the repository, which could be a command for a shell. An agent may replace a log by a link to
-// another file after checkLinks.
+// logIdentity returns settings with the name that Git writes into the logs of refs. Without these settings, Git would
+// write the name from the repository's settings. An agent could choose a shell command as the name, and replace a log
+// by a link to another file after checkLinks.
 func logIdentity() []string {
 	return []string{"committer.name", "ductor", "committer.email", "ductor@localhost"}
 }
@@ -91,8 +91,8 @@ func listSettingNames(ctx context.Context, l cli.Launcher, dir string) (string, 
 	})
 }
 
-// hardenArgs adds options to a command such as diff, so that it does not run external programs that no setting can
-// disable. The options also prevent Git from running in submodules, because these have their own settings.
+// hardenArgs adds options to a command such as diff. With these options, the command does not run external programs
+// that no setting can disable. It also does not run Git in submodules, which have their own settings.
 func hardenArgs(args []string) []string {
 	if len(args) > 0 && slices.Contains([]string{"diff", "diff-tree", "diff-index", "diff-files", "log", "show"}, args[0]) {
 		return append([]string{args[0], "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}, args[1:]...)

@@ -57,7 +57,7 @@ func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
 	listed, err := own("config", "--null", "--get-regexp", conversions)
-	if exit := (*ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == 1) { // 1: there are none
+	if exit := (*ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == 1) { // 1: no such settings
 		return nil, err
 	}
 	if err := os.MkdirAll(g.private, 0o700); err != nil {
@@ -70,7 +70,8 @@ func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 	n := &neutral{launcher: launcher, tree: tree, index: lines[1], exclude: lines[2]}
 	place := []string{"GIT_DIR=" + dir, "GIT_WORK_TREE=" + tree, "GIT_OBJECT_DIRECTORY=" + lines[0]}
 	n.env = append(gitEnv(safeSettings("")), place...)
-	names, err := n.run(ctx, n.index, "", "config", "--null", "--list", "--name-only") // settings of the user
+	// This command lists only the settings of the user, because the settings of the repository do not apply in dir.
+	names, err := n.run(ctx, n.index, "", "config", "--null", "--list", "--name-only")
 	n.env = append(gitEnv(append(safeSettings(names), settingsIn(listed)...)), place...)
 	return n, err
 }
@@ -80,7 +81,7 @@ func settingsIn(listed string) (pairs []string) {
 	for setting := range strings.SplitSeq(strings.TrimSuffix(listed, "\x00"), "\x00") {
 		if name, value, ok := strings.Cut(setting, "\n"); ok {
 			pairs = append(pairs, name, value)
-		} else if name != "" { // a name alone means true
+		} else if name != "" { // in Git, a setting without a value is true
 			pairs = append(pairs, name, "true")
 		}
 	}
@@ -95,8 +96,8 @@ func (n *neutral) run(ctx context.Context, index, input string, args ...string) 
 
 // checkOut writes the files of HEAD into a new worktree without files.
 func (g *Git) checkOut(ctx context.Context, at Place) error {
-	// This command runs in the new worktree: some settings may apply only there, and Run only disables the settings of
-	// its own directory.
+	// Run Git in the new worktree, because some settings may apply only there. Run disables only the settings of the
+	// directory in which it runs.
 	if at.In != "" {
 		_, err := g.Run(ctx, at, "reset", "--hard", "-q")
 		return err

@@ -48,7 +48,8 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
-		_, _ = io.Copy(p.Stdin(), strings.NewReader(c.input)) // if Git misses input, its exit code is not zero
+		// Ignore the error: if Git does not get the whole input, its exit code is not zero.
+		_, _ = io.Copy(p.Stdin(), strings.NewReader(c.input))
 		_ = p.Stdin().Close()
 	}()
 	out, err := io.ReadAll(io.LimitReader(p.Stdout(), c.limit+1))

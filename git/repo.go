@@ -41,7 +41,7 @@ type Repo struct {
 	objects        string
 	directory      DirectoryFunc // from OpenWithin; nil after Open
 	mu             *sync.Mutex   // shared by all Repos of this working tree
-	excluded       []string      // paths that snapshots do not contain; a snapshot can add more
+	excluded       []string      // paths that snapshots leave out; each snapshot can add more paths
 	shadowSettings []string      // settings for commands in the shadow directory; nil before prepareShadow
 }
 
@@ -89,8 +89,8 @@ func (g *Git) privateShadow(gitDir string) (string, error) {
 	return filepath.Join(g.private, hex.EncodeToString(sum[:16])), nil
 }
 
-// unusedAfter is the time after which a shadow directory on this host is deleted. If it is needed again, the next
-// snapshot reads all files.
+// unusedAfter is the time after which an unused shadow directory on this host is deleted. If it is needed again later,
+// the next snapshot takes longer, because it reads all files.
 const unusedAfter = 30 * 24 * time.Hour
 
 // removeUnused deletes shadow directories on this host that were not used for a long time. Each snapshot changes the
@@ -127,7 +127,7 @@ func (r *Repo) ownGitDir(ctx context.Context) bool {
 
 const maxPath = 4096
 
-// lockOf returns the lock of a Git directory. The environments in which Git runs share it, because they share the files.
+// lockOf returns the lock of a Git directory. All environments share this lock, because they share the files.
 func (g *Git) lockOf(gitDir string) *sync.Mutex {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -190,9 +190,11 @@ func exactSettings(listed string) []string {
 // attributes is the attributes file of the shadow directory. It has priority over all other attributes.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
-// prepareShadow creates the shadow directory if it does not exist. In a sandbox, the creator of the repository may
-// already have created the directory to make ductor run a program. runShadow therefore also disables all programs in the
-// settings of the shadow directory. Each snapshot lists them again, because the agent may change them at any time.
+// prepareShadow creates the shadow directory if it does not exist.
+//
+// In a sandbox, an agent can write to the shadow directory, or may even have created it. So runShadow also disables all
+// programs in the settings of the shadow directory. Each snapshot lists these settings again, because an agent may
+// change them at any time.
 func (r *Repo) prepareShadow(ctx context.Context) error {
 	if r.shadowSettings != nil {
 		return nil
@@ -204,7 +206,8 @@ func (r *Repo) prepareShadow(ctx context.Context) error {
 			return nil
 		}
 	}
-	if r.in == "" { // the repository may be a new one, which lacks the objects that the index names
+	// A new repository at the same path may lack objects that the index of the old shadow directory names.
+	if r.in == "" {
 		if err := os.RemoveAll(r.shadow); err != nil {
 			return fmt.Errorf("delete a former directory of snapshots: %w", err)
 		}

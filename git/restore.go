@@ -56,8 +56,9 @@ func (r *Repo) writeFiles(ctx context.Context, current string, changes []Change)
 	return goal, nil
 }
 
-// splitDeletions splits changes into two steps. The first step creates and replaces files. The second step deletes
-// files, except those below the path of a new file, which the first step deletes.
+// splitDeletions splits changes into two steps. The first step creates and replaces files, and deletes files that are
+// in the way: if a directory becomes a file again, the files in the directory must be deleted first. The second step
+// deletes all other files.
 func splitDeletions(changes []Change) (first, later []Change) {
 	stays := map[string]bool{}
 	for _, c := range changes {
@@ -199,7 +200,7 @@ func (r *Repo) checkObstacles(ctx context.Context, changes []Change) error {
 // revertedTree returns a tree in which the changes are reverted.
 func (r *Repo) revertedTree(ctx context.Context, tree string, changes []Change) (string, error) {
 	var input strings.Builder
-	for _, gone := range []bool{true, false} { // removals come first, because a file may take the place of a directory
+	for _, gone := range []bool{true, false} { // removals come first, because a file may replace a directory
 		for _, c := range changes {
 			if c.Old.There() != gone {
 				input.WriteString(strings.TrimPrefix(c.Old.Mode, "000") + " " + c.Old.ID + "\t" + c.Path + "\x00")

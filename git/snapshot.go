@@ -87,9 +87,9 @@ func (r *Repo) writeSnapshot(ctx context.Context, when Moment) (tree string, err
 	return strings.TrimSpace(tree), nil
 }
 
-// addAll updates the shadow directory's index to all current files except the excluded ones. If the index contained
-// nested repositories, git add would run git status in them, and with it the programs of their settings. So addAll
-// removes them from the index, and Git adds them anew without looking into them.
+// addAll updates the shadow directory's index to all current files except the excluded ones. It first removes nested
+// repositories from the index, and Git then adds them again. Otherwise git add would run git status in them, which
+// could run programs that their settings name.
 func (r *Repo) addAll(ctx context.Context, excluded []string) error {
 	listed, err := r.runShadow(ctx, "", "", "ls-files", "-s", "-z")
 	if err != nil {
@@ -129,7 +129,8 @@ func (r *Repo) addFiles(ctx context.Context, excluded []string) error {
 	if err == nil {
 		return nil
 	}
-	if strings.Contains(err.Error(), "index.lock") { // left by a killed process; only this process uses the index
+	// A killed process has left index.lock behind, because only this process uses the index.
+	if strings.Contains(err.Error(), "index.lock") {
 		_, _ = execute(ctx, r.launcher, command{
 			program: "rm", args: []string{"-f", path.Join(r.shadow, "index.lock")}, dir: r.Top,
 			env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 10,
@@ -158,8 +159,8 @@ func unbornIn(err error) string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// syncTrackedIgnored updates the shadow directory's index: of the ignored files, it contains exactly those that the
-// repository tracks. It does not add nested repositories.
+// syncTrackedIgnored updates the shadow directory's index. Afterwards it contains an ignored file only if the
+// repository tracks the file. syncTrackedIgnored does not add nested repositories.
 func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	const list = "ls-files -s -z -c -i --exclude-standard"
 	listed, err := r.runOwn(ctx, "", strings.Fields(list)...)

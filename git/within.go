@@ -46,8 +46,8 @@ func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc)
 	return r, r.checkLinks()
 }
 
-// checkLinks is DirectoryFunc.checkLinks for a Repo from OpenWithin. In a sandbox, it checks nothing, because Git has no
-// more rights there than the agents.
+// checkLinks calls DirectoryFunc.checkLinks for a Repo from OpenWithin. It checks nothing in a sandbox, because Git has
+// no more rights there than the agents.
 func (r *Repo) checkLinks() error {
 	if r.in != "" || r.directory == nil {
 		return nil
@@ -58,7 +58,7 @@ func (r *Repo) checkLinks() error {
 // CheckGitDir returns orchestrator.ErrOutsideRoot if Git would write outside of the directories where conversations may
 // work when it creates or removes a worktree.
 func (g *Git) CheckGitDir(ctx context.Context, at Place, directory DirectoryFunc) error {
-	if at.In != "" { // as in Repo.checkLinks
+	if at.In != "" { // in a sandbox, Git has no more rights than the agents
 		return nil
 	}
 	out, err := g.Run(ctx, at, "rev-parse", "--path-format=absolute", "--absolute-git-dir", "--git-common-dir")

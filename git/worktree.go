@@ -114,7 +114,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes 
 		if err != nil {
 			return err
 		}
-		force = clean // otherwise Git would look for changes, and convert files for that
+		force = clean // with --force, Git does not look for changes, so it converts no files
 	}
 	args := []string{"worktree", "remove", "--", dir}
 	if force {
@@ -131,8 +131,10 @@ func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes 
 }
 
 // isClean reports whether a worktree on this host contains no changes and no submodules. It returns ErrDirtyWorktree if
-// the worktree contains changes. If isClean returns false without an error, git worktree remove does not look for
-// changes: the worktree is missing, or it has submodules, and Git refuses to remove it.
+// the worktree contains changes.
+//
+// If the worktree is missing or contains submodules, isClean returns false. git worktree remove does not look for
+// changes in such a worktree, and refuses to remove a worktree with submodules.
 func (g *Git) isClean(ctx context.Context, dir string) (bool, error) {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return false, nil

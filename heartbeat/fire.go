@@ -8,8 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// fire stores the due runs of a job, together with the job's next time, in one transaction. The turns of the runs are
-// submitted later. After a crash, either the runs are stored or the job is still due.
+// fire stores the due runs of a job and the job's next time, in one transaction. The turns of the runs are submitted
+// later. If ductor crashes, either the runs are stored, or the job is still due.
 func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	now := s.now()
 	back := now.Add(setBack).Before(st.Planned)
@@ -22,8 +22,8 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	}
 	next := plan.Next(now)
 	if st.Next.After(now) {
-		// The clock was set back by a lot, so only compute the next time. A time that comes a second time starts no
-		// second run, because the ID of a run depends on its time.
+		// The clock was set back by a lot, so only compute the next time. Times that have had a run do not start
+		// another one, because the ID of a run depends on its time.
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
@@ -35,8 +35,8 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	return err
 }
 
-// dueRuns returns runs for all times of a job up to now. For times that are late, the job's policy for missed runs
-// applies.
+// dueRuns returns the runs for all times of a job up to now. If a time is late, the job's policy for missed runs
+// (Job.Missed) decides whether it gets a run.
 func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, now time.Time) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	moments, count := momentsUntil(plan, st.Next, now)
@@ -62,7 +62,7 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 			last = late[len(late)-1]
 		}
 		runs = append(runs, skipped(st.Job, last, missed, p.Text("job.missed")))
-	default: // a single run for all times; the run counts as late if the last time is late
+	default: // one run stands for all times, even for the last one, which may be on time
 		last := moments[len(moments)-1]
 		fresh = nil
 		runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, last, count))
@@ -117,8 +117,9 @@ func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRu
 	return r
 }
 
-// skipOverlapping marks a run as skipped if another run of the job is open and the job allows no overlap, or if too
-// many runs of the job are waiting. The limit is higher for late runs of a job with orchestrator.MissedAll.
+// skipOverlapping marks a run as skipped in two cases: another run of the job is open and the job allows no overlap, or
+// too many runs of the job are waiting. The limit of waiting runs is higher for late runs of a job with
+// orchestrator.MissedAll.
 func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	open := st.Open
@@ -141,8 +142,8 @@ func (s *Scheduler) skipOverlapping(st orchestrator.JobStatus, runs []orchestrat
 	return runs
 }
 
-// holdForQuietHours delays runs until quiet hours end, or marks them as skipped. A delayed run is open, so it can cause
-// later runs to be skipped as overlapping.
+// holdForQuietHours delays runs until quiet hours end, or marks them as skipped. A delayed run counts as open. So later
+// runs may be skipped because they overlap with it.
 func (s *Scheduler) holdForQuietHours(j orchestrator.Job, runs []orchestrator.JobRun,
 	now time.Time) []orchestrator.JobRun {
 	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))

@@ -22,7 +22,7 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 	}
 	var left []orchestrator.JobRun
 	var errs []error
-	ahead := map[orchestrator.JobID]bool{} // jobs of which an older run is open
+	ahead := map[orchestrator.JobID]bool{} // jobs with an older run that must end first
 	for _, r := range runs {
 		ahead[r.Job] = ahead[r.Job] || r.State == orchestrator.RunAsked
 	}
@@ -43,8 +43,9 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // a run that waits for NotBefore does not delay other runs
-		case r.State == orchestrator.RunAsked: // the turn has ended; later runs need not wait for the report
+			ahead[r.Job] = true // but a run that waits for its NotBefore does not delay later runs
+		// The turn has ended. Later runs of the job need not wait until the chat shows the result.
+		case r.State == orchestrator.RunAsked:
 			ahead[r.Job] = false
 		}
 		if after.State.Open() || !after.Result.Notified {
@@ -153,9 +154,9 @@ func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 // longestHold is the longest time that a run may wait: for the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quietEnd reports whether a run must wait for the end of the job's quiet hours, and returns the time at which they
-// end. It returns false for all runs except those of webhooks: scheduled runs were already delayed when they were
-// stored, and runs that a user starts never wait.
+// quietEnd reports whether the run of a webhook must wait for the end of the job's quiet hours, and returns the time at
+// which they end. For all other runs, quietEnd returns false. Scheduled runs were already delayed when they were
+// stored, and a run that a user starts never waits.
 func (s *Scheduler) quietEnd(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false
@@ -204,7 +205,7 @@ func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
 		return s.finishRun(ctx, st, r, t.Outcome)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
 		r.Result.Reason, r.Result.Notified = p.Text("job.user-ended"), true
-		if t.State == orchestrator.TurnCancelled { // by a user, or because the chat may no longer use ductor
+		if t.State == orchestrator.TurnCancelled { // a user cancelled the turn, or the chat may no longer use ductor
 			r.Result.Reason = p.Text("job.cancelled")
 		}
 		return s.endRun(ctx, r, orchestrator.RunAborted, st.JobResult)
@@ -248,7 +249,7 @@ func (s *Scheduler) finishRun(ctx context.Context, st orchestrator.JobStatus, r 
 	return s.endRun(ctx, r, orchestrator.RunDone, result)
 }
 
-// endRun stores that a run has ended, with the result of its job.
+// endRun stores that a run has ended, together with the new JobResult of its job.
 func (s *Scheduler) endRun(ctx context.Context, r orchestrator.JobRun, state orchestrator.JobRunState,
 	result orchestrator.JobResult) (orchestrator.JobRun, error) {
 	ended := r

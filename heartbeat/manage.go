@@ -95,12 +95,13 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 }
 
 // RunNow starts a run of a job in the conversation, even if the job is paused or has quiet hours. The run waits for the
-// job's open runs.
+// job's open runs. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there is none.
 //
-// key identifies the user's request: if an earlier call had the same key, RunNow returns orchestrator.ErrRepeated. It
-// returns the same error if a run that a user started is still open or began only seconds ago, because the second tap
-// may have been on a button that was drawn after the first. The job of a webhook runs with the last payload; RunNow
-// returns ErrNotCalled if there is none.
+// RunNow returns orchestrator.ErrRepeated in these cases:
+//   - An earlier call had the same key, which identifies the user's request.
+//   - A run that a user started is still open.
+//   - A user started a run less than doubleTap ago. The second tap may have been on a new button that replaced the
+//     first.
 func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
@@ -140,7 +141,7 @@ func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orches
 	return r, err
 }
 
-// doubleTap is the time after a user has started a run in which another tap does not start a second one.
+// doubleTap is a pause after a user has started a run. During the pause, another tap starts no second run.
 const doubleTap = 5 * time.Second
 
 // lastCall returns the prompt of a webhook's last delivery. It returns ErrNotCalled if there is none.
@@ -176,8 +177,8 @@ func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestr
 }
 
 // Sync stores the jobs in the configuration. It identifies them by their names. It adds new jobs, updates changed ones
-// and deletes missing ones. A job that a user has paused remains paused. A job of a group that got a new ID gets this
-// ID. If a job is invalid, Sync stores nothing.
+// and deletes missing ones. A job that a user has paused remains paused. If Telegram gave a group a new ID, the group's
+// jobs get this ID. If a job is invalid, Sync stores nothing.
 func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,13 +227,13 @@ func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job,
 		j.Created, j.Paused = old.Job.Created, old.Job.Paused
 	}
 	if there && sameJob(j, old.Job) {
-		return nil // saving would lose missed runs, because it computes the next time again
+		return nil // do not save an unchanged job: save would compute the next time again, and lose missed runs
 	}
 	_, err := s.save(ctx, j)
 	return err
 }
 
-// saveUnchanged stores a job whose schedule has not changed. It keeps the stored next time, so that an edit of the
+// saveUnchanged stores a job whose schedule has not changed. It does not change the job's next time. So an edit of the
 // prompt loses no missed run.
 func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
@@ -258,8 +259,8 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next validates a job and computes its next time. It returns an error if the job's only time has passed, unless the
-// job is configured or paused. For such a job, the next time is zero.
+// next validates a job and computes its next time. If the job has only one time and that time has passed, next returns
+// an error. But for a configured or a paused job, it then returns the zero time.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	if err := validate(j); err != nil {
 		return time.Time{}, err

@@ -41,7 +41,7 @@ type Store interface {
 	// OpenRuns lists the open runs, and the ended runs that are not marked as notified, in the order in which they were
 	// first stored.
 	OpenRuns(ctx context.Context) ([]orchestrator.JobRun, error)
-	// CurrentChat returns the ID that a group has since Telegram gave it a new one, or the same ID.
+	// CurrentChat returns the current ID of a chat. It differs from the given ID if Telegram gave the group a new one.
 	CurrentChat(ctx context.Context, chat int64) (int64, error)
 	// Runs lists the last runs of a job, the newest first.
 	Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error)
@@ -62,9 +62,9 @@ type Report struct {
 	Job  orchestrator.Job
 	Run  orchestrator.JobRun
 	Turn cli.TurnID
-	// Silent is true if the answer is the same as before. Notifier.Report then adds Note to the earlier message with
-	// the answer (Result.Shown), so that no user gets a notification. Otherwise, Report sends a new message: the card
-	// of Turn, or else Note.
+	// Silent is true if the answer is the same as before. Then Notifier.Report adds Note to the earlier message with
+	// the answer (Result.Shown), so that no user gets a notification. If Silent is false, Report sends a new message:
+	// the card of Turn, or Note if there is no card.
 	Silent bool
 	Result orchestrator.JobResult
 	Note   string

@@ -11,13 +11,14 @@ import (
 
 // notify shows the end of a run in the chat.
 func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
-	st, err := s.opts.Store.Job(ctx, r.Job) // contains the result of the run
+	st, err := s.opts.Store.Job(ctx, r.Job) // for the JobResult, which endRun has stored
 	if err != nil {
 		return r, err
 	}
 	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), Result: st.JobResult}
 	switch {
-	// If st.Same is 0, the message st.Shown already shows a newer, different answer, and must not get the note.
+	// If st.Same is 0, a newer run has had a different answer. The message st.Shown shows that answer, and must not get
+	// the note.
 	case r.State == orchestrator.RunDone && !r.Result.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == orchestrator.RunFailed:

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Limits configures how much data remains: none that is older than Age, and at most the newest Bytes. 0 means no limit.
+// Limits configures how much data remains. Data older than Age is removed. Of the other data, only the newest Bytes
+// remain. 0 means no limit.
 type Limits struct {
 	Age   time.Duration
 	Bytes int64
@@ -27,7 +28,7 @@ type TrimStats struct {
 	LeftItems, LeftBytes int64
 }
 
-// CountRemoved moves items from the remaining to the removed ones. Negative numbers move them back.
+// CountRemoved subtracts items and bytes from the remaining data and adds them to the removed data.
 func (t *TrimStats) CountRemoved(items, bytes int64) {
 	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
 }

@@ -42,8 +42,8 @@ const (
 	busyPoll = 2 * time.Second
 )
 
-// setBack is a threshold: if the clock is set back by more than this, the scheduler computes the next times again. It
-// ignores smaller corrections. A run never happens twice in either case.
+// setBack is a threshold. If the clock is set back by more than setBack, the scheduler computes the next times again.
+// It ignores smaller corrections. In both cases, no run happens twice.
 const setBack = time.Hour
 
 // Scheduler starts the runs of jobs when they are due, and lets users manage jobs. Safe for concurrent use.
@@ -162,7 +162,8 @@ func (s *Scheduler) fireAll(ctx context.Context) error {
 		if st.Job.Paused || st.Job.Kind == orchestrator.JobHook || st.Next.IsZero() {
 			continue
 		}
-		// A user may just have run the prompt of the job, which deletes it; see orchestrator.LaterJob.
+		// If the job does not exist any more, ignore the error: a user may just have run the prompt of a LaterJob,
+		// which deletes the job.
 		if err := s.fire(ctx, st); err != nil && !errors.Is(err, orchestrator.ErrNoJob) {
 			errs = append(errs, fmt.Errorf("job %s: %w", st.Job.ID, err))
 		}

@@ -12,7 +12,8 @@ import (
 // service.Registry.
 type Runs interface {
 	List() []cli.RunInfo
-	// EndStale starts to end the run of a turn, including all processes. It returns false if no such run exists.
+	// EndStale ends the run of a turn with all its processes. It does not wait for their end. It returns false if no
+	// such run exists.
 	EndStale(turn cli.TurnID) bool
 }
 
@@ -46,7 +47,7 @@ func (s Sweep) sweep(logged map[cli.TurnID]bool) (ending map[cli.TurnID]bool) {
 	now := s.Now().Round(0)
 	ending = map[cli.TurnID]bool{}
 	for _, i := range s.Runs.List() {
-		// Call EndStale in each sweep until the run is gone, because a single call may not be enough.
+		// Call EndStale again in each sweep until the run has ended, because one call may not be enough.
 		if now.Sub(i.Started.Round(0)) <= s.Age || !s.Runs.EndStale(i.Turn) {
 			continue
 		}

@@ -66,8 +66,8 @@ func registerTool[In any](t *toolset, name, description string, title func(In) s
 		})
 }
 
-// countCall counts a call of the turn, or of the outside client in a period. It returns an error if there are more than
-// maxCalls.
+// countCall counts a call. It returns an error after maxCalls calls of the turn, or of the outside client in one period
+// (see outsideWindow).
 func (s *Server) countCall(c call, period string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,8 +61,8 @@ func (t *toolset) addAskUser(name string) {
 		func(in askUser) string { return in.Question }, t.askUser)
 }
 
-// adapt adds ask_user under another name for Gemini. Gemini has its own tool ask_user and therefore ignores tools of
-// MCP servers with this name. Under ductor, Gemini does not use its own tool either.
+// adapt adds the tool ask_user under another name for Gemini. Gemini has its own tool ask_user and therefore ignores a
+// tool of an MCP server with this name. When ductor runs Gemini, Gemini cannot use its own tool.
 func (t *toolset) adapt(client *sdk.InitializeParams) {
 	if client != nil && client.ClientInfo != nil && strings.Contains(client.ClientInfo.Name, "gemini") {
 		t.addAskUser("ask_the_user")

@@ -21,7 +21,8 @@ type Outside struct {
 	Owner func() orchestrator.PersonID // returns the user for whom outside clients act, or 0
 }
 
-// outsideWindow is how long an outside client shares one set of limits. Agents have these limits for one turn.
+// outsideWindow is the period for which the limits of an outside client apply. For an agent, the limits apply to one
+// turn.
 const outsideWindow = 10 * time.Minute
 
 var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role of a user in its configuration")
@@ -30,7 +31,8 @@ var errNoOwner = errors.New("ductor has no owner whom it could ask; set the role
 type outsiders struct {
 	mu     sync.Mutex
 	closed bool
-	ends   map[*context.CancelFunc]int // the key ends a connection, the value is the number of its token
+	// ends contains the functions that end the connections. The value is the number of the connection's token.
+	ends map[*context.CancelFunc]int
 }
 
 // add registers a connection. The caller must call remove when the connection ends. After EndOutside, add ends the
@@ -161,7 +163,7 @@ func (s *Server) open(ctx context.Context, c caller) (_ call, end func(), err er
 // isOutside reports whether an outside client makes the call.
 func isOutside(c call) bool { return c.Turn.Prompt.Rights.Of == orchestrator.RightsOfOutside }
 
-// has returns the first words of an error text: "this turn has", or the equivalent for an outside client.
+// has returns the beginning of an error text for the client: "this turn has", or a similar text for an outside client.
 func has(c call) string {
 	if isOutside(c) {
 		return fmt.Sprintf("within %.0f minutes this client has", outsideWindow.Minutes())

@@ -46,7 +46,8 @@ type tokenCount struct {
 
 func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 	open := os.OpenRoot
-	if c.Turn.Sandbox != "" { // the agent may have replaced the directory by a link to one of this host
+	// An agent in a sandbox may have replaced the directory by a link to another directory of this host.
+	if c.Turn.Sandbox != "" {
 		open = rooted.OpenDir
 	}
 	root, err := open(c.Request.Dir)

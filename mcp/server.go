@@ -67,8 +67,8 @@ type Server struct {
 
 	mu       sync.Mutex
 	calls    map[orchestrator.ConversationID]turnUsage
-	greeting int                                 // number of connections without a valid token so far
-	joined   map[orchestrator.ConversationID]int // number of connections with a valid token
+	greeting int                                 // number of open connections that have not sent a valid token yet
+	joined   map[orchestrator.ConversationID]int // number of open connections that have sent a valid token
 	outside  outsiders
 }
 

@@ -76,8 +76,8 @@ type ApprovalTerms struct {
 // another state.
 type Decision struct {
 	State  ApprovalState
-	By     PersonID // the user who decided; 0 if no user did, for example if a rule decided
-	Ruled  string   // the rule that decided, or that the decision created; may be empty
+	By     PersonID // the user who decided; 0 if no user did, for example if a rule allowed the request
+	Ruled  string   // the rule that allowed the request, or that the user created; may be empty
 	Reason string   // one sentence for the agent or the user; may be empty
 	// Answers contains one list for each question: the labels that the user chose, or the user's own text. If a
 	// question has Secret set, the store does not contain the answers.
@@ -173,7 +173,8 @@ type ApprovalScreen interface {
 	//   - if an identical request now shares the approval
 	//   - if the approval is open again after a restart
 	//   - after the decision
-	// isNew is true only in the first call for an approval that no earlier process of ductor can have shown.
+	// isNew is false if the chat may already show the approval: after an earlier call, in this process or an earlier
+	// one.
 	ShowApproval(approval Approval, isNew bool)
 }
 

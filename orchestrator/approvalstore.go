@@ -60,8 +60,8 @@ type ApprovalStore interface {
 	// RevokeRule deletes a rule of a conversation and writes an audit entry. It returns false if the conversation has
 	// no such rule.
 	RevokeRule(ctx context.Context, id RuleID, in ConversationID, by PersonID, at time.Time) (bool, error)
-	// RecordAudit stores audit entries. It skips an entry with a Call if the turn already has an entry or an approval
-	// request for that tool call.
+	// RecordAudit stores audit entries. It skips an entry for a tool call (AuditEntry.Call) if the turn already has an
+	// entry or an approval request for that tool call.
 	//
 	// The entries survive if the process is killed. They survive a power failure only after a later change of the store
 	// by another method.
@@ -78,7 +78,7 @@ type ApprovalDecision struct {
 	Choice  Choice
 	Rule    *Rule // rule to create; nil for none
 	Updates []int64
-	Secret  bool // Updates contain an answer that must not be stored
+	Secret  bool // the messages in Updates contain an answer that must not be stored
 }
 
 // QueueStore reorders queues and merges turns. It is a part of Store, whose comment has the contract for all methods.
@@ -94,8 +94,8 @@ type QueueStore interface {
 	// MarkSteered records that the agent of a running turn has the prompt of a steered turn. It returns false if the
 	// first turn is no longer steered into the second.
 	MarkSteered(ctx context.Context, steered, running cli.TurnID) (bool, error)
-	// DoubtSteered undoes MarkSteered for all turns that were steered into a turn, because that turn was interrupted. It
-	// returns these turns. It does not change the turns in read, because the agent has read their prompts.
+	// DoubtSteered undoes MarkSteered for all turns that were steered into an interrupted turn, and returns these
+	// turns. It skips the turns that the argument read lists, because the agent has read their prompts.
 	DoubtSteered(ctx context.Context, into cli.TurnID, read ...cli.TurnID) ([]Turn, error)
 	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
 	// in another state.

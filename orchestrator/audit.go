@@ -32,8 +32,8 @@ const (
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
-// AuditElsewhere is the Reason of an AuditMode entry if ductor reset the permission mode of a conversation: a user
-// chose the mode for one environment, but a turn ran in another.
+// AuditElsewhere is the Reason of an AuditMode entry if ductor reset the permission mode of a conversation. ductor does
+// this if a user chose the mode for one environment, but a turn runs in another.
 const AuditElsewhere = "elsewhere"
 
 // AuditEntry is one event in the audit log. Fields that do not apply are empty.
@@ -52,8 +52,8 @@ type AuditEntry struct {
 	Title  string
 	Choice Choice
 	By     PersonID
-	// Rule is the rule that decided the request, or that a user created or revoked. For AuditAccepted and AuditRan,
-	// Rule is the permission mode instead.
+	// Rule is the rule that decided the request, or the rule that a user created or revoked. For AuditAccepted and
+	// AuditRan, it contains the permission mode.
 	Rule   string
 	Reason string
 	Same   int // number of identical requests that were decided together
@@ -109,8 +109,8 @@ type UsageQuery struct {
 	In    ConversationID // zero for all conversations
 }
 
-// BudgetScope selects what a budget limits: "all" costs, the costs of a user ("user 7"), or the costs of a job ("job
-// backup").
+// BudgetScope selects the costs that a budget limits: "all" for all costs, "user 7" for the costs of a user, and
+// "job backup" for the costs of a job.
 type BudgetScope string
 
 // LimitStore stores the plan limits that agents report. internal/store implements it.

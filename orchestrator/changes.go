@@ -34,9 +34,9 @@ const (
 // Snapshots takes a snapshot of a turn's files before the agent changes them. Package orchestrator/changes implements
 // it.
 type Snapshots interface {
-	// Watch starts to take the snapshot in the background, just before the agent gets its prompt. If resumed is true,
-	// the turn began before a restart of ductor, and Watch loads the snapshot that the previous process took. The
-	// caller must call End or Leave on the result.
+	// Watch takes the snapshot in the background. The caller calls Watch just before the agent gets its prompt. If
+	// resumed is true, the turn began before a restart of ductor, and Watch loads the snapshot that the previous
+	// process took. The caller must call End or Leave on the result.
 	Watch(t Turn, dir string, resumed bool) TurnWatch
 	// AwaitSnapshot waits, for a limited time, until the snapshot of a turn is complete. The caller calls it before it
 	// allows the request with the given ID, so that the agent's first write comes after the snapshot.
@@ -132,7 +132,8 @@ const (
 	SinceCommit  DiffSince = "commit"
 )
 
-// ReturnTo selects one of two states: before a turn, or after it. For a checkpoint both are the same.
+// ReturnTo selects the state to restore: the state before a turn, or the state after it. For a checkpoint both are the
+// same.
 type ReturnTo string
 
 // ReturnTo values.

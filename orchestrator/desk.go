@@ -22,14 +22,15 @@ type Press struct {
 // May reports whether the user's role includes a right.
 func (p Press) May(do Right) bool { return p.Role.May(do) }
 
-// MayEnd reports whether the user who pressed may abort a turn or remove it from the queue.
+// MayEnd reports whether the user who pressed the button may abort a turn or remove it from the queue.
 func (p Press) MayEnd(t Turn) bool {
 	own := t.Prompt.Person == p.Person && t.Prompt.Rights.Of == p.Role.OfTurns()
 	return p.May(EndAny) || own && p.May(EndOwn)
 }
 
-// Precedes reports whether the prompt of a turn was sent after the press. It compares update IDs, which usually ascend.
-// It also compares arrival times, because Telegram may continue with a random ID after a week without updates.
+// Precedes reports whether the user pressed before the prompt of the turn was sent. It compares update IDs, which
+// usually ascend. It also compares arrival times, because Telegram may continue with a random ID after a week without
+// updates.
 func (p Press) Precedes(t Turn) bool {
 	of := t.Prompt.Updates
 	return len(p.Updates) > 0 && len(of) > 0 && of[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
@@ -51,8 +52,8 @@ type AbortReport struct {
 	Dropped int  // number of turns removed from the queue
 	// Questions is the number of cancelled questions to models outside of turns.
 	Questions int
-	// Unshown is a turn that has ended, but whose answer the chat does not show completely. The abort stops the rest of
-	// the answer from being shown. Empty means none.
+	// Unshown is a turn that has ended, but whose answer the chat does not show completely. After the abort, ductor
+	// does not show the rest of the answer. Unshown is empty if there is no such turn.
 	Unshown cli.TurnID
 	// Stopping is the turn that was running, or nil.
 	Stopping *Stopping
@@ -67,7 +68,7 @@ type Stopping struct {
 	Alive func(ctx context.Context) []cli.ProcessName
 }
 
-// With returns a Stopping for both s and another turn. The other one may be nil.
+// With returns a Stopping that waits for the turns of both s and other. other may be nil.
 func (s *Stopping) With(other *Stopping) *Stopping {
 	if other == nil {
 		return s
@@ -119,7 +120,7 @@ type Status struct {
 	Settings     Settings
 	Session      Session // the current session; zero before the first turn
 	Running      *RunningTurn
-	Queue        []Wants    // the wants of the waiting turns, in their order
+	Queue        []Wants    // the settings of the waiting turns, in the order of the queue
 	Live         cli.Living // running agents of all conversations
 }
 

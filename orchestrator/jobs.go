@@ -47,7 +47,7 @@ type Jobs interface {
 	//   - the changed job is invalid: *BadJob
 	//   - the configuration defines the job: ErrJobConfigured
 	EditJob(ctx context.Context, id JobID, by Press, edit func(*Job) error) (JobStatus, error)
-	// PauseJob makes a job start no more runs until ResumeJob.
+	// PauseJob prevents a job from starting runs until ResumeJob is called.
 	PauseJob(ctx context.Context, id JobID, by Press) (JobStatus, error)
 	// ResumeJob continues a paused job. The next run is at the job's next due time.
 	ResumeJob(ctx context.Context, id JobID, by Press) (JobStatus, error)

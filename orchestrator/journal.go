@@ -43,9 +43,10 @@ type Journal interface {
 type Inbox interface {
 	Disk
 
-	// AppendUpdates stores updates before ductor acknowledges them to Telegram, and returns those that are new. An
-	// update with a stored ID is not new, unless Telegram may have restarted the numbering of updates. Stored updates
-	// survive if the process is killed. They survive a power failure once Flush has returned.
+	// AppendUpdates stores updates before ductor acknowledges them to Telegram, and returns the new ones. An update is
+	// not new if an update with its ID is stored. But Telegram may have restarted the numbering of updates: then an
+	// update with a stored ID can be new. Stored updates survive if the process is killed. They survive a power failure
+	// once Flush has returned.
 	AppendUpdates(ctx context.Context, updates []Update) (fresh []Update, err error)
 	// Flush returns once the data stored before the call will survive a power failure.
 	Flush(ctx context.Context) error
@@ -70,9 +71,10 @@ type CardStore interface {
 
 // MessageStore stores the bot's outgoing messages and their states.
 type MessageStore interface {
-	// SaveMessage stores a message and replaces the message with the same key. If the process is killed, a message that
-	// is being sent or has Content survives. Any other message survives only after CommitMessages or a few
-	// milliseconds. A power failure may lose a message without Content.
+	// SaveMessage stores a message and replaces the message with the same key. When SaveMessage returns:
+	//   - A message with Content survives a power failure.
+	//   - A message that is being sent survives if the process is killed.
+	//   - Any other message survives only after a few milliseconds, or after CommitMessages.
 	SaveMessage(ctx context.Context, m Message) error
 	// AddMessage stores a message, unless a message has the same key. It reports whether it stored the message.
 	AddMessage(ctx context.Context, m Message) (bool, error)
@@ -108,7 +110,7 @@ type TopicStore interface {
 type SendRate struct {
 	Chat  int64
 	Every time.Duration // average time from one call to the next
-	Burst int           // number of calls that may follow each other without a pause
+	Burst int           // number of calls that may be made without a pause in between
 	Until time.Time     // Telegram rejects calls before this time
 	Told  time.Time     // when Telegram sent the rate limit error from which Until comes
 }
@@ -127,8 +129,8 @@ const (
 	Removed SendState = "removed" // deleted from the chat
 )
 
-// EndShown is the value of Message.Mark if the chat shows the final text of a message. The store no longer lists the
-// message as waiting.
+// EndShown is the value of Message.Mark if the chat shows the final text of a message. TurnsShownWaiting and
+// ApprovalsShownOpen do not consider such a message.
 const EndShown = -1
 
 // Message is the stored state of one of the bot's messages.

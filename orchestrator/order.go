@@ -42,8 +42,8 @@ type Wants struct {
 	// Silence is a word that means "nothing to report". If an answer consists of this word only (see OnlyWord), the
 	// chat does not show the turn.
 	Silence string `json:"silence,omitempty"`
-	// Known is the Digest of an answer that the chat already shows. The chat does not show the turn if its answer has
-	// the same Digest.
+	// Known is the Digest of an answer that the chat already shows. If the turn's answer has the same Digest, the chat
+	// does not show the turn.
 	Known string    `json:"known,omitempty"`
 	Title string    `json:"title,omitempty"` // the first line of the message that shows the turn; empty for none
 	Card  CardStyle `json:"-"`
@@ -78,8 +78,8 @@ type Purpose struct {
 type CardStyle struct {
 	// Quote makes the card a reply to the message with the prompt. This is useful if several prompts were waiting.
 	Quote bool `json:"quote,omitempty"`
-	// Then is a sentence that the card shows below a failure. It describes the next step, such as a retry. Empty means
-	// none.
+	// Then is a sentence about the next step after a failure, such as a retry. The card shows it below the failure.
+	// Empty means none.
 	Then  string    `json:"then,omitempty"`
 	Think ThinkMode `json:"think,omitempty"` // whether the card shows reasoning; empty means the configured default
 
@@ -117,7 +117,7 @@ func (w Wants) NeedNoMessage(o Outcome) bool {
 // safe for concurrent use.
 type Sandboxes interface {
 	// Of returns the sandbox for work in a directory, or "" for this host. Some sandboxes have a separate part for each
-	// conversation; then Of returns that part.
+	// conversation. For such a sandbox, Of returns the part of conv.
 	Of(dir string, conv ConversationID) cli.Sandbox
 	// Forced returns the sandbox for an order that requires one (SandboxDocker), in a project whose policy requires
 	// none.
@@ -130,8 +130,8 @@ const (
 	SandboxOff    = "off"
 )
 
-// Shown returns the settings without those with which a job hides its results. A user who runs the turn again wants to
-// see the result.
+// Shown returns a copy of the settings for a user who runs the turn again. The user wants to see the result, so the
+// copy does not contain the settings that hide it.
 func (w Wants) Shown() Wants {
 	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
 	return w

@@ -19,8 +19,8 @@ type Store interface {
 	StepStore
 
 	// Conversation returns the choices of users in a conversation: agent, model, mode and directory. If users have
-	// chosen nothing, only the ID is set. A restart ends every bypass: instead of a bypass that another process stored,
-	// Conversation returns the mode ask.
+	// chosen nothing, only the ID is set. A restart ends every bypass. So if the store contains a bypass of an earlier
+	// process, Conversation returns the mode ask.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
 	// SaveConversation stores c, and adds entries to the audit log.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
@@ -29,10 +29,10 @@ type Store interface {
 	// overwrite choices that exist under the new ID.
 	MoveChat(ctx context.Context, from, to int64) error
 
-	// EndedBypasses lists the conversations of which a bypass of another process is still stored.
+	// EndedBypasses lists the conversations for which the store still contains a bypass of an earlier process.
 	EndedBypasses(ctx context.Context) ([]ConversationID, error)
-	// EndBypasses replaces every bypass that another process stored by the mode ask. It adds an audit entry for each of
-	// the given conversations.
+	// EndBypasses replaces every bypass of an earlier process with the mode ask. It adds an audit entry for each of the
+	// given conversations.
 	EndBypasses(ctx context.Context, over []ConversationID, at time.Time) error
 
 	// CreateSession stores s and makes s the current session of its conversation.
@@ -50,20 +50,22 @@ type Store interface {
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own AgentSession) error
 
 	// EnqueueTurn stores a queued turn and marks the updates of its prompt as handled. If the turn repeats another
-	// turn, EnqueueTurn deletes the LaterJob of that turn. It returns ErrRepeated if that turn was already repeated, or
-	// if its LaterJob has started a run. The given agents must start a new agent session: EnqueueTurn deletes their
-	// records from the AgentSessions of the turn's session.
+	// turn, EnqueueTurn deletes the LaterJob of the other turn. It returns ErrRepeated if the other turn was already
+	// repeated, or if its LaterJob has started a run.
+	//
+	// Each agent in the list forget must start a new agent session. EnqueueTurn therefore deletes its record from the
+	// AgentSessions of the turn's session.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
 	// UpdatePrompt changes the prompt of a queued turn. It returns false if the turn is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
 	// StartTurn changes a queued turn to running. It also stores the position in the agent's output at which the turn
-	// starts. If the turn is already running, StartTurn only stores this position. For a turn in any other state, it
-	// returns false. A power failure may undo the change.
+	// starts. For a running turn, StartTurn stores only this position. For a turn in any other state, it returns false.
+	// A power failure may undo the change.
 	StartTurn(ctx context.Context, t Turn, start cli.Start) (bool, error)
 	// FinishTurn stores the outcome of a turn, and adds its cost and tokens to the totals of its session. The turn must
-	// be running. The turn may also be in the state TurnSteered, if it is not marked as delivered.
+	// be running, or it must be in the state TurnSteered with Delivered false.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
 	// AbortTurns makes these changes in one transaction:
 	//   - It marks the running turns as being aborted. If this process dies, the next process ends them. AbortTurns

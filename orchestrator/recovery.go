@@ -42,7 +42,7 @@ func (a Action) Account() (cli.Account, bool) {
 type Recovery struct {
 	Kind  cli.FailureKind `json:"kind,omitempty"`   // the kind of failure; empty if the turn was interrupted
 	Offer []Action        `json:"offers,omitempty"` // offered actions, in the order of the buttons
-	At    time.Time       `json:"-"`                // when ActionLater runs the prompt
+	At    time.Time       `json:"-"`                // when a job runs the prompt for ActionLater
 	Other cli.Agent       `json:"other,omitempty"`  // the agent for ActionHandOff
 	Who   LogInID         `json:"who,omitempty"`    // the account to which ActionLogIn logs in
 	Raw   string          `json:"raw,omitempty"`    // the agent's output, shortened, if ductor could not parse it

@@ -12,7 +12,7 @@ import (
 // RightsOf selects where the permissions of a turn come from.
 type RightsOf string
 
-// RightsOf values. Only RightsOfChat and RightsOfPress use the permission mode and the rules of the chat.
+// RightsOf values. The permission mode and the rules of the chat apply only with RightsOfChat and RightsOfPress.
 const (
 	RightsOfChat RightsOf = "" // the permission mode and the rules of the conversation apply
 	// RightsOfMember is for a group member who is not a user of ductor. The mode is at most ask, and no rules apply.

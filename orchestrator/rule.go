@@ -49,12 +49,12 @@ type Permissions struct {
 	// modes completely. For each mode that Agent does not support completely, Cannot contains an explanation.
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
-	// Refused contains the permission modes in which ductor runs no turns, because it cannot enforce them with Agent.
+	// Refused contains the permission modes that ductor cannot enforce with Agent. ductor runs no turns in these modes.
 	// Cannot contains the reasons.
 	Refused []cli.PermissionMode
-	// Tools lists the tools that the conversation allows and forbids. The lists in OtherTools come from the
-	// configuration and apply, too. If ductor cannot make Agent respect these lists, Unheld is the reason. Otherwise
-	// Unheld is empty.
+	// Tools lists the tools that the conversation allows and forbids. OtherTools contains further lists, from the
+	// configuration, that apply, too. Unheld is the reason why ductor cannot make Agent respect the lists. It is empty
+	// if ductor can.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
 	Unheld     string

@@ -4,8 +4,8 @@ package orchestrator
 type SessionScope struct {
 	Conversation ConversationID // all sessions of this conversation
 	Chats        []int64        // all sessions of these chats
-	// Shared lists chats of which the agent can read some sessions: those whose directory is one of Dirs or below.
-	// Directories in Except, and everything below them, are excluded.
+	// Shared lists other chats. The agent can read a session of these chats if the session's directory is one of Dirs
+	// or below, but not if it is one of Except or below.
 	Shared       []int64
 	Dirs, Except []string
 }

@@ -81,7 +81,7 @@ func (id LogInID) Env() (AgentEnv, bool) {
 	return AgentEnv{Agent: cli.Agent(agent), Account: cli.Account(account), Sandbox: cli.Sandbox(sandbox)}, whole
 }
 
-// Lane selects which of an agent's sessions gets a prompt. Questions outside of turns do not use MainLane, because the
+// Lane selects one of an agent's own sessions. A question outside of turns does not use MainLane, because the agent
 // process that runs the turns has the agent session of MainLane open.
 type Lane string
 
@@ -162,7 +162,7 @@ type FoundSession struct {
 // SessionQuery searches for sessions of a conversation.
 type SessionQuery struct {
 	Conversation  ConversationID
-	Scope         SessionScope // if Scope.Conversation is set, the search uses Scope instead of Conversation
+	Scope         SessionScope // if Scope.Conversation is set, Scope selects the sessions, and Conversation is ignored
 	Elsewhere     PersonID     // if not 0, the search is for this user's sessions in all other conversations
 	ID            SessionID    // only this session, archived or not; empty for all
 	Dir           string       // only sessions of this directory; empty for all
@@ -240,9 +240,9 @@ type Sessions interface {
 	TakeOver(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Rename changes the title of a session, or returns ErrBadChoice for an empty title.
 	Rename(ctx context.Context, by Press, id SessionID, title string) (Session, error)
-	// Pin pins a session, or unpins it if it is pinned. Lists show pinned sessions first.
+	// Pin pins a session, or unpins it if it was pinned. Lists show pinned sessions first.
 	Pin(ctx context.Context, by Press, id SessionID) (Session, error)
-	// Archive archives a session, or restores it if it is archived.
+	// Archive archives a session, or restores it if it was archived.
 	Archive(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Delete deletes a session with all its turns, or returns ErrSessionInUse.
 	Delete(ctx context.Context, by Press, id SessionID) error

@@ -76,8 +76,8 @@ type Entry struct {
 	// Number is the position of the entry in its session. An entry gets its number when it ends; before, Number is 0.
 	Number int64
 	UpTo   int64 // Number of the newest entry in the history that the agent got with the prompt
-	// Seen is set in an entry of the history if the agent may already have seen the entry. The store does not contain
-	// Seen.
+	// Seen is set on an entry of the history if it is unknown whether the agent has already seen the entry. The store
+	// does not contain Seen.
 	Seen bool
 }
 
@@ -111,8 +111,8 @@ type Turn struct {
 	Aborting bool
 	// Delivered means that the chat shows the outcome, or a message which says that the outcome may be incomplete.
 	Delivered bool
-	// Bypass is the time at which the permission mode bypass ends for this turn. It is set when the turn starts. It is
-	// zero in other modes.
+	// Bypass is the time at which the permission mode bypass ends for this turn. It is set when the turn starts. In
+	// other modes, Bypass is zero.
 	Bypass time.Time
 	// Crashes counts how often ductor crashed while the turn ran, or before the chat showed its outcome.
 	Crashes int
@@ -189,8 +189,8 @@ const (
 	NotAnnounced Announcement = ""
 	Announced    Announcement = "sound"
 	Muted        Announcement = "silent" // the message makes no sound, because of quiet hours
-	// Unwanted means that ductor sends no message, because the user does not want to see the outcome. ductor only
-	// removes the buttons from the card.
+	// Unwanted means that the user does not want to see the outcome. ductor sends no message, and only removes the
+	// buttons from the card.
 	Unwanted Announcement = "none"
 )
 

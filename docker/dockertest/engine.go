@@ -40,7 +40,7 @@ func Start(t testing.TB, o Options) *Engine {
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 		LeaveOut(t, "an engine of the test's own needs dockerd and root")
 	}
-	dir, err := os.MkdirTemp("", "de") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "de") // a short name, because the path of a socket in it must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func (e *Engine) cleanUp() {
 	})
 }
 
-// endShims kills the engine's containerd shims. Some remain if containers were ending when the engine was stopped.
+// endShims kills the engine's containerd shims. If containers end while the engine is stopped, some shims remain.
 func (e *Engine) endShims() {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid, so there is no error
 	for _, file := range files {

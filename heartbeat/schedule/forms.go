@@ -70,8 +70,8 @@ func timed(text, weekdays string, convert func(sentence) (string, error)) form {
 	return form{pattern(`(?:` + text + `)(?: TIMES)?`), true, weekdays, convert}
 }
 
-// hints returns patterns for sentences that start like a schedule but are incomplete. The text of a hint names the
-// missing part, and quotes the word that the pattern captures.
+// hints returns patterns for sentences that start like a schedule but are incomplete. Each pattern has a text that
+// names the missing part. The text quotes the word that the pattern captures.
 var hints = sync.OnceValue(func() []incomplete {
 	return []incomplete{
 		{pattern(`(?:on )?(?P<word>DAY)`), `"on %[1]s" could mean once or always: say "next %[1]s" or "every %[1]s"`},
@@ -95,9 +95,9 @@ type sentence struct {
 	found map[string]string // matched groups of the form's pattern, by name
 }
 
-// readSentence converts a sentence to a line for Parse. It uses the first form that matches the whole sentence. If
-// there is none, the error refers to the form that matches most of the sentence, or is a hint if no form matches even
-// its beginning.
+// readSentence converts a sentence to a line for Parse. It uses the first form that matches the whole sentence. If no
+// form matches the whole sentence, the error refers to the form that matches the longest beginning. If no form matches
+// any beginning, the error is a hint.
 func readSentence(text string, now time.Time) (string, error) {
 	why, least := error(nil), len(text)
 	for _, f := range forms() {
@@ -139,8 +139,7 @@ func match(p *regexp.Regexp, text string) map[string]string {
 
 var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
-// restError returns the error for a sentence of which a form matches only the beginning. rest is the remainder of the
-// sentence.
+// restError returns the error for a sentence whose end the form does not match. rest is this end.
 func restError(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {
@@ -169,7 +168,7 @@ func cronLine(s sentence) (string, error) {
 	}
 	var dates, days []int
 	for _, date := range digits().FindAllString(s.found["dates"], -1) {
-		n, _ := strconv.Atoi(date) // the pattern only matches numbers
+		n, _ := strconv.Atoi(date) // no error, because the pattern matches only numbers
 		dates = append(dates, n)
 	}
 	for _, day := range dayName().FindAllString(s.found["days"]+s.found["weekdays"], -1) {
@@ -201,7 +200,7 @@ func once(s sentence) (string, error) {
 	switch next, date := s.found["next"], s.found["date"]; {
 	case s.found["tomorrow"] != "":
 		day = day.AddDate(0, 0, 1)
-	case next != "": // the earliest possible day is tomorrow
+	case next != "": // "next friday" is never today
 		day = day.AddDate(0, 0, (weekday(next)-int(day.Weekday())+6)%7+1)
 	case date != "":
 		if day, err = time.Parse(time.DateOnly, date); err != nil {
@@ -278,7 +277,7 @@ func spanOf(found map[string]string) (time.Duration, error) {
 	if words := strings.Fields("a one two three four five six seven eight nine ten eleven twelve"); err != nil {
 		n = max(slices.Index(words, found["number"]), 1)
 	}
-	name := cmp.Or(found["one"]+found["unit"], "hour") // "hourly" has neither group
+	name := cmp.Or(found["one"]+found["unit"], "hour") // both groups are empty for "hourly"
 	for _, unit := range units {
 		if unit.name[0] != name[0] { // names may be abbreviated, so compare first letters
 			continue

@@ -18,8 +18,8 @@ func CheckQuiet(from, to string) error {
 	return nil
 }
 
-// QuietUntil returns when the current quiet hours end. It returns false if now is outside of quiet hours. If the quiet
-// hours start later in the day than they end, they include midnight. Two empty times mean no quiet hours.
+// QuietUntil returns when the current quiet hours end. It returns false if now is outside of quiet hours. If from is
+// later in the day than to, the quiet hours include midnight. If both are empty, there are no quiet hours.
 func QuietUntil(from, to string, now time.Time, loc *time.Location) (time.Time, bool) {
 	start, errFrom := daily(from, loc)
 	stop, errTo := daily(to, loc)

@@ -21,7 +21,7 @@ const (
 // ErrNever means that a schedule has no time in the future.
 var ErrNever = errors.New("no such time comes any more")
 
-// ErrPassed is an ErrNever about a single time.
+// ErrPassed is an ErrNever for a schedule with a single time, which has passed.
 var ErrPassed error = passed{}
 
 type passed struct{}

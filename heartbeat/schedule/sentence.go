@@ -129,7 +129,7 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string,
 	return Spec{}, "", why
 }
 
-// Results of explanation, from the least to the most helpful kind of error.
+// Results of explanation. Errors with a higher value help the user more.
 const (
 	noExplanation = iota
 	missingPart   // the error names the missing part of a schedule

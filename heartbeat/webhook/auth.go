@@ -17,7 +17,7 @@ import (
 // claim contains the headers that authenticate a delivery. The handler parses them before it reads the body.
 type claim struct {
 	macs  [][]byte // signatures; at least one must match the body
-	stamp string   // t in Stripe's header, which is signed together with the body
+	stamp string   // the time t in Stripe's header; Stripe signs it together with the body
 	key   string   // the caller's Idempotency-Key
 }
 

@@ -41,8 +41,8 @@ type hookState struct {
 	Hook
 	prompt []part // template of the prompt
 	limit  *rate.Limiter
-	// slots contains an element for each delivery that is being stored; see inFlight. Slow or unauthenticated callers
-	// do not take a slot, because the handler reads and authenticates a delivery first.
+	// slots contains an element for each delivery that is being stored; see inFlight. A slow or unauthenticated caller
+	// takes no slot, because the handler reads and authenticates the delivery before.
 	slots    chan struct{}
 	stored   signatures
 	unsigned rejections

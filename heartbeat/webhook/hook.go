@@ -145,7 +145,8 @@ type Delivery struct {
 	Run       orchestrator.JobRun
 }
 
-// RetentionAge is how long the store contains signatures and events. An older delivery of GitHub could be replayed.
+// RetentionAge is how long the store contains signatures and events. After this time, a caller could repeat an old
+// signed delivery of GitHub.
 const RetentionAge = 90 * 24 * time.Hour
 
 var errUnsigned = errors.New("the signature is missing or wrong")

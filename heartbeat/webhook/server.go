@@ -87,7 +87,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 // one, whose delivery should be complete by then.
 type limitedListener struct {
 	net.Listener
-	freed  chan struct{} // capacity 1
+	freed  chan struct{} // receives a value when a connection is closed
 	once   sync.Once
 	closed chan struct{}
 
@@ -101,7 +101,8 @@ type limitedConn struct {
 	since time.Time
 }
 
-// connGrace is the minimum age at which a connection may be closed for a new one. The new connection waits until then.
+// connGrace is the minimum age of a connection that may be closed to make room for a new one. The new connection waits
+// until the oldest one has this age.
 const connGrace = time.Second
 
 func (l *limitedListener) Accept() (net.Conn, error) {

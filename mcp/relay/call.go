@@ -20,7 +20,7 @@ func (r *Relay) Call(ctx context.Context, tool string, args map[string]any) (str
 	ended := make(chan error, 1)
 	go func() {
 		err := r.Run(ctx, toRelay, fromRelay)
-		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // the call of request then returns this error
+		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // request returns this error
 		ended <- err
 	}()
 	defer func() {
@@ -83,7 +83,7 @@ func request(in io.Writer, answers *bufio.Scanner, id int, method string, params
 			Error  *struct{ Message string }
 		}
 		switch err := json.Unmarshal(answers.Bytes(), &got); {
-		case err != nil || got.ID != id: // not the response: a notification, for example
+		case err != nil || got.ID != id: // another message than the response, for example a notification
 		case got.Error != nil:
 			return nil, errors.New(got.Error.Message)
 		default:

@@ -112,7 +112,7 @@ func (r *Relay) send(ctx context.Context, line []byte) error {
 			continue // reconnect, because the connection has just ended
 		}
 		if _, err := conn.Write(append(line, '\n')); err != nil {
-			_ = conn.Close() // receive notices this and responds to pending requests
+			_ = conn.Close() // makes receive return, which responds to pending requests
 		}
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 	"ductor/lang"
 )
 
-// How long the result of a check is valid: for a working server, and for a broken one. A turn that finds an expired
-// result still uses it, but starts another check.
+// How long the result of a check is valid, for a working and for a broken server. If a turn finds an expired result, it
+// uses the result, and starts another check.
 const (
 	usableFor = 15 * time.Minute
 	absentFor = time.Minute

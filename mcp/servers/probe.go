@@ -30,7 +30,7 @@ func unreachable(in lang.Printer) string { return in.Text("servers.unreachable")
 // connection is a connection to a server that is being checked.
 type connection struct {
 	transport sdk.Transport
-	why       func() Problem // returns the reason after a failed check that did not time out
+	why       func() Problem // returns the reason why a check failed; not called after a timeout
 	release   func()         // ends everything that the check has started
 }
 

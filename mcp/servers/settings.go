@@ -112,7 +112,7 @@ func secretHeader(name string) bool {
 func (s Settings) checkURL(problem func(key, format string, args ...any)) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
-		return // the check of the field itself reports this
+		return // the "url" check of the field URL reports invalid URLs
 	}
 	secret := u.User != nil
 	for name := range u.Query() {

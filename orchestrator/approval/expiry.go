@@ -7,7 +7,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// show shows an approval to users. The caller holds mu, so that the chat gets the states in the right order.
+// show shows an approval to users. The caller holds mu, so that the chat gets the states of an approval in order.
 func (r *Requests) show(approval orchestrator.Approval) {
 	if approval.State != orchestrator.ApprovalOpen {
 		if stop := r.timers[approval.ID]; stop != nil {
@@ -47,14 +47,14 @@ func (r *Requests) arm(approval orchestrator.Approval) {
 // machine sleeps.
 const expiryStep = time.Minute
 
-// wait denies an approval after the given duration, or when the wall clock reaches the deadline, whichever comes first.
-// So setting back the wall clock does not extend the deadline. The caller holds mu.
+// wait denies an approval after the given duration, or earlier if the wall clock reaches the deadline. So setting back
+// the wall clock does not delay the denial. The caller holds mu.
 func (r *Requests) wait(approval orchestrator.Approval, left time.Duration) {
 	step := min(left, expiryStep, max(approval.Expires.Sub(r.s.opts.Now()), 0))
 	r.timers[approval.ID] = r.s.opts.After(step, func() {
 		leave, ok := r.s.opts.Enter()
 		if !ok {
-			return // ductor is ending; its next process denies the approval
+			return // ductor is ending; the next process of ductor denies the approval
 		}
 		defer leave()
 		if left > step && r.s.opts.Now().Before(approval.Expires) {

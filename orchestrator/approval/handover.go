@@ -11,8 +11,8 @@ import (
 
 const acceptWait = 10 * time.Second
 
-// deliver passes a decision to the agent. An approval may stand for several identical requests; each of them gets the
-// decision. It also reports whether the agent no longer waits for any of these requests. The caller holds mu.
+// deliver passes a decision to the agent, once for each of the identical requests that share the approval. It returns
+// true for gone if the agent no longer waits for any of these requests. The caller holds mu.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
@@ -50,7 +50,7 @@ func (r *Requests) deliverOrLog(approval orchestrator.Approval) {
 
 func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 	if own, is := r.own[request]; is {
-		own.decided <- d // does not block: the channel has room for the only decision
+		own.decided <- d // does not block: the channel can buffer the decision
 		delete(r.own, request)
 		return nil
 	}
@@ -59,10 +59,10 @@ func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 	return r.s.passDecision(ctx, r.turn.Turn.ID, request, d)
 }
 
-// passDecision passes a decision to the agent. It allows a request only once the snapshot of the turn's files is
-// complete. If the snapshot is not complete yet, passDecision waits for it in the background and returns nil, so that
-// the user who decides need not wait. If the turn ends before the snapshot is complete, the agent no longer needs the
-// decision. If ductor ends before, the agent repeats its request.
+// passDecision passes a decision to the agent. If the decision allows the request, the snapshot of the turn's files
+// must be complete first. passDecision waits for the snapshot in the background and returns nil, so that the user who
+// decides need not wait. The agent does not get the decision if the turn ends during this time. If ductor ends during
+// this time, the agent repeats its request later.
 func (s *Service) passDecision(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	files := s.opts.Snapshots
 	if !d.Allow || files == nil {
@@ -100,8 +100,8 @@ func (r *Requests) deny(request cli.ApprovalID, reason string) {
 	}
 }
 
-// decisionOf returns what ductor sends to the agent for an approval that is no longer open. It denies the request
-// unless the approval clearly allows it.
+// decisionOf returns the decision that the agent gets for an approval that is no longer open. It denies the request,
+// unless a user or a rule allowed it, or a user answered all questions.
 func decisionOf(approval orchestrator.Approval) cli.Decision {
 	switch {
 	case approval.State == orchestrator.ApprovalAllowed:

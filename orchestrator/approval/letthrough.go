@@ -30,8 +30,8 @@ func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, 
 }
 
 // modeCovers reports whether the permission mode of the turn allows the request. Agents may read files in every mode.
-// modeCovers returns false for an agent in a terminal, because such an agent applies its own mode before it makes a
-// request.
+// For an agent in a terminal, modeCovers returns false: such an agent makes a request only if its own mode does not
+// allow the action.
 func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	if r.turn.Turn.Prompt.Rights.Of == orchestrator.RightsOfTerminal {
 		return false
@@ -39,13 +39,13 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	return readsBelow(a) || r.turn.Mode == cli.AcceptEdits && editsBelow(a)
 }
 
-// allowedTool checks the request against the list of allowed tools in the configuration. It returns the matching entry,
-// or "". An entry such as "Tool(command)" or "Tool(./path)" allows only matching requests. An entry such as "Tool" allows
-// all uses of the tool, but changes of files only as far as the mode accept-edits allows them. In plan mode, only entries
-// for tools that read count.
+// allowedTool returns the entry in the configuration's list of allowed tools that allows the request, or "". An entry
+// such as "Tool(command)" or "Tool(./path)" allows only matching requests. An entry such as "Tool" allows every use of
+// the tool, with one exception: it allows only those changes of files that the mode accept-edits allows. In plan mode,
+// allowedTool ignores all entries except those for reading tools.
 //
-// Agents get only the web tools of this list (see tools.Limit). They ask about all others, because only ductor can check
-// what a request touches.
+// ductor passes only the web tools of this list to agents (see tools.Limit). Agents ask ductor before they use any
+// other tool, because only ductor can check what a request touches.
 func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	p, allowed := a.Request, r.turn.Allowed
 	if r.turn.Mode == cli.Plan {
@@ -64,7 +64,7 @@ func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	return allowed[i]
 }
 
-// allows reports whether an entry of the list of allowed tools means the tool of a request.
+// allows reports whether an entry of the list of allowed tools allows the request.
 func allows(entry string, a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if server, ok := cli.NamedServer(entry); ok {
@@ -84,8 +84,8 @@ func allows(entry string, a orchestrator.ApprovalRequest) bool {
 	return tools.Covers(a.Agent, name, p.Tool) && patternCovers(fmt.Sprintf("%s(%s", p.Tool, command), a)
 }
 
-// openPattern returns the end of a pattern, such as "git log *)", in the form that parsePattern expects: some agents
-// also write "git log:*)".
+// openPattern converts the end of a pattern to the form that parsePattern expects, such as "git log *)". Some agents use
+// the form "git log:*)" instead. openPattern returns any other text unchanged.
 func openPattern(command string) string {
 	if first, ok := strings.CutSuffix(command, ":*)"); ok {
 		return first + " *)"
@@ -103,8 +103,9 @@ func (r *Requests) forbids(a orchestrator.ApprovalRequest) bool {
 	return p != nil && p.Tool != cli.PlanTool && p.Tool != cli.ProjectTool && lists.Forbids(p.Tool)
 }
 
-// canAutoApprove reports whether a rule or a permission mode may allow this request at all. The caller must check
-// separately that the request does not touch ductor's own files (touchesOwn).
+// canAutoApprove reports whether a rule or a permission mode may allow this request. If it returns false, only a user
+// may allow the request. The caller must check separately that the request does not touch ductor's own files
+// (touchesOwn).
 func canAutoApprove(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	outside := func(l orchestrator.Link) bool { return l.Outside }
@@ -125,8 +126,8 @@ func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	return p.Names(s.opts.Protected, a.Dir, words)
 }
 
-// shellWords returns the parts of a command line that could be paths: between spaces, quotes, operators of a shell, and
-// the signs that join an option and its value.
+// shellWords returns the parts of a command line that could be paths. It splits the command line at spaces, quotes,
+// operators of a shell, and signs such as "=" between an option and its value.
 func shellWords(command string) []string {
 	return strings.FieldsFunc(command, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune("\"'`;&|<>(){}[]$=:,\\", r)

@@ -129,21 +129,22 @@ func (r *Requests) targetMoved(asked orchestrator.ApprovalRequest) bool {
 // request that a chat can show.
 const currentBytes = 32 << 10
 
-// currentFiles compares proposed changes with the files that exist.
+// currentFiles compares proposed changes with the current files.
 type currentFiles struct {
 	files Files
 	dir   string // directory of the turn, without symbolic links
-	room  int64  // how many bytes may still be read
+	room  int64  // number of bytes that may still be read
 	known *secrets.Set
 }
 
-// compare completes a change that only adds lines. Many agents do not report whether the file exists, and show a file
-// that they write as a whole as if it were new:
-//   - The kind is FileUpdated if the file exists, and FileAdded if not.
-//   - If the agent writes the whole file, the diff also shows the lines that this removes. If the agent may not read
-//     the file without asking, or if the current content cannot be read, is too long or contains a secret, the kind is
-//     FileReplaced.
-//   - If the agent has reported FileReplaced, the kind stays unless the file does not exist.
+// compare corrects the kind and the diff of a change whose diff only adds lines. Such a change is unclear: many agents
+// do not report whether the file exists, and show a file that they replace like a new file.
+//   - If the file does not exist, the kind becomes FileAdded.
+//   - If the agent adds lines to an existing file, the kind becomes FileUpdated.
+//   - If the agent replaces an existing file, the kind becomes FileUpdated, and the diff then also contains the removed
+//     lines. But if these lines cannot be shown, the kind becomes FileReplaced: for example, the content is too long or
+//     contains a secret, or the agent may not read the file without asking.
+//   - If the agent has reported FileReplaced, compare only checks whether the file exists.
 func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChanged) cli.FileChanged {
 	text, added := cli.AddedText(c.Diff)
 	if !added {
@@ -151,9 +152,10 @@ func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChang
 	}
 	whole, room := c.Kind == cli.FileAdded, int64(0)
 	dir, below := "/", strings.TrimPrefix(path, "/")
-	if rel, err := filepath.Rel(f.dir, path); err == nil && filepath.IsLocal(rel) { // f.dir itself may be hidden
+	// f.dir itself may be below a hidden directory, so check only the path below f.dir.
+	if rel, err := filepath.Rel(f.dir, path); err == nil && filepath.IsLocal(rel) {
 		dir, below = f.dir, rel
-		if whole && plainWord(rel, false) { // other files the agent may not read either, without asking
+		if whole && plainWord(rel, false) { // read only files that the agent may read without asking
 			room = f.room
 		}
 	}
@@ -179,8 +181,8 @@ func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChang
 	return c
 }
 
-// linksOf returns the paths that lead through a symbolic link. The caller passes the directory and the paths twice: as
-// the request contains them, and without symbolic links.
+// linksOf returns the paths that lead through a symbolic link. dir and paths are as in the request. realDir and
+// realPaths are the same directory and paths after resolving all symbolic links.
 func linksOf(dir string, paths []string, realDir string, realPaths []string) (links []orchestrator.Link) {
 	for i, path := range paths {
 		expected := path

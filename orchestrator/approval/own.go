@@ -60,7 +60,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	case <-ctx.Done():
 	case <-r.life.Done():
 	}
-	// If ductor detaches from the turn, the next process asks again.
+	// Withdraw the request, unless ductor detaches from the turn: then the next process repeats the request.
 	if !errors.Is(context.Cause(ctx), cli.ErrDetached) {
 		r.handleOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
 	}
@@ -70,8 +70,8 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	return cli.Decision{}, context.Cause(ctx)
 }
 
-// expect registers a request that ductor makes on behalf of an agent, and returns a channel that will receive the
-// decision. A caller that stops waiting must call giveUp.
+// expect registers a request that ductor makes on behalf of an agent. The returned channel will receive the decision. A
+// caller that stops waiting must call giveUp.
 func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, error) {
 	decided := make(chan cli.Decision, 1)
 	r.mu.Lock()
@@ -94,8 +94,8 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// handleOwn handles a request that ductor makes on behalf of an agent. Users see the redacted request. handleOwn
-// returns false if the turn has already ended.
+// handleOwn handles a request that ductor makes on behalf of an agent. redacted is the same request without secrets,
+// which users see. handleOwn returns false if the turn has already ended.
 func (r *Requests) handleOwn(ev, redacted cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,13 +107,13 @@ func (r *Requests) handleOwn(ev, redacted cli.Event) bool {
 	return true
 }
 
-// AskForTerminal asks a user to decide a request of an agent that ductor does not run, for example in the user's
-// terminal. The caller describes that agent like a running turn. No rule allows the request, and the decision creates
-// no rule.
+// AskForTerminal asks a user to decide a request of an agent that ductor does not run, for example an agent in the
+// user's terminal. The caller describes this agent as if it were running a turn. No rule allows the request, and the
+// decision creates no rule.
 //
 // AskForTerminal waits until a user decides or the deadline passes. If ctx is done, AskForTerminal withdraws the
-// request, except while ductor restarts (the cause of ctx is cli.ErrDetached). After the restart, the agent repeats the
-// request with the same turn ID, and gets the decision if a user has made one.
+// request. But if the cause of ctx is cli.ErrDetached, ductor restarts, and the request stays open. After the restart,
+// the agent must repeat the request with the same turn ID. It then gets the decision if a user has made one.
 func (s *Service) AskForTerminal(ctx context.Context, of RunningTurn, asked cli.Event) (cli.Decision, error) {
 	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}

@@ -38,9 +38,9 @@ func parsePathRule(entry string) (pathRule, bool) {
 	return r, !slices.ContainsFunc(r.parts, wrong)
 }
 
-// covers reports whether the rule allows a request: the request must only read one file or only change files, and the
-// rule must match each file. It must match the targets of symbolic links, too. The caller checks the limits of changes
-// (editsBelow).
+// covers reports whether the rule allows a request that only reads one file or only changes files. The rule must match
+// the path of each file and the target of each symbolic link. The caller must check separately that a change stays
+// within editsBelow.
 func (r pathRule) covers(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if !tools.CoversPaths(a.Agent, r.name, p.Tool) {
@@ -69,8 +69,8 @@ func (r pathRule) covers(a orchestrator.ApprovalRequest) bool {
 	return len(paths) > 0 && filepath.IsAbs(a.Dir) && !slices.ContainsFunc(paths, other)
 }
 
-// matches reports whether the rule matches a path that is relative to the working directory. A star does not match
-// hidden files and directories, and no names that are usual for files with secrets.
+// matches reports whether the rule matches a path relative to the working directory. A star matches neither hidden
+// files and directories nor files whose names suggest that they contain secrets.
 func (r pathRule) matches(file string) bool {
 	return filepath.IsLocal(file) && matchParts(r.parts, strings.Split(file, "/"))
 }

@@ -55,8 +55,8 @@ func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.Approval
 		Input: []byte(`{"` + projectDigestField + `":"` + digest + `"}`), Deaf: true}, true
 }
 
-// changedSettings returns a field with the names of the settings that have changed since users last allowed them in the
-// conversation. It returns none if they never did.
+// changedSettings returns a field with the names of the settings that have changed since users last allowed the
+// settings in the conversation. It returns nil if users never allowed them, or if nothing has changed.
 func (r *Requests) changedSettings(asked cli.ApprovalAsked) []cli.Field {
 	t := r.turn.Turn
 	before, err := r.s.opts.Store.LastProjectApproval(r.recordContext(), t.Prompt.Conversation.Shown(), t.Agent,

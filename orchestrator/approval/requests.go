@@ -56,22 +56,22 @@ type Requests struct {
 	done   chan struct{}
 
 	mu        lock                    // held during the handling of one event or decision
-	delivered map[cli.ApprovalID]bool // handled requests; the value is true once the agent has the decision
+	delivered map[cli.ApprovalID]bool // handled requests; the value is true once the agent has got the decision
 	// timers contains functions that stop the timers of open approvals. It is nil after Close.
 	timers map[orchestrator.ApprovalID]func() bool
-	held   []cli.Event                   // replayed requests up to CaughtUp; a later event may withdraw them
+	held   []cli.Event                   // replayed requests, to be handled at CaughtUp
 	own    map[cli.ApprovalID]ownRequest // requests that ductor makes for the agent; nil after Drain
 }
 
-// lock is a mutex that may be held while waiting for the disk or an agent. It is no sync.Mutex, because in a test with
-// testing/synctest the clock stands still while a goroutine waits for a sync.Mutex.
+// lock is a mutex. A goroutine may hold it while waiting for the disk or an agent. It is not a sync.Mutex: in a test
+// with testing/synctest, the clock does not advance while a goroutine waits for a sync.Mutex.
 type lock chan struct{}
 
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open starts to handle the requests of a turn. The context must not end before the turn. When the turn has ended, the
-// caller must call Drain and then Close.
+// Open returns the Requests of a turn. The context must not end before the turn. When the turn has ended, the caller
+// must call Drain and then Close.
 func (s *Service) Open(life context.Context, turn RunningTurn) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
@@ -104,7 +104,7 @@ func (r *Requests) HandleEvent(ev cli.Event) {
 	}
 	select {
 	case r.events <- ev:
-	case <-r.life.Done(): // the agent is gone, or will repeat its request after a restart of ductor
+	case <-r.life.Done(): // the turn has ended, or the agent will repeat its request after a restart of ductor
 	}
 }
 
@@ -118,8 +118,8 @@ func (r *Requests) Drain() {
 	r.own = nil
 }
 
-// Close stops the timers and removes the turn from the Service. Until Close, a user who decides too late still gets the
-// right error.
+// Close stops the timers and removes the turn from the Service. Before Close, Decide can still return an error for a
+// decision that comes too late.
 func (r *Requests) Close() {
 	r.s.mu.Lock()
 	delete(r.s.turns, r.turn.Turn.ID)
@@ -256,7 +256,7 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.delivered[request] = false
-	// After a restart, the chat may still show the approval as open.
+	// A user may have decided the request before a restart, and the chat may still show the approval as open.
 	before := approval.Ruled == "" || approval.By != 0
 	if approval.State == orchestrator.ApprovalOpen && r.timers[approval.ID] == nil && len(r.timers) >= mostOpen {
 		approval, before = r.refuse(approval), false
@@ -307,7 +307,7 @@ func (r *Requests) record(ev cli.Event) (now orchestrator.Approval, isNew bool, 
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
 		return now, isNew, err
 	}
-	// The approval is older than the rule that allows it, and still open.
+	// OpenApproval returned an older approval, which is still open. A newer rule allows it.
 	now, _, err = r.close(now.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule})
 	if err == nil {
 		r.show(now)
@@ -339,7 +339,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // users can create rules only for such requests
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // for other requests, users cannot create rules
 		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool

@@ -13,8 +13,8 @@ import (
 const sameInputBytes = 2000
 
 // offeredRules returns the two rules that a user can create when allowing a request. The first applies in the session,
-// the second in the whole conversation. If ductor does not offer a rule, its Kind is empty. Both rules also allow the
-// request from which they are made.
+// the second in the whole conversation. If ductor does not offer one of the rules, its Kind is empty. Each rule also
+// allows the request itself.
 func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) {
 	p := a.Request
 	if !canAutoApprove(a) || p.Tool == cli.PlanTool || p.Tool == "" {

@@ -60,7 +60,7 @@ func staysInside(links []orchestrator.Link) bool {
 func private(path string) bool {
 	parts := strings.Split(path, "/")
 	hidden := func(part string) bool {
-		return strings.HasPrefix(part, ".") && part != "." && part != "..." // "..." as in go test ./...
+		return strings.HasPrefix(part, ".") && part != "." && part != "..." // "..." is not hidden: go test ./...
 	}
 	return slices.ContainsFunc(parts, hidden) || secrets.IsFile(parts[len(parts)-1])
 }
@@ -107,7 +107,7 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		same = parts
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
-	if err != nil { // an input without a JSON form counts as different from all others
+	if err != nil { // make the hash unique if the request cannot be encoded as JSON
 		text = fmt.Appendf(nil, "%s %q", a.Turn, a.AgentIDs)
 	}
 	sum := sha256.Sum256(text)

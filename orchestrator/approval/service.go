@@ -129,8 +129,8 @@ func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orch
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
 
-// afterFullDisk calls retry after a pause, if err means that the disk is full. If ductor ends before, the next process
-// does the work at its start.
+// afterFullDisk calls retry after a pause if err is ErrDiskFull. If ductor ends during the pause, afterFullDisk does
+// not call retry.
 func (s *Service) afterFullDisk(err error, retry func()) {
 	const pause = 5 * time.Second
 	if !errors.Is(err, orchestrator.ErrDiskFull) {
@@ -159,9 +159,9 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 // WithdrawEnded must be called when ductor starts. It closes the approvals of turns that have ended. It also updates
 // chats that still show closed approvals as open.
 //
-// Approvals of running turns stay open, because the agents repeat their requests. Agents in terminals repeat theirs
-// within askAgainWait. WithdrawEnded shows these approvals at once, because a user's first message may be the reason of
-// a denial or the answer to a question.
+// Approvals of running turns stay open, because the agents repeat their requests. An agent in a terminal must repeat
+// its request within askAgainWait. WithdrawEnded shows open approvals before the agents repeat their requests: the
+// user's first message may be meant as the answer to such a request.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
 	remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)

@@ -24,8 +24,9 @@ func InsteadOf(entry string) string {
 	case kind == "read", kind == "edit":
 		return insteadOfPath(entry, name)
 	case kind == "web" && (name == "WebFetch" || name == "url"):
-		return "" // the agent itself applies these rules
-	case kind != "shell" && tools.Known(name) && name != "SlashCommand": // its requests contain a command
+		return "" // the agent itself checks such entries
+	// Only requests of shell tools and of SlashCommand contain a command.
+	case kind != "shell" && tools.Known(name) && name != "SlashCommand":
 		return fmt.Sprintf("write %q", name)
 	}
 	if _, err := parsePattern(name + "(" + command); err == nil {

@@ -45,7 +45,7 @@ type Service struct {
 	life   context.Context
 	end    context.CancelFunc
 	wg     sync.WaitGroup
-	work   sync.Mutex // held while an undo, a redo or a return changes files
+	work   sync.Mutex // held while files are changed by an undo, a redo, or a return to an earlier state
 
 	order   atomic.Int64 // counts the starts and ends of turns
 	mu      sync.Mutex
@@ -137,8 +137,8 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return s.git.OpenWithin(ctx, at, s.engine.Directory)
 }
 
-// mix finds the turns that wrote to the same repository at the same time as w. It sets shared in all of these watches,
-// because the changes of the turns cannot be told apart.
+// mix finds the turns that wrote to the same repository at the same time as the turn of w. It calls share for all of
+// these turns, because nobody can tell their changes apart.
 func (s *Service) mix(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (w *watch) markBeside(other *watch) {
 	}
 }
 
-// share sets w.shared: another turn wrote to the same repository at the same time, in the given conversation.
+// share sets w.shared to the conversation of another turn that wrote to the same repository at the same time.
 func (w *watch) share(in orchestrator.ConversationID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -126,7 +126,7 @@ func (w *watch) Observe(ev cli.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.writes.observe(ev)
-	default: // ignore all other events, without the lock
+	default: // ignore other events before taking the lock
 	}
 }
 

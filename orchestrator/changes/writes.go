@@ -49,7 +49,7 @@ func (w *writes) observe(ev cli.Event) {
 			w.early[ev.ID] = true
 		}
 	case cli.ToolChanged:
-		if _, known := w.tools[ev.ID]; !known { // a tool that seemed only to read before this event
+		if _, known := w.tools[ev.ID]; !known { // before this event, the tool seemed only to read
 			w.observe(ev.ToolStarted)
 		}
 	case cli.ToolEnded:
@@ -64,7 +64,7 @@ func (w *writes) observe(ev cli.Event) {
 	case cli.FileChanged:
 		w.wrote = true
 		w.tooEarly()
-	case cli.ApprovalAsked: // the agent gets permission only after the snapshot
+	case cli.ApprovalAsked: // no write yet: the agent gets permission only after the snapshot is complete
 		w.asks[ev.ID] = !onlyReads(ev.Tool)
 		started := ev.Started
 		if started == "" && len(w.tools) == 1 {
@@ -81,7 +81,7 @@ func (w *writes) observe(ev cli.Event) {
 // onlyReads reports whether a tool surely does not change files.
 func onlyReads(tool string) bool {
 	if own := cli.OwnTool(tool); own != "" {
-		return own != "work_with" // the only tool of ductor with which another agent can write files
+		return own != "work_with" // ductor's only tool that runs an agent with write access
 	}
 	switch strings.ToLower(tool) {
 	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file",

@@ -30,7 +30,7 @@ type Breakers struct {
 }
 
 type agent struct {
-	in      string // sandbox
+	in      string // sandbox in which the agent runs; empty means this host
 	name    cli.Agent
 	account cli.Account
 }
@@ -44,8 +44,8 @@ type state struct {
 	paused time.Time // when the pause ends
 }
 
-// New creates Breakers that let an agent pause after this number of failures in a row. If failures is 0, an agent
-// pauses only at its usage limit.
+// New creates Breakers. An agent pauses after the given number of failures in a row. If failures is 0, an agent pauses
+// only at its usage limit.
 func New(failures int, now func() time.Time) *Breakers {
 	return &Breakers{failures: failures, now: now, states: map[agent]state{}}
 }
@@ -148,8 +148,8 @@ func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent, account cli.Account
 	return b.states[agent{in.Name(), name, account}].failed < b.failures
 }
 
-// All returns the failures because of which agents in an environment pause, sorted by agent. It considers only the
-// given account of each agent.
+// All returns one failure for each agent that pauses in an environment: the failure that caused the pause. The list is
+// sorted by agent. For each agent, All considers only the given account.
 func (b *Breakers) All(in cli.Sandbox, of cli.Accounts) (all []*cli.Failure) {
 	if b == nil {
 		return nil

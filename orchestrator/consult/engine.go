@@ -55,7 +55,7 @@ type Engine struct {
 
 // question is a question that is not answered yet. Several agents answer a group question.
 type question struct {
-	running int // number of agents that are answering; 0 before the first and between two agents
+	running int // number of agents that are answering now; 0 before the first agent and between two agents
 	lanes   map[lane]bool
 	cancel  context.CancelCauseFunc
 }

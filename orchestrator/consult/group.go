@@ -151,7 +151,7 @@ func (e *Engine) Estimate(q orchestrator.GroupQuestion, models []cli.MenuEntry) 
 	}
 	for round := range q.Rounds {
 		for _, m := range q.Panel {
-			// For a follow-up question, the model reads all earlier messages again.
+			// In later rounds, the model reads all earlier messages again.
 			add(m, usualStart+question+int64(round)*(answers+question))
 		}
 	}

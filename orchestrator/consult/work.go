@@ -50,8 +50,8 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 		}})
 }
 
-// lent returns a request with the rights of the running turn. There is one exception: if the turn has a bypass that
-// ends at a certain time, the request has the mode ask, because the bypass could end while the agent works.
+// lent returns a request with the rights of the running turn, with one exception. If the turn has a bypass with a time
+// limit, the request has the mode ask, because the bypass could end while the agent works.
 func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
 	at := cli.Request{

@@ -45,11 +45,11 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return err
 }
 
-// recordAbort stores an abort. If the write fails, record repeats it later. Without the write, the next process would
-// run these turns.
+// recordAbort stores an abort. If the write fails, record repeats it later. Without the stored abort, the next process
+// would continue the aborted turns.
 func (e *Engine) recordAbort(ctx context.Context, ending, dropped []cli.TurnID, handled orchestrator.Handled) error {
 	_, err := e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
-		// Only the first write stores notices. After an error, the caller notifies the user.
+		// After a failed write, the caller notifies the user. So a repeated write must not store the notices.
 		defer func() { handled.Notices = nil }()
 		return e.opts.Store.AbortTurns(ctx, ending, dropped, handled)
 	})
@@ -94,7 +94,7 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 		switch r := c.active.first(); {
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
-		case c.start.redelivered != nil: // the turn ended during the restart, but the chat does not show its end yet
+		case c.start.redelivered != nil: // the turn has ended, but the chat does not show its outcome yet
 			s = &orchestrator.Stopping{Over: c.start.redelivered,
 				Alive: func(context.Context) []cli.ProcessName { return nil }}
 		}
@@ -102,12 +102,13 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort aborts the running turns and empties the queue. It passes a report to answer, and stores the abort in one
-// transaction with the updates and messages that answer returns. The caller passes the turn that Stop has just aborted,
-// or nil. That turn may have ended meanwhile.
+// abort aborts the running turns and empties the queue. It passes a report to the function answer, which returns
+// updates and messages. abort stores them together with the abort, in one transaction.
+//
+// first is the turn that Stop has just aborted, or nil. This turn may have ended in the meantime.
 func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
-	now := c.active.first() // if the next turn has started, this is not the turn that Stop aborted
+	now := c.active.first() // may be a later turn than the one that Stop aborted
 	s, ending := c.abortTurns(by)
 	report := orchestrator.AbortReport{Stopping: cmp.Or(s, first)}
 	report.Running = report.Stopping != nil

@@ -52,8 +52,9 @@ func contains(all []cli.MenuEntry, account cli.Account) bool {
 	return slices.ContainsFunc(all, func(entry cli.MenuEntry) bool { return entry.Account == account })
 }
 
-// useAccount sets the account of a turn as the conversation chose it. If the configuration no longer contains that
-// account, the turn uses the default account. Then useAccount also resets the choice and notifies the chat.
+// useAccount sets the account of a turn to the account that a user chose in the conversation. If the configuration no
+// longer contains that account, the turn uses the default account. useAccount then also resets the user's choice and
+// notifies the chat.
 func (e *Engine) useAccount(ctx context.Context, conv orchestrator.Conversation, t *orchestrator.Turn) {
 	t.Entry.Account = conv.Settings.Accounts[t.Agent]
 	if t.Entry.Account == "" {
@@ -88,7 +89,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 	}
 	var in *conversation
 	again := t.Repeated(by)
-	// In the inbox, the new turn cannot start before its account is set.
+	// While this function runs in the inbox, the new turn cannot start. So the account is set before the turn starts.
 	err = e.do(by.Conversation, func(c *conversation) error {
 		if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 			return err
@@ -126,7 +127,7 @@ func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.A
 		return receipt, err
 	}
 	// Queue the copy of the turn first, so that the prompt is not lost once the turn is stopped. Do not mark the press
-	// as handled yet: if ductor crashes before StopTurn, it handles the press again, finds the copy and stops the turn.
+	// as handled yet: if ductor crashes before StopTurn, the next process handles the press again and stops the turn.
 	queuing := by
 	queuing.Updates = nil
 	again := r.turn
@@ -135,7 +136,7 @@ func (e *Engine) switchAccount(ctx context.Context, id cli.TurnID, account cli.A
 	if receipt.Full || err != nil && !errors.Is(err, orchestrator.ErrRepeated) {
 		return receipt, err
 	}
-	receipt.Turn = id // the turn whose card gets other buttons when the turn has ended
+	receipt.Turn = id // ductor changes the buttons on the card of this turn when the turn has ended
 	// ErrNoTurn means that the turn has just ended without an abort.
 	if stop := e.StopTurn(ctx, id, by); !errors.Is(stop, orchestrator.ErrNoTurn) {
 		err = cmp.Or(stop, err)

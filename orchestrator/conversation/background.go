@@ -38,7 +38,6 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	})
 }
 
-// lateWait is how long extend waits until the chat shows the turn.
 const lateWait = 10 * time.Second
 
 // extend adds text to the answer and the card of a turn that has ended. It returns false if the card has no space for

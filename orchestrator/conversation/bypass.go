@@ -33,8 +33,8 @@ func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver ends the bypass that was started with the given end. A timer calls it, so changes of the wall clock do not
-// matter. By then a user may have ended the bypass or started another one.
+// bypassOver ends the bypass whose end is the given time. It does nothing if a user has started another bypass since
+// then. A timer calls bypassOver, so changes of the wall clock do not matter.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, end time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
@@ -54,8 +54,8 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	}
 }
 
-// expire ends the conversation's bypass if the bypass has the given end, or if its time is over. It
-// returns the running turns that use the bypass.
+// expire ends the conversation's bypass, unless an active bypass has another end than the given one. It returns the
+// running turns that use a bypass.
 func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, turns []cli.TurnID, err error) {
 	c.do(func(c *conversation) {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id())
@@ -111,9 +111,9 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	}
 }
 
-// endBypasses records that the restart has ended every bypass, and notifies the conversations. The store does not
-// return such a bypass any more, so endBypasses need not wait for a full disk: it writes the record later. If a running
-// turn uses a bypass, endBypasses marks the turn, so that CaughtUp switches the agent to another mode.
+// endBypasses records that the restart has ended every bypass, and notifies the conversations. If the disk is full, it
+// writes the record later: until then, the store ignores every bypass from before the restart. If a running turn uses a
+// bypass, endBypasses marks the turn, so that CaughtUp switches the agent to another mode.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndedBypasses(ctx)
 	if err != nil {

@@ -68,7 +68,7 @@ func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, by orchestrato
 }
 
 // continueWith runs the prompt of a turn with another agent. It also makes that agent the agent of the conversation,
-// unless the turn's order named an agent.
+// unless Wants.Agent selected the agent of the turn, or the turn does not have the rights of the chat.
 func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	other := t.Outcome.Recovery.Other

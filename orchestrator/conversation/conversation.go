@@ -24,25 +24,27 @@ import (
 type conversation struct {
 	inbox  inbox.Inbox[conversation]
 	e      *Engine
-	at     atomic.Pointer[orchestrator.ConversationID] // see id
+	at     atomic.Pointer[orchestrator.ConversationID] // current ID; it changes if a group becomes a supergroup
 	active active                                      // any goroutine may use its methods
 
 	queue   []waiting
 	start   start
 	cleared int // how often a user has emptied the queue
-	// showing contains the outcomes that the chat does not show yet. Calling a function in it makes ductor give up
-	// showing that outcome.
+	// showing contains a function for each outcome that the chat does not show yet. If the function is called, ductor
+	// no longer tries to show the outcome.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once ductor has tried to show the newest outcome
 	last    lastTurn
 	titles  sessions.Titles
 }
 
-// active contains what aborts must find without waiting. If a group gets an ID that a conversation has already, the
-// group's conversation absorbs the other one, and their turns run at the same time.
+// active contains the data that an abort must find without waiting for the inbox.
+//
+// A group may get an ID that already belongs to another conversation. Then the group's conversation absorbs the other
+// conversation, and the turns of both run at the same time.
 type active struct {
 	running  atomic.Pointer[running] // nil if no turn runs; only functions in the inbox may store it
-	aborts   atomic.Int32            // aborts that are not committed; while there are any, no queued turn starts
+	aborts   atomic.Int32            // number of aborts that are not stored yet; no queued turn starts unless it is 0
 	absorbed atomic.Pointer[active]
 }
 
@@ -94,7 +96,7 @@ type start struct {
 type waiting struct {
 	turn    orchestrator.Turn
 	shown   bool        // the chat shows that the turn waits
-	remains cli.Remains // what is left of a turn that began before a restart; empty for a new turn
+	remains cli.Remains // state of a turn that began before a restart; empty for a new turn
 	// cardOpened is true if the chat may contain a card of the turn from before a restart.
 	cardOpened bool
 }
@@ -119,9 +121,10 @@ type running struct {
 // id returns the ID of the conversation. The ID changes if a group becomes a supergroup; see Engine.MoveChat.
 func (c *conversation) id() orchestrator.ConversationID { return *c.at.Load() }
 
-// do runs f in the conversation's inbox. Then, still in the inbox, it starts the next turn if possible. So an abort
-// that comes after do finds the next turn running. If another conversation absorbed this one, do passes that
-// conversation to f, and uses its inbox. Functions in the inbox must not call do.
+// do runs f in the conversation's inbox, and then starts the next turn if possible. No other function in the inbox runs
+// in between. So an abort after do finds the next turn running. Functions in the inbox must not call do.
+//
+// If another conversation absorbed this one, do uses the inbox of that conversation, and passes that conversation to f.
 func (c *conversation) do(f func(*conversation)) {
 	c.inbox.Handle(func(c *conversation) {
 		f(c)
@@ -183,8 +186,8 @@ func (c *conversation) permitted(w waiting) bool {
 // drop removes a turn from the queue and cancels it.
 func (c *conversation) drop(i int) { c.e.cancelRemoved(c.remove(i)) }
 
-// turnEnded records that the turn of c is not running any more. Once ductor has tried to show the outcome, turnEnded
-// closes running.over. The owner is c or the conversation that absorbed c.
+// turnEnded records that the running turn of c has ended. It closes running.over once ductor has tried to show the
+// outcome. owner is c, or the conversation that absorbed c.
 func (c *conversation) turnEnded(owner *conversation) {
 	over, shown := c.active.running.Swap(nil).over, owner.shown
 	c.e.wg.Go(func() {
@@ -199,7 +202,7 @@ func (c *conversation) RequestReady(t orchestrator.Turn, req cli.Request, prompt
 		now := *c.active.running.Load()
 		now.turn, now.req, now.promptSent = t, &req, promptSent
 		c.active.running.Store(&now)
-		// The bypass has ended while the request was prepared.
+		// If the bypass ended while the request was prepared, the agent must not start with it.
 		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) {
 			now.cancel(turn.ErrBypassOver)
 		}

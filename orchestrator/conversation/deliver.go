@@ -14,7 +14,7 @@ import (
 
 type delivery struct {
 	turn   orchestrator.Turn
-	stored <-chan bool // receives true when the outcome is in the store; see record
+	stored <-chan bool // from record; receives true once the store contains the outcome
 	show   func(context.Context, orchestrator.Outcome) error
 	// begun, which may be nil, is called once an abort can stop the delivery.
 	begun func()
@@ -25,10 +25,10 @@ type delivery struct {
 }
 
 // deliver shows an outcome, and afterwards the file changes of the turn. It returns when the next turn can run: once
-// the chat shows the outcome and the store contains the outcome.
+// the chat shows the outcome, and the store contains it.
 //
-// An agent must not wait for an unreachable chat. So deliver returns after Options.DeliveryWait in any case. Then the
-// chat does not show the next turn before this outcome.
+// deliver waits at most Options.DeliveryWait, so that an agent need not wait for an unreachable chat. Even then, the
+// chat shows this outcome before the next turn.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {
 		c.deliverOutcome(ctx, d, nil)
@@ -58,8 +58,10 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 		func() error { return d.amend(ctx, t.Outcome) })
 }
 
-// deliverOutcome shows an outcome. The returned channel receives true once the chat shows the outcome. If the caller
-// amends the outcome later, it sends true to amended once the chat shows the amendment. Otherwise amended is nil.
+// deliverOutcome shows an outcome. The returned channel receives true once the chat shows the outcome.
+//
+// If the caller adds file changes to the outcome later, it passes the channel amended. The caller sends true to this
+// channel once the chat shows the file changes. If there are no file changes, amended is nil.
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
@@ -83,7 +85,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <
 		log := e.log.With("turn", t.ID)
 		wanted := true
 		delivered := e.retryUntilDone(log, "outcome-not-delivered", func() error {
-			defer tried() // the next outcome waits only for the first try of this outcome
+			defer tried() // the next outcome waits only until this outcome was tried once
 			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil
@@ -139,9 +141,9 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	return e.retryUntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
-// delivering registers a delivery as the newest of the conversation. It returns a channel that is closed once ductor
-// has tried the previous delivery. The caller must call done when it has tried this delivery; calling done again is
-// safe. If the user no longer wants to see the outcome, ductor calls giveUp with errNotWanted.
+// delivering registers a delivery as the newest of the conversation. The channel before is closed once ductor has tried
+// to show the previous outcome. The caller must call done once it has tried to show this outcome; a second call of done
+// does nothing. If the user no longer wants to see this outcome, ductor calls giveUp with errNotWanted.
 func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
 	done func()) {
 	shown := make(chan struct{})
@@ -154,8 +156,8 @@ func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCaus
 	return before, sync.OnceFunc(func() { close(shown) })
 }
 
-// untilClosed returns a context that is cancelled with ctx. While the engine is closing, it is cancelled after
-// lastDelivery.
+// untilClosed returns a context that is cancelled together with ctx. It is also cancelled if the engine closes, after
+// the duration lastDelivery.
 func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	e.wg.Go(func() {
@@ -191,8 +193,9 @@ func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	return turn
 }
 
-// record calls write and returns its error. After an error, record calls write again in the background, until it
-// succeeds or the engine ends. The returned channel then receives true, or false if the engine ended first.
+// record calls write and returns its error. After an error, record calls write again in the background, until write
+// succeeds or the engine ends. The returned channel receives true if write has succeeded, or false if the engine ended
+// first.
 func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
 	done := make(chan bool, 1)
 	err := write(ctx)
@@ -241,7 +244,7 @@ const longestPause = 5 * time.Minute
 func (e *Engine) ending(t orchestrator.Turn, promptSent bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {
-		if !promptSent { // no attempt has stored the start of the turn
+		if !promptSent { // the start of the turn is not stored yet
 			if _, err := e.opts.Store.StartTurn(ctx, t, cli.Start{}); err != nil {
 				return fmt.Errorf("start turn: %w", err)
 			}

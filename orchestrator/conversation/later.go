@@ -46,8 +46,8 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	receipt.At, err = e.scheduleLaterFor(ctx, r.turn, at, by)
 	created := err == nil
 	if errors.Is(err, orchestrator.ErrRepeated) {
-		// If the job exists already, the turn must still be stopped: the user pressed the button before, or ductor
-		// crashed while it handled this press. If no job exists, another turn already repeats the prompt.
+		// If the job exists, the user pressed the button before, or ductor crashed while it handled this press. The
+		// turn must still be stopped. If no job exists, another turn already repeats the prompt.
 		_, err = e.opts.Jobs.Job(ctx, orchestrator.LaterJob(id), by.Conversation)
 		if errors.Is(err, orchestrator.ErrNoJob) {
 			err = orchestrator.ErrRepeated
@@ -56,7 +56,7 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	if err != nil {
 		return receipt, err
 	}
-	// An error here means that the turn has just ended without an abort.
+	// If StopTurn returns an error, the turn has just ended without an abort, so delete the new job.
 	if err = e.StopTurn(ctx, id, by); err != nil && created {
 		err = errors.Join(err, e.opts.Jobs.DeleteJob(ctx, orchestrator.LaterJob(id), by))
 	}

@@ -32,7 +32,7 @@ func (e *Engine) OpenOutside(ctx context.Context, o orchestrator.Outsider) (orch
 	}
 	var reading sync.WaitGroup
 	redactor := turn.NewRedactor(reading.Go, func() *secrets.Set { return e.secretsOf(req) })
-	// Do not pass ctx itself: when ctx is done, Open must still withdraw the requests.
+	// The requests need a context that outlives ctx: they are withdrawn after ctx is done.
 	requests := e.approvals.Open(context.WithoutCancel(ctx), approval.RunningTurn{Turn: t, Dir: req.Dir, Mode: cli.Ask,
 		Known: redactor.Known, Learn: redactor.Learn, Show: func(cli.Event) {}})
 	workers := &turn.Helpers{}

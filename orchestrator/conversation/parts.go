@@ -30,8 +30,8 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 	return joined, err
 }
 
-// mergePrompts replaces the prompt of the waiting turn at an index of the queue by a combination of two prompts. It
-// returns false if the turn no longer waits.
+// mergePrompts combines two prompts into one prompt for a waiting turn. i is the index of this turn in the queue.
+// mergePrompts returns false if the turn no longer waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
 	t := &c.queue[i].turn
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)

@@ -71,7 +71,7 @@ func (e *Engine) attemptRequest(
 	ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who turn.Choice,
 ) (cli.Request, error) {
 	req, err := e.request(ctx, conv, s, t, who)
-	if !t.Bypass.IsZero() { // the turn began before a restart; CaughtUp will switch the agent
+	if !t.Bypass.IsZero() { // a turn from before a restart uses its bypass until CaughtUp switches the agent
 		req.Permission = cli.Bypass
 	}
 	return req, err

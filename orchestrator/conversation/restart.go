@@ -78,8 +78,9 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// doubtSteered returns the turns that were steered into a turn that a restart or a crash interrupted, except for those
-// in read. It is unknown whether the agent read their prompts, so the chat offers to run them again.
+// doubtSteered returns the turns that were steered into an interrupted turn. It skips the turns in the argument read,
+// because the agent has read their prompts. It is unknown whether the agent read the other prompts, so the chat offers
+// to run them again.
 func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID, read ...cli.TurnID) []orchestrator.Turn {
 	turns, err := e.opts.Store.DoubtSteered(ctx, into, read...)
 	if err != nil {
@@ -112,9 +113,10 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	}
 	redelivered := make(chan struct{})
 	c.do(func(c *conversation) {
-		// Start a turn that was running at once, so that an abort finds it. It waits for redelivered itself.
+		// If a turn was running, start it at once, so that an abort finds it. This turn itself waits until redelivered
+		// is closed.
 		c.start = start{later: len(ran) == 0, redelivered: redelivered}
-		for i := range wait { // only the first turn can have had a card before the restart
+		for i := range wait { // a waiting turn has a card only if no other turn was running
 			wait[i].cardOpened = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)

@@ -65,9 +65,9 @@ func (e *Engine) boundsOf(conv orchestrator.Conversation, dir string) orchestrat
 	return e.roleFor(conv).Bounds.With(e.projectOf(dir).Bounds)
 }
 
-// grant adds permissions to a request: the bounds, the tools and the permission mode. The allowed tools of the
-// configuration apply only to turns with the rights of the chat. The forbidden tools of the configuration apply to all
-// turns.
+// grant adds permissions to a request: directories, tools, a limit of model answers, and the permission mode. The
+// allowed tools of the configuration apply only to turns with the rights of the chat. The forbidden tools of the
+// configuration apply to all turns.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
 	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)

@@ -44,7 +44,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		return
 	}
 	r.openCard()
-	if w.remains != cli.RemainsRun { // the card of a turn that goes on shows the notes of the previous process
+	if w.remains != cli.RemainsRun { // if the agent is still running, its card already shows the notes
 		r.showNotes(p)
 	}
 	result, promptSent := r.running.Run(p.req)
@@ -62,7 +62,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	}
 	r.finish(p.req, result)
 	if w.remains == cli.RemainsRun && result.Err.Died() {
-		// The previous process may have known more about what the agent has read.
+		// Offer the messages again that the previous process sent, except those that the agent surely read.
 		for _, t := range c.e.doubtSteered(r.record, r.turn.ID, result.Steered.Read...) {
 			c.redeliver(r.record, t)
 		}
@@ -89,7 +89,7 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	if r.turn.Wants.Purpose.Job != "" {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
-	if outcome.State == orchestrator.TurnAborted && !r.turn.IsSeparate() { // the abort killed the process
+	if outcome.State == orchestrator.TurnAborted && !r.turn.IsSeparate() { // the abort killed the agent's process
 		r.e.warmLater(r.record, r.c.id(), afterAbort)
 	}
 	changed := r.running.Events.EndFiles()
@@ -130,8 +130,11 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	}
 }
 
-// failToStart ends a turn that could not be prepared. If ductor ends because of the disk, the turn stays in the store,
-// so that the next process tries the turn again. A single failed read of the disk does not end ductor.
+// failToStart ends a turn that could not be prepared. But in these cases, the turn stays in the store for the next
+// process:
+//   - The agent is still running from before a restart.
+//   - The disk or the database is broken.
+//   - The disk is full, and ductor is ending.
 func (r *runningTurn) failToStart(err error) {
 	state, _ := r.e.diskState()
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
@@ -219,7 +222,8 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 			return e.opts.Chat.Redeliver(ctx, ended)
 		}
 	} else {
-		r.running.Events.EndCard() // an abort during the delivery stops the rest of the answer
+		// If a user aborts during the delivery, the chat must not show the rest of the answer.
+		r.running.Events.EndCard()
 		if v := e.opts.Viewers; v != nil {
 			d.begun = func() { v.Ended(t) }
 		}

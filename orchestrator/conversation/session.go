@@ -31,7 +31,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 		return e.ownSession(ctx, conv, t)
 	}
 	s = e.newSession(conv, t)
-	// In the inbox, no concurrent change of the conversation can overwrite the current session.
+	// Use the inbox, so that a concurrent change of the conversation does not overwrite the current session.
 	c.do(func(*conversation) { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
@@ -62,7 +62,7 @@ func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion
 		}
 		return e.opts.Store.Session(ctx, t.Session)
 	}
-	// Do this in the inbox: two questions at the same moment must not create two sessions.
+	// Use the inbox, so that two questions at the same moment do not create two sessions.
 	err = e.do(q.Conversation, func(*conversation) error {
 		s, err = e.sideSession(ctx, q)
 		return err
@@ -176,15 +176,16 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 	return nil
 }
 
-// MoveChat implements bot.Desk. The queue and the running turn move, too. The messages of the running turn stay with the
-// old ID, and package bot/message sends them to the new one. Only a group without topics can get a new ID.
+// MoveChat implements bot.Desk. The queue and the running turn move, too. The messages of the running turn are still
+// stored under the old ID; package bot/message sends them to the new one. Only a group without topics can get a new ID.
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	was, is := orchestrator.ConversationID{Chat: from}, orchestrator.ConversationID{Chat: to}
 	c, err := e.conversation(was)
 	if err != nil { // the engine is closed, but the next process needs the new ID
 		return e.opts.Store.MoveChat(ctx, from, to)
 	}
-	// In the inbox, no turn can be stored under the old ID after the rows have moved.
+	// While this function runs in the inbox, no turn can be stored. So no turn gets the old ID after the data has
+	// moved.
 	c.do(func(c *conversation) {
 		if err = e.opts.Store.MoveChat(ctx, from, to); err == nil {
 			c.move(is)
@@ -193,8 +194,8 @@ func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	if err != nil {
 		return err
 	}
-	// Close the idle process of the old chat. The next turn in the new chat starts another one and continues the session
-	// there.
+	// Close the idle agent process of the old chat. The next turn in the new chat starts another agent process, which
+	// continues the session.
 	e.opts.Gateway.Release(was.Key())
 	return nil
 }
@@ -214,8 +215,9 @@ func (c *conversation) move(to orchestrator.ConversationID) {
 	}
 }
 
-// absorb moves the queue of another conversation behind the queue of c. The turn of the other conversation runs on, and
-// turns lists it. absorb runs in the inboxes of both. So the other conversation must never wait for the inbox of c.
+// absorb moves the queue of another conversation behind the queue of c. The running turn of the other conversation
+// continues; active.turns returns it, too. absorb runs in the inboxes of both conversations. So the other conversation
+// must never wait for the inbox of c.
 func (c *conversation) absorb(other *conversation) {
 	c.active.absorbed.Store(&other.active)
 	other.inbox.Join(&c.inbox)

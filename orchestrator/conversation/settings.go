@@ -26,7 +26,8 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 		Title: string(mode), By: by})
 }
 
-// setMode stores a permission mode that a user chose, and warms the next agent process. The mode applies only in the environment of the next turn.
+// setMode stores a permission mode that a user chose. The mode applies only in the environment of the next turn.
+// setMode also starts the agent process for the next turn.
 func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
 	until time.Time, audit orchestrator.AuditEntry) error {
 	_, _, in, err := e.next(ctx, id)

@@ -16,10 +16,10 @@ const steerWait = 15 * time.Second
 
 // Steer implements bot.Desk. It adds the prompt of a waiting turn to the running turn.
 //
-// First it stores the state TurnSteered. Then it sends the prompt to the agent, and marks the turn as delivered. If
-// ductor crashes before the last step, the next process does not send the prompt again. Instead, the chat shows that
-// the prompt may not have reached the agent. The running turn may end before the last step, and requeueUnread may then
-// put the prompt back into the queue.
+// First it stores the state TurnSteered. Then it sends the prompt to the agent. Last it calls MarkSteered. If ductor
+// crashes before the last step, the next process does not send the prompt again, but shows that the prompt may not have
+// reached the agent. If the running turn ends before the last step, requeueUnread may put the prompt back into the
+// queue.
 func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 func (c *conversation) steered(ctx context.Context, h handover) error {
 	ok, err := c.e.opts.Store.MarkSteered(ctx, h.waiting.turn.ID, h.into)
 	switch {
-	case err != nil: // only log the error, because the agent has the prompt
+	case err != nil: // do not return the error, because the agent has the prompt
 		c.e.log.Error("record a steered turn", "turn", h.waiting.turn.ID, "err", err)
 	case !ok:
 		return orchestrator.ErrCannotSteer
@@ -112,7 +112,7 @@ func (c *conversation) steered(ctx context.Context, h handover) error {
 // handover, requeue cancels the turn instead.
 func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
-	// An abort has emptied the queue. Do not store the turn as queued: after a crash the next process would run it.
+	// If an abort has emptied the queue, do not store the turn as queued: after a crash, the next process would run it.
 	if c.cleared != h.cleared {
 		c.e.cancelRemoved(w)
 		return orchestrator.ErrNotWaiting
@@ -164,8 +164,8 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return c.e.opts.Store.AbortTurns(ctx, all, nil, orchestrator.Handled{})
 }
 
-// requeueUnread queues messages again that were sent to a running turn, but that its agent did not read. They go to the
-// front of the queue, or behind the message that replaced the turn.
+// requeueUnread queues messages again that were sent to a running turn, but that its agent did not read. The messages go
+// to the front of the queue. If another message replaced the running turn, they go behind that message.
 func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []cli.TurnID, replaced bool) {
 	if r.cleared != c.cleared {
 		return
@@ -185,9 +185,9 @@ func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []c
 		}
 		at := min(next, len(c.queue))
 		next++
-		// A card may say that the message is steered.
+		// Set shown, because the chat may show the message as steered.
 		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: true})
-		if at > 0 { // the first message starts now
+		if at > 0 { // the turn at index 0 starts now, so the chat need not show it as waiting
 			c.e.opts.Chat.Queued(t, at)
 		}
 	}

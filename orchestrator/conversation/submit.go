@@ -208,8 +208,8 @@ func (e *Engine) cancelRemoved(w waiting) {
 	e.unqueued(w)
 }
 
-// unqueued removes the message that shows a turn as waiting. If a turn was cancelled before this message was sent, a
-// terminal may still show the turn, because terminals read waiting turns from the store.
+// unqueued removes the message that shows a turn as waiting. If there is no such message and the turn was cancelled,
+// unqueued notifies the terminals instead: they read waiting turns from the store, so they may show this turn.
 func (e *Engine) unqueued(w waiting) {
 	switch v := e.opts.Viewers; {
 	case w.shown:
@@ -259,8 +259,8 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// repeatedBy returns the earlier turn that the order of a LaterJob repeats. It returns "" if a user has changed the
-// job's prompt, or if an earlier run of the job repeats the turn already.
+// repeatedBy returns the earlier turn whose prompt a LaterJob runs again. It returns "" if the order does not come from
+// a LaterJob, if a user has changed the job's prompt, or if an earlier run of the job repeats the turn already.
 func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.TurnID, error) {
 	id, later := order.Wants.Job.Repeats()
 	if !later {

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// firstWords is how long Knowledge waits before it stores that the agent has accepted the prompt. At this moment the
-// answer begins, and showing its first words is more urgent. If ductor crashes meanwhile, the next process reads the
+// firstWords is a pause before Knowledge stores that the agent has accepted the prompt. The answer begins at this
+// moment, and showing its first words is more urgent. If ductor crashes during the pause, the next process reads the
 // events of the turn again.
 const firstWords = 50 * time.Millisecond
 
@@ -41,7 +41,7 @@ type Knowledge struct {
 	accepted bool
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup
-	former   <-chan struct{} // closed when the previous write to the store has ended; nil before the first
+	former   <-chan struct{} // closed when the previous write to the store has ended; nil before the first write
 	mu       sync.Mutex      // guards err and, while the agent runs, own and accepted
 	err      error
 }

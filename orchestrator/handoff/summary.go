@@ -37,8 +37,8 @@ func (s *Summarizer) Has(ctx context.Context, id orchestrator.SessionID) bool {
 
 // Sizes of a summary, in tokens.
 const (
-	mostSummarized = 60_000 // maximum tokens of turns in one request
-	summaryShare   = 4      // a summary may use a fourth of the budget
+	mostSummarized = 60_000 // maximum number of tokens of turns in one request for a summary
+	summaryShare   = 4      // the budget divided by summaryShare is the size limit of a summary
 )
 
 // Write formats turns that have more tokens than budget. The result contains a summary of the older turns, and the

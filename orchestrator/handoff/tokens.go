@@ -65,7 +65,7 @@ func (c *counter) add(r rune) {
 	next := classOf(r)
 	switch {
 	case next == c.class:
-	case c.class == upper && next == lower && c.length > 0: // the last capital letter belongs to the next word
+	case c.class == upper && next == lower && c.length > 0: // a capital letter before a small letter begins a new word
 		c.length--
 		c.end()
 		c.length = 1

@@ -18,8 +18,8 @@ const (
 	leftOut = "[%d turns before are left out.]\n"
 )
 
-// worthTelling is the minimum number of tokens for a shortened turn. If fewer tokens are left, Write leaves out the
-// turn.
+// worthTelling is the minimum size of a shortened turn in tokens. If the budget has less space left, Write leaves out
+// the turn.
 const worthTelling = 200
 
 // Repeated replaces the prompt of an earlier turn if the agent gets the same prompt now.

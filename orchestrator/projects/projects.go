@@ -170,7 +170,8 @@ func (b *Book) checkout(ctx context.Context, in orchestrator.ConversationID, dir
 	if err := b.makeTreesDir(at.Dir); err != nil {
 		return "", fmt.Errorf("make a place for worktrees: %w", err)
 	}
-	if info, err := os.Lstat(tree); err == nil && !info.IsDir() { // Git would check out where a link leads
+	// If tree is a symbolic link, Git would write to its target.
+	if info, err := os.Lstat(tree); err == nil && !info.IsDir() {
 		return "", orchestrator.ErrOutsideRoot
 	}
 	return tree, b.git.AddWorktree(ctx, at, branch, tree)

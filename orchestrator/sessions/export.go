@@ -14,7 +14,7 @@ import (
 // Limits of an export.
 const (
 	exportedTurns = 10_000   // number of entries, from the newest
-	exportedTools = 16 << 20 // after this number of bytes, the export contains no more tools
+	exportedTools = 16 << 20 // if the export is longer than this number of bytes, it contains no further tools
 	exportedInput = 8 << 10  // bytes of the arguments of a tool
 )
 

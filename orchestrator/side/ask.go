@@ -70,9 +70,8 @@ func ReadsFiles(agent cli.Agent) bool {
 // without the permissions of the request: the agent can only read, has no shell and sees only the project. Ask denies
 // all permission requests. The settings of the project do not apply.
 //
-// ductor cannot limit every agent in this way. If another agent asks the question, Ask returns an error for an agent
-// without these limits. The Gateway does not use an agent for which ductor cannot enforce the read-only mode, unless
-// q.TextOnly is set.
+// ductor cannot enforce these limits for every agent. If an agent asks the question (q.Asks), Ask returns ErrNotHeld
+// for such an agent. The Gateway rejects an agent for which it cannot enforce plan mode, unless q.TextOnly is set.
 //
 // If ctx is done, the error is the cause of ctx. The Result contains the cost of the question even after an error. An
 // answer longer than one megabyte is cut.

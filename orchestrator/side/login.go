@@ -34,7 +34,7 @@ type LoginOptions struct {
 	// turn.
 	Place func(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error)
 	Life  context.Context                // log-ins end when this context is done
-	Enter func() (leave func(), ok bool) // called before work in the background; leave is called after the work
+	Enter func() (leave func(), ok bool) // is called before work in the background, which calls leave at its end
 	Lang  *lang.Choices
 	Log   *slog.Logger
 }

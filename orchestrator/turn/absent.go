@@ -12,7 +12,8 @@ func (a *Absences) Update(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	*a = now
 	for _, s := range all {
 		switch {
-		case s.Why == "" && before[s.Name] != "": // the turn needs no such server: keep what the chat last reported
+		// The turn does not use this server. Remember the reason that the chat showed last.
+		case s.Why == "" && before[s.Name] != "":
 			now[s.Name] = before[s.Name]
 		case s.Why != "":
 			now[s.Name] = s.Why

@@ -73,7 +73,7 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		a.showHanded() // without an event of the agent, the card does not show the history yet
+		a.showHanded() // in case that the agent has sent no event, so that the card does not show the history yet
 	}
 	a.requests.Drain()
 	if !result.Detached {
@@ -93,7 +93,8 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 		for {
 			t.Entry.UpTo = a.known.UpTo()
 			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
-			// Call Sending only before the prompt. A later start happens in the middle of the turn.
+			// Sending must be called only once, before the prompt is sent. StartTurn can happen again in the middle of
+			// the turn.
 			if ok && err == nil && !a.promptSent.Load() {
 				err = a.known.Sending(ctx)
 			}
@@ -113,8 +114,8 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 	}
 }
 
-// watchFiles starts the snapshot of the turn's files, and then watches the agent's file changes. The caller calls it
-// after sending the prompt, so that the answer need not wait for the snapshot.
+// watchFiles takes the snapshot of the turn's files and watches the agent's file changes. The snapshot is taken in the
+// background, so that the answer need not wait for it.
 func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 	if files := a.runner.opts.Snapshots; files != nil {
 		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
@@ -139,7 +140,7 @@ func (a *attempt) event(ev cli.Event) {
 			a.start.Conversation.CaughtUp(a.record, a.turn)
 		}
 	case cli.Result, cli.PromptAccepted:
-		return // the card does not show the outcome before it is stored
+		return // the card shows the outcome later, after the outcome is stored
 	}
 	a.Events.Event(ev)
 	a.requests.HandleEvent(ev) // after Event, so that the card shows a question before its answer

@@ -53,9 +53,9 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	return Choice{}, false
 }
 
-// Available returns the agent that should run a turn now. Available returns the chosen agent, unless its circuit
-// breaker is open. Then it may return a substitute from the configuration. If the agent is only at its usage limit, a
-// substitute requires orchestrator.LimitHandOff. A turn whose order names an agent gets no substitute.
+// Available returns the agent that should run a turn now. This is the chosen agent, unless its circuit breaker is open.
+// Then Available may return a substitute from the configuration. If the agent is only at its usage limit, the policy
+// must be orchestrator.LimitHandOff. A turn with Wants.Agent gets no substitute.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent, who.Account)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -82,7 +82,8 @@ func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []c
 }
 
 func (r *Runner) accounts(ctx context.Context, t orchestrator.Turn) cli.Accounts {
-	stored, err := r.opts.Store.Turn(ctx, t.ID) // its conversation has a new ID if a group moved while the turn ran
+	// A group may have got a new ID while the turn ran, so load the conversation's ID again.
+	stored, err := r.opts.Store.Turn(ctx, t.ID)
 	var conv orchestrator.Conversation
 	if err == nil {
 		conv, err = r.opts.Store.Conversation(ctx, stored.Prompt.Conversation)

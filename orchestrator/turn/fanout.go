@@ -31,8 +31,8 @@ type Fanout struct {
 	viewers  func(cli.Event)          // shows events in terminals; nil for none
 	open     func() orchestrator.Card // opens the card; nil if the chat shows only the outcome of the turn
 	card     orchestrator.Card        // nil until it is open
-	held     []cli.Event              // events for the card, before it is open
-	ended    bool                     // whether the growth of the card has ended
+	held     []cli.Event              // events to show once the card is open
+	ended    bool                     // whether EndCard was called
 }
 
 // NewFanout creates a Fanout that has no card yet.

@@ -45,7 +45,8 @@ func (a *attempt) handOff() error {
 		told = a.summarize(s, turns, told, waits)
 	}
 	a.req.Prompt = told.Text + a.req.Prompt
-	if told.Turns+told.LeftOut > 0 { // without new history, keep what an earlier attempt has set
+	// If there is no new history, a.handed still describes the history of an earlier attempt.
+	if told.Turns+told.LeftOut > 0 {
 		a.handed = cli.HandedOver{
 			To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
 			LeftOut: told.Whole(), Shortened: told.Shortened,

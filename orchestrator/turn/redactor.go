@@ -63,8 +63,8 @@ func (r *Redactor) Result(result cli.Result) cli.Result {
 }
 
 // pass removes secrets from an event and passes the event to a Fanout. It holds back text that could be the start of a
-// secret, until a later event shows whether the text is a secret. Before an event that must come after such a text,
-// pass passes the text.
+// secret. When a later event shows whether the text is a secret, pass passes the text without secrets. It always passes
+// the text before any later event that the card shows below the text.
 func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
 	switch ev := ev.(type) {
 	case cli.TextDelta:

@@ -98,12 +98,12 @@ type Choice struct {
 	Account cli.Account // empty if Agent replaces the chosen agent; then the Conversation chooses the account
 	Model   cli.ModelID
 	Effort  cli.Effort
-	// Instead is the failure of the configured agent if Agent replaces it. Otherwise it is nil.
+	// Instead is the failure of the configured agent, if Agent runs the turn instead of it. Otherwise Instead is nil.
 	Instead *cli.Failure
 }
 
-// Last describes the last turn of a session. Messages is the number of turns of the session after that turn. A
-// different number at the start of the next turn means that another process has run turns in the session.
+// Last describes the last turn of a session. Messages is how many turns the session contained at the end of that turn.
+// If the number differs at the start of the next turn, another process has run turns in the session.
 type Last struct {
 	Session  orchestrator.SessionID
 	Messages int

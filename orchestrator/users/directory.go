@@ -123,8 +123,9 @@ func (d *Directory) List(ctx context.Context) ([]Known, error) {
 	return all, nil
 }
 
-// change returns an error if the user who pressed must not change users, or if the other user is in the configuration.
-func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) error {
+// checkChange returns an error if the user who pressed must not change users, or if the user with the given ID is in
+// the configuration.
+func (d *Directory) checkChange(by orchestrator.Press, id orchestrator.PersonID) error {
 	if !by.May(orchestrator.ManageUsers) {
 		return orchestrator.ErrNotAllowed
 	}
@@ -138,7 +139,7 @@ func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) erro
 // ErrNoUser.
 func (d *Directory) SetRole(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID,
 	role orchestrator.UserRole) error {
-	if err := d.change(by, id); err != nil {
+	if err := d.checkChange(by, id); err != nil {
 		return err
 	}
 	return found(d.opts.Store.SetUserRole(ctx, id, role, d.entry(by, "role", idText(id), string(role))))
@@ -146,7 +147,7 @@ func (d *Directory) SetRole(ctx context.Context, by orchestrator.Press, id orche
 
 // Remove deletes a user who accepted an invitation. It may return ErrNotAllowed, ErrConfigured or ErrNoUser.
 func (d *Directory) Remove(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID) error {
-	if err := d.change(by, id); err != nil {
+	if err := d.checkChange(by, id); err != nil {
 		return err
 	}
 	return found(d.opts.Store.RemoveUser(ctx, id, d.entry(by, "remove", idText(id))))

@@ -17,7 +17,7 @@ const mostOpen = 5
 type invitations struct {
 	sync.Mutex
 	all   []orchestrator.Invitation
-	wrong int // number of wrong codes so far; reset when an invitation is created while no other is open
+	wrong int // number of wrong codes so far; set to 0 when an invitation is created while no other one is open
 }
 
 // Invite creates an invitation for one user and returns its code. The code itself is not stored. Invite may return
@@ -41,7 +41,7 @@ func (d *Directory) Invite(ctx context.Context, by orchestrator.Press, role orch
 		d.open.wrong = 0
 	}
 	d.open.all = append(d.open.all, i)
-	d.open.all = d.open.all[max(len(d.open.all)-mostOpen, 0):] // drop the oldest
+	d.open.all = d.open.all[max(len(d.open.all)-mostOpen, 0):] // remove the oldest invitations beyond mostOpen
 	return code, nil
 }
 

@@ -20,7 +20,7 @@ type Places struct {
 	Dir        string   // default working directory of conversations
 	Roots      []string // users can choose these directories and all directories below them
 	AddDirs    []string // more directories that all agents may use
-	UploadsDir string   // contains a folder for each conversation, for the conversation's agents; may be empty
+	UploadsDir string   // contains a folder for each conversation with the files that users sent; may be empty
 	// Sandboxes selects where agents run. If it is nil, all agents run on this host, and orders that require a sandbox
 	// are an error.
 	Sandboxes orchestrator.Sandboxes

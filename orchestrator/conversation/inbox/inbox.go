@@ -14,7 +14,7 @@ import (
 // ends.
 type Inbox[T any] struct {
 	owner  *T
-	joined *Inbox[T] // see Join; only functions in this inbox access it
+	joined *Inbox[T] // the inbox passed to Join, or nil; only functions in this inbox access it
 
 	mu       sync.Mutex // guards messages only; not held while a function runs
 	messages []message  // the first one runs now
