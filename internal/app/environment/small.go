@@ -27,7 +27,6 @@ import (
 // smallName is the small program that runs agents, in containers and on this machine. It needs less memory than ductor.
 const smallName = "ductor-runner"
 
-// embeddedDir is the directory of the embedded program.
 const embeddedDir = "program"
 
 // smallProgram is the location of ductor-runner, and how to install it.
