@@ -139,7 +139,8 @@ func (s *server) serve(c *conn) {
 		if err != nil {
 			break
 		}
-		started, err := s.announce(q) // the next request may concern the run that this request starts
+		// Register a new run now, because the next request may already refer to it.
+		started, err := s.announce(q)
 		handle := func() {
 			var r reply
 			if err == nil {
@@ -163,7 +164,7 @@ func (s *server) serve(c *conn) {
 	busy.Wait()
 	s.prepared.wait()
 	_ = c.conn.Close()
-	s.wake() // this may have been the last client
+	s.wake() // the runner may now exit, if this was its last client
 }
 
 // endReport returns a reply that describes how the agent ended.
