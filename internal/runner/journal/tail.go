@@ -17,7 +17,7 @@ const (
 type tail struct {
 	file  *os.File
 	size  int64 // size of the file when the journal was last checked
-	freed int64 // the text before this offset is freed
+	freed int64 // text before this offset was deleted
 }
 
 // grow records the current size of the file. It returns the number of new bytes, or 1 if the file became shorter.
