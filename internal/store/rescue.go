@@ -61,7 +61,7 @@ func (r *Rescue) Run(ctx context.Context) error {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil, info.Size() == 0, info.ModTime().Before(r.LastWrite):
-		// The modification time of the directory matters only if a file is missing.
+		// Skip the directory of the database, unless one of the files is missing.
 		case info.IsDir() && !r.LostWrites && !r.LastWrite.IsZero():
 		default:
 			r.LastWrite = info.ModTime()

@@ -45,8 +45,9 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 	return wrap(fmt.Sprintf("enqueue turn %s", t.ID), err)
 }
 
-// claimRepetition deletes the job that would repeat a turn later, because the new turn repeats it. It returns
-// ErrRepeated if another turn repeats it already, or if the job has started a run. The job's own turn keeps the job.
+// claimRepetition ensures that a turn is repeated only once. A user can repeat a turn now, and a job may repeat it
+// later. claimRepetition deletes this job, unless the given turn belongs to the job. It returns ErrRepeated if another
+// turn already repeats the turn, or if the job has started a run.
 func (t tx) claimRepetition(turn orchestrator.Turn) error {
 	if turn.Again == "" {
 		return nil
