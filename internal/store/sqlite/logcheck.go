@@ -36,7 +36,9 @@ var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)
 func checkLeftLog(path string) error {
 	marker := openMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
 	if marker == nil {
-		return nil // without a marker, the database was closed; if the marker is locked, the database is in use
+		// Without a marker file, the database was closed properly. If the marker is locked, another process uses the
+		// database.
+		return nil
 	}
 	defer marker.Close()
 	boot, err := io.ReadAll(marker)

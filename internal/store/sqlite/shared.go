@@ -191,7 +191,7 @@ func (w *writer) awaitShared() error {
 	}
 }
 
-// read calls f with the open shared transaction, because the reading connections do not see its writes. It returns
+// read calls f with the open shared transaction, whose writes are not visible for other connections yet. It returns
 // false if no transaction is open.
 func (w *writer) read(ctx context.Context, f func(*Tx) error) (ok bool, err error) {
 	if w == nil || !w.shared.open.Load() {
