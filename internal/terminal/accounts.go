@@ -23,7 +23,7 @@ type home struct {
 	Dir   string `json:"dir"`
 }
 
-// file returns the path of the record of the home.
+// file returns the path of the file in which ductor records the home.
 func (h home) file(m Machine) string {
 	sum := sha256.Sum256([]byte(h.Agent + "\x00" + h.Dir))
 	return filepath.Join(m.State, homesDir, hex.EncodeToString(sum[:12])+".json")
@@ -80,7 +80,7 @@ func (m Machine) LeaveAccounts() (changed []File, err error) {
 		return nil, err
 	}
 	for _, s := range allSettings() {
-		var used []string // a former account can share its settings with another one, or with the user's own
+		var used []string // paths of settings in use; a former account can share its settings with an account in use
 		for _, dir := range m.dirs(s) {
 			used = append(used, s.pathIn(dir))
 		}
