@@ -168,7 +168,8 @@ func (p *Printer) flush(t *printed, all bool) {
 	}
 	if end > t.bytes {
 		rest := string(t.answer[t.bytes:end])
-		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' { // print has already ended this line
+		// If the printed part does not end with a line break, print has added one. Do not print it again.
+		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' {
 			rest = strings.TrimPrefix(rest, "\n")
 		}
 		p.print("", rest)
