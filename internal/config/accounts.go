@@ -163,7 +163,7 @@ func checkHome(dir string) (warning string, err error) {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return "", nil // ductor creates the directory, or reports why it cannot
+		return "", nil // a missing directory is valid; ductor creates it
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is not a directory", dir)
 	case info.Mode().Perm()&0o022 != 0:

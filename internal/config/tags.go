@@ -203,7 +203,7 @@ func (p *problems) words(key string, list reflect.Value, choices []string) {
 	}
 }
 
-// short formats a duration like Duration.String, but without zero units at the end.
+// short formats a duration like Duration.String, but without zeros at the end: "1h" and not "1h0m0s".
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
