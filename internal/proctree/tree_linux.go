@@ -105,7 +105,7 @@ func (t *Tree) addGrouped(members map[int]bool, byID map[int]procStat) {
 			continue
 		}
 		was, listed := byID[pid]
-		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // otherwise the PID was reused
+		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // if the IDs differ, the PID was reused
 			members[pid] = true
 		}
 	}
