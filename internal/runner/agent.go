@@ -220,7 +220,7 @@ func (a *agent) collect() error {
 	}
 	a.s.remove(a)
 	a.close()
-	_ = a.record.group(a.s.dir.path).Remove() // on failure, the next runner removes it
+	_ = a.record.group(a.s.dir.path).Remove() // on failure, the next runner removes the control group
 	return os.RemoveAll(a.s.dir.of(a.record.ID))
 }
 

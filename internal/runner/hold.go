@@ -155,7 +155,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if adj := expendable(); adj != nil {
-		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel may kill the runner rather than this process
+		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel may kill the runner before this process
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectFor)
 	defer cancel()

@@ -45,7 +45,7 @@ const (
 type lifecycle struct {
 	log  runLog
 	dead chan struct{} // closed when the program has exited
-	over chan struct{} // closed when the output is complete and the clients know it
+	over chan struct{} // closed after the output is complete and the clients were notified
 
 	mu        sync.Mutex // guards the fields below; held while the agent is paused or resumed
 	phase     phase

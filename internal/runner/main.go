@@ -228,7 +228,8 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 		passed = append(passed, store)
 	}
 	args = append(commandLine(args), passed...)
-	if len(s.runs.terminated) > 0 { // the signal ends the runner, so its agents must end too
+	// Do not upgrade after a SIGTERM, because the runner must then end its agents and exit.
+	if len(s.runs.terminated) > 0 {
 		return errors.New("the runner is about to leave")
 	}
 	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))

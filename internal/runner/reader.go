@@ -193,7 +193,7 @@ func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 
 // pull reads output for a client that cannot open the journal. It waits until output is available.
 func (a *agent) pull(c *conn, q request) (r reply, err error) {
-	if a.life.isOwnedBy(c) { // the client has received everything before this offset
+	if a.life.isOwnedBy(c) { // by requesting this offset, the client confirms all output before it
 		a.out.SetRead(q.Offset)
 		a.updateFlow()
 	}

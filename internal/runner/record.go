@@ -168,7 +168,7 @@ func (l runLog) append(kind string, fields ...any) {
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return 0 // all supported Linux versions have this clock
+		return 0 // cannot happen, because all supported Linux versions have this clock
 	}
 	return time.Duration(t.Nano())
 }

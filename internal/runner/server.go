@@ -203,7 +203,9 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
-		s.runs.await("") // the list must include a run whose client died during its start
+		// Wait for the starts in progress. The list must also include a run whose client has died while it was
+		// starting.
+		s.runs.await("")
 		r := reply{List: []Info{}}
 		for _, a := range s.runs.all() {
 			r.List = append(r.List, a.info(true))

@@ -83,7 +83,7 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 		if errors.Is(err, ErrGone) && ctx.Err() == nil {
 			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) ||
 				errors.Is(err, ErrNoEnvironment) {
-				continue // the next runner does not know the run, so start the run again
+				continue // a new runner does not know the run, so start the run again
 			}
 		}
 		if err != nil { // the agent may have started, but without an owner
