@@ -65,8 +65,7 @@ func Open(out, stderr string, flags int) (j *Journal, err error) {
 	return j, nil
 }
 
-// Restore sets what an earlier process knew about the output: the times of the output, and the offset before which the
-// output is freed.
+// Restore sets what an earlier process knew about the output: its times, and the offset before which it was deleted.
 func (j *Journal) Restore(times []int64, freed int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -222,7 +221,7 @@ func (j *Journal) Times() []int64 {
 	return j.times.clone()
 }
 
-// Freed returns the offset before which the output is freed.
+// Freed returns the offset before which output was deleted to free disk space.
 func (j *Journal) Freed() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

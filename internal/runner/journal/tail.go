@@ -13,7 +13,7 @@ const (
 	keepStderr = 64 << 10
 )
 
-// tail is a file that stores only the end of a long text. The Journal's lock guards size and freed.
+// tail is a file that stores only the end of a long text. The lock of the Journal guards the fields size and freed.
 type tail struct {
 	file  *os.File
 	size  int64 // size of the file when the journal was last checked
