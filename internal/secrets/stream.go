@@ -61,7 +61,7 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 	if e == holdBack {
 		text = c.text[:c.held]
 		if strings.HasPrefix(given, text) && strings.HasPrefix(c.text, given) {
-			text = given // keep text that Flush has already output
+			text = given // do not remove text that Flush has already output
 		}
 	}
 	same := commonPrefix(given, text)
