@@ -34,7 +34,7 @@ type Rescue struct {
 // Rescued describes the result of a Rescue.
 type Rescued struct {
 	Dir        string    // directory with the files of the damaged database
-	LastWrite  time.Time // the damaged database was not written after this time
+	LastWrite  time.Time // no write to the damaged database happened after this time
 	Copied     bool      // the new database contains all rows of the damaged file
 	LostWrites bool      // the damaged file lacks the last writes, because its log was lost
 	BackupTime time.Time // time of the backup in the new database; zero without a backup

@@ -302,8 +302,9 @@ func (db *DB) TurnsShownWaiting(ctx context.Context) ([]orchestrator.Turn, error
 	return all, wrap("list turns that are shown as waiting", err)
 }
 
-// History omits cancelled turns, because they never ran. It includes steered turns, which have no answer of their own.
-// The history of a fork includes the turns that the fork shares with the original session.
+// History omits cancelled turns, because they never ran. It includes steered turns: their prompts were added to a
+// running turn, so they have no answer of their own. The history of a fork includes the turns that the fork shares with
+// the original session.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
 	return db.EntriesAfter(ctx, id, 0, limit)
 }
@@ -333,7 +334,8 @@ func (db *DB) EntriesAfter(
 	}
 }
 
-// isHistory is an SQL condition for turns that belong to the history: turns that ran, and steered turns.
+// isHistory is an SQL condition for turns that belong to the history: turns that ran, and turns whose prompt was added
+// to a running turn.
 const isHistory = `(state IN ('done', 'failed', 'aborted', 'interrupted')
 	OR state = 'cancelled' AND steered_into <> '')`
 
