@@ -151,7 +151,7 @@ func (w *writer) commitOpen(t *Tx, f func(*Tx) error) error {
 	}
 	n := w.log.committed.Add(1)
 	if flush {
-		w.flushing.Go(func() { _ = w.log.flush(n) }) // flush stores its error in w.disk
+		w.flushing.Go(func() { _ = w.log.flush(n) }) // w.disk stores an error of the flush
 	} else if w.log.lazyFlush == nil {
 		w.log.lazyFlush = time.AfterFunc(lazyTime, w.flushLazy)
 	}

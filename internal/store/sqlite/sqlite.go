@@ -187,7 +187,7 @@ func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {
 	settings.Set("_busy_timeout", strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10))
 	settings.Set("_foreign_keys", "1")
-	path, err := filepath.Abs(path) // a URL with a relative path would use its first directory as the host
+	path, err := filepath.Abs(path) // in a URL, the first directory of a relative path would be the host
 	if err != nil {
 		return nil, err
 	}
