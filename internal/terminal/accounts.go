@@ -64,7 +64,7 @@ func (m Machine) recorded() (homes []home, err error) {
 		var h home
 		raw, err := os.ReadFile(filepath.Join(m.State, homesDir, e.Name()))
 		if err != nil || json.Unmarshal(raw, &h) != nil || h.file(m) != filepath.Join(m.State, homesDir, e.Name()) {
-			continue // it is not a record, or it has just been removed
+			continue // the file is not a record, or was just removed
 		}
 		homes = append(homes, h)
 	}

@@ -18,7 +18,7 @@ import (
 // A CLI runs ductor as a hook with the arguments Verb, the agent's name, StateFlag, and ductor's state directory.
 const (
 	Verb      = "hook"
-	StateFlag = "--ductor-state" // unique, so that it also identifies ductor's hooks in settings
+	StateFlag = "--ductor-state" // a unique word, by which ductor also recognizes its hooks in settings
 	ThenFlag  = "--then"         // precedes the user's own program; the hook also runs this program
 )
 
