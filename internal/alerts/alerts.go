@@ -10,7 +10,7 @@ import (
 
 // Trouble is a problem that currently exists.
 type Trouble struct {
-	Key  string // identifies the problem as long as it lasts
+	Key  string // identifies the problem; does not change while the problem exists
 	Text string // notice to the owner when the problem begins; if empty, ductor sends none
 	Over string // notice to the owner when the problem ends; its "%s" stands for the value of Since
 	// Since is the start of the problem. Zero means the time at which the Watcher finds it.
@@ -18,8 +18,9 @@ type Trouble struct {
 	LogIn orchestrator.LogInID // account whose log-in the owner can repeat with a button; empty for none
 }
 
-// Check finds the problems of one kind. Find calls existed to ask whether a problem already existed at the last check.
-// If Find cannot find out which problems exist, it returns false, and the Watcher changes nothing.
+// Check finds the problems of one kind. Its function Find can ask whether the last check already found a problem: it
+// calls existed with the problem's key. If Find cannot find out which problems exist, it returns false, and the Watcher
+// changes nothing.
 type Check struct {
 	Kind string // prefix of Trouble.Key
 	Find func(ctx context.Context, existed func(key string) bool) (found []Trouble, known bool, err error)
@@ -41,7 +42,7 @@ type Options struct {
 	// Compose creates a notice to the owner. If logIn is not empty, the notice has a button for that log-in.
 	Compose func(text string, logIn orchestrator.LogInID) *orchestrator.Message
 	Wake    func()                   // called after notices were stored, so that the bot sends them
-	Since   func(t time.Time) string // formats a time for the owner
+	Since   func(t time.Time) string // formats the start of a problem for the owner
 	Now     func() time.Time
 	Log     *slog.Logger
 }

@@ -46,7 +46,7 @@ const (
 	maxLow  = 10 << 30
 )
 
-// Disk checks the free space on the disk that contains dir. room is Room, or its replacement in tests.
+// Disk checks the free space on the disk that contains dir. In production, room is the function Room.
 func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err error)) Check {
 	return Check{"disk", func(_ context.Context, existed func(string) bool) ([]Trouble, bool, error) {
 		free, size, err := room(dir)
@@ -158,7 +158,8 @@ func Jobs(p Printer, store JobStore) Check {
 			if j.Job.Paused || j.Last == nil {
 				continue
 			}
-			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // up to two newer runs may be running or skipped
+			// Load two runs more than necessary, because a run that is still running or was skipped does not count.
+			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2)
 			if err != nil {
 				return nil, false, err
 			}

@@ -35,10 +35,10 @@ type runEnv struct {
 	launcher cli.Launcher
 	// inside is true for a sandbox. A sandbox has neither the paths nor the log-ins of this machine.
 	inside   bool
-	readFile func(path string) ([]byte, error) // reads the copy of a file in a sandbox; nil for this machine
+	readFile func(path string) ([]byte, error) // reads a file's copy in the sandbox; nil for this machine
 	// owner is the home directory of the user who runs ductor, or "" if the environment does not contain it.
 	owner   string
-	prompts string // directory for system prompts; has the same path for ductor and its agents
+	prompts string // directory for system prompts; agents in the environment see it under the same path
 	gemini  string
 	// protected is the result of ownFiles.
 	protected []string
@@ -49,7 +49,7 @@ type agents struct {
 	cfg        config.Config
 	log        *slog.Logger
 	background func(cli.Conversation, cli.BackgroundResult) // receives the results of background tasks
-	tokens     *tokens                                      // tokens in addition to the keys in cfg; may be nil
+	tokens     *tokens                                      // tokens that users sent after the start; may be nil
 	spent      func(context.Context, cli.AgentSessionID) *float64
 }
 
@@ -60,7 +60,8 @@ func (a *App) agents(cfg config.Config) agents {
 // spent implements acp.Options.Spent.
 func (a *App) spent(ctx context.Context, id cli.AgentSessionID) *float64 {
 	usd, err := a.db.Spent(ctx, id)
-	if err != nil { // without a total, ductor counts no cost for this turn
+	// After an error, the result is nil, and ductor counts no cost for this turn.
+	if err != nil {
 		a.Log.Warn("load what a session has cost", "session", id, "err", err)
 	}
 	return usd
@@ -83,14 +84,14 @@ func (a agents) sandboxEnv(b *environment.Sandbox) runEnv {
 	}
 }
 
-// runEnvOf describes a sandbox and its agents to package service.
+// runEnvOf returns the service.RunEnv of a sandbox, with providers for its agents.
 func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
 	g := a.sandboxEnv(b)
 	return service.RunEnv{Sandbox: cli.Sandbox(b.Name), Launcher: g.launcher, Homes: b.Homes(),
 		Providers: a.providers(g)}
 }
 
-// runEnvs describes all open sandboxes to package service.
+// runEnvs returns the service.RunEnv of each open sandbox.
 func (a *App) runEnvs() (all []service.RunEnv) {
 	for _, b := range a.envs.Sandboxes.All() {
 		a.serveSandbox(b)
@@ -99,8 +100,8 @@ func (a *App) runEnvs() (all []service.RunEnv) {
 	return all
 }
 
-// openRunEnv describes a sandbox to package service, and opens it if it belongs to a single conversation. It returns
-// false if the configuration does not contain the sandbox.
+// openRunEnv returns the service.RunEnv of a sandbox. If the sandbox belongs to a single conversation, openRunEnv opens
+// the sandbox first. It returns false if the configuration does not contain the sandbox.
 func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	b := a.envs.Sandboxes.Find(in)
 	if b == nil {
@@ -181,7 +182,8 @@ func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 	return out
 }
 
-// accountVars returns the variables that select an agent's account, and the variables that would override it.
+// accountVars returns the variable that selects an agent's account, and the variables that would override this
+// selection.
 func (a agents) accountVars(name string) cli.AccountVars {
 	vars := cli.AccountVars{Home: a.cfg.Agents.AccountVariable(name)}
 	// An ACP agent may start Claude, Codex, Gemini or Copilot. Then it also needs the variables of that program.

@@ -115,7 +115,8 @@ type Options struct {
 	// Load reads the configuration again. If it is nil, users cannot reload the configuration.
 	Load  func() (config.Config, error)
 	Level *slog.LevelVar // log level; a reload changes it; may be nil
-	// Damaged is nil, or the error of an earlier App in this process, which ended because its database was damaged.
+	// Damaged is the error of a previous App in this process if that App ended because its database was damaged.
+	// Otherwise Damaged is nil.
 	Damaged error
 	Store   store.Options
 	// ReleaseMemory is called when the start is complete, and after each check and backup of the database. The default
@@ -209,7 +210,7 @@ func (a *App) openHost(ctx context.Context) (err error) {
 		return err
 	}
 	launcher, err := openHost(a.cfg, a.Runner, a.Log)
-	if err == nil { // an interface with a nil pointer would not be nil
+	if err == nil { // do not assign a nil *host.Launcher, because the interface a.host would then not be nil
 		a.host = launcher
 	}
 	return err

@@ -34,7 +34,7 @@ func (a *App) showNotice(in orchestrator.ConversationID, key, text string) {
 	a.attached.hub.Notice(in, key, a.Scrub.String(text))
 }
 
-// viewers returns the functions that show the events of turns in attached terminals.
+// viewers returns the functions that show turns in attached terminals.
 func (t attached) viewers() *orchestrator.Viewers {
 	return &orchestrator.Viewers{Follow: t.hub.Follow, Ended: t.hub.Ended}
 }

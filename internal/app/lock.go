@@ -62,8 +62,9 @@ func StorageUser(storage string) (pid int, runs bool) {
 // notices if two of them contain the same token.
 func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
-// lockFile locks a file until the file is closed. If another process holds the lock, the error contains two texts of
-// the caller: what the other process does, and how both processes can run.
+// lockFile locks a file until the file is closed. If another process holds the lock, the error message contains two
+// texts from the caller. use describes what the other process is doing. advice describes how both processes can run at
+// the same time.
 func lockFile(path, use, advice string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)
@@ -90,8 +91,8 @@ func lockFile(path, use, advice string) (*os.File, error) {
 	return f, nil
 }
 
-// lockPatience is how long to wait for the lock of a dead process. For a moment, a child of that process may still hold
-// the lock, from fork until exec.
+// lockPatience is how long to wait for the lock of a dead process. When the process died, it may just have forked a
+// child. The child inherits the lock, and holds it until exec.
 const lockPatience = 5 * time.Second
 
 // lockUnlessHeld locks f. It returns an error if a living process has the lock.

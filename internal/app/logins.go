@@ -14,10 +14,10 @@ import (
 // loginsDir is the directory for the files of loginMemory, in the storage directory.
 const loginsDir = "acp-logins"
 
-// loginMemory implements acp.LoginMemory. It is the path of a file.
+// loginMemory implements acp.LoginMemory with a file. Its value is the path of the file.
 type loginMemory string
 
-// loginMemory returns the memory of an ACP agent in an environment.
+// loginMemory returns the loginMemory of an ACP agent in an environment.
 func (a agents) loginMemory(g runEnv, name cli.Agent) loginMemory {
 	file := url.PathEscape(g.name) + "," + url.PathEscape(string(name))
 	return loginMemory(filepath.Join(a.cfg.Storage.Dir, loginsDir, file))

@@ -27,7 +27,7 @@ import (
 type machineAgents struct {
 	used []cli.Provider
 
-	// addable caches the result of toAdd, which searches for many programs and can be slow.
+	// mu guards the fields below. addable caches the result of toAdd, which searches for many programs and can be slow.
 	mu      sync.Mutex
 	addable []acp.Entry
 	without *settings // the settings from which addable was computed

@@ -114,10 +114,11 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
 		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Flush: a.db.Flush, Logger: a.Log,
 	}
-	if a.Launcher == nil { // agents of another launcher may run on another machine
+	// A launcher in the options may start agents on another machine. MachineMemory only knows this machine.
+	if a.Launcher == nil {
 		o.Available = host.MachineMemory().Available
 	}
-	if a.envs.Homes != nil { // an interface with a nil pointer would not be nil
+	if a.envs.Homes != nil { // do not assign a nil *host.Homes, because the interface o.Homes would then not be nil
 		o.Homes = a.envs.Homes
 	}
 	return o
@@ -260,9 +261,10 @@ func (a *App) formerChat(chat int64) int64 {
 	return former
 }
 
-// permits reports whether a waiting turn may start. Jobs and pressed buttons run in a group only while the group is
-// allowed. A group that has become a supergroup may be allowed under its former ID, until the owner replaces it. A job
-// that runs a user's prompt later also needs that user. Other prompts in a group depend only on their user.
+// permits reports whether a waiting turn may start. A turn of a job, or of a pressed button, needs an allowed group if
+// it runs in a group. If the group has become a supergroup, its former ID may be in the list of allowed groups instead.
+// A job that repeats a user's prompt also needs the right of that user. For other prompts in a group, only the rights
+// of the user count.
 func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole,
 	formerChat func(int64) int64, t orchestrator.Turn) bool {
 	in, role, of := t.Prompt.Conversation, roleOf(t.Prompt.Person), t.Prompt.Rights.Of

@@ -52,7 +52,7 @@ func retentionRules(cfg config.Config, db *store.DB, envs *environment.Environme
 func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.RetentionResult, err error) {
 	db, err := store.OpenReadOnly(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{})
 	if err != nil {
-		return nil, nil // another check reports this error
+		return nil, nil // the check of the database reports the error
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	log := slog.New(slog.DiscardHandler)

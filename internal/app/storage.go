@@ -23,7 +23,7 @@ const BackupsDir = "backups"
 const (
 	backupEvery = 24 * time.Hour
 	backupRetry = time.Hour
-	backupCalm  = 5 * time.Second // delay after the start, because the first messages matter more
+	backupCalm  = 5 * time.Second // delay after the start, when the messages of users are more urgent
 	// After a loss of data, ductor sends a message to the chats with turns in this period.
 	rescuedChats = 30 * 24 * time.Hour
 )
@@ -167,7 +167,8 @@ func (a *App) keepDatabase(ctx context.Context) {
 			age, most := time.Duration(keep.BackupsDays)*24*time.Hour, int64(keep.BackupsMB)<<20
 			err = store.BackUp(ctx, a.databaseFile(), a.backupsDir(), time.Now(), age, most)
 		}
-		if err != nil && ctx.Err() == nil { // only log it: if the database is damaged, App.Run ends
+		// Only log the error. If the database is damaged, App.Run returns an error.
+		if err != nil && ctx.Err() == nil {
 			a.Log.Error("check and back up the database", "retry", backupRetry, "err", err)
 		}
 		a.releaseMemory(ctx)

@@ -92,8 +92,8 @@ func (a *App) hooked() bool {
 	return err != nil || slices.ContainsFunc(files, func(f terminal.File) bool { return f.Hooked })
 }
 
-// terminalMachine describes the settings of the CLIs with the current configuration. It has no program, so it cannot
-// install hooks.
+// terminalMachine returns a terminal.Machine for the current configuration. It can read hooks and remove them. It
+// cannot install hooks, because its Program is empty.
 func (a *App) terminalMachine() terminal.Machine {
 	return terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv, State: a.cfg.Storage.Dir,
 		Accounts: a.now().Agents.AccountHomes}

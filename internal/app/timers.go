@@ -111,7 +111,8 @@ func (a *App) jobEnded() { a.timers.scheduler.Poke() }
 // scheduleOf parses the schedule of a configured job.
 func scheduleOf(j heartbeat.JobSettings) (schedule.Spec, error) {
 	if strings.HasPrefix(strings.ToLower(j.Schedule), "at ") {
-		return schedule.Spec{Line: j.Schedule}, nil // the scheduler checks whether this time is in the past
+		// The schedule is a single time. The scheduler checks whether this time is in the past.
+		return schedule.Spec{Line: j.Schedule}, nil
 	}
 	loc := time.Local
 	if j.Zone != "" {

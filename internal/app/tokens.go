@@ -19,7 +19,8 @@ type tokens struct {
 	values map[keys.Name]string
 }
 
-// try gives a token to an agent for a check of the token; see side.Tokens. undo restores the previous token.
+// try makes agents use a token until undo restores the previous token. ductor calls it to check whether a token works;
+// see side.Tokens.
 func (t *tokens) try(of, variable, token string) (undo func()) {
 	t.scrub.Add(token)
 	name := keys.Name{Agent: of, Variable: variable}

@@ -68,8 +68,8 @@ func (a *App) access() sessions.Access {
 	}
 }
 
-// toolPatience returns the time limit of a tool call. It is a little shorter than ToolStall, because ductor ends the
-// turn after ToolStall.
+// toolPatience returns the time limit of a call of ductor's tools. The limit is a little shorter than the setting
+// ToolStall. After ToolStall, ductor would end the whole turn.
 func toolPatience(agents config.Agents) time.Duration {
 	return agents.ToolStall - min(agents.ToolStall/10, time.Minute)
 }
@@ -107,7 +107,7 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 // serveSandbox serves ductor's tools to agents in a sandbox, through the connection to the sandbox's runner.
 func (a *App) serveSandbox(b *environment.Sandbox) {
 	if b.Launcher != nil && a.cfg.MCP.Enabled {
-		// ServeConn returns when the connection ends.
+		// No other context is necessary, because ServeConn returns when the connection ends.
 		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.own.ServeConn(context.Background(), conn) })
 	}
 }
@@ -116,7 +116,7 @@ func (a *App) serveSandbox(b *environment.Sandbox) {
 func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
 	entries := a.service.Menu(ctx, in, nil)
 	choice, problem := naming.Names{Entries: entries, Aliases: a.now().Models}.Find(name)
-	if problem == nil || problem.Kind == naming.NoEfforts { // the effort does not matter here
+	if problem == nil || problem.Kind == naming.NoEfforts { // the caller does not need an effort
 		return orchestrator.ModelChoice(choice), nil
 	}
 	var there []string

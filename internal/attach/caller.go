@@ -112,7 +112,9 @@ func (c *caller) answered(ctx context.Context, id string, do action) func() {
 			err = do(ctx, *in)
 		}
 		if errors.Is(err, orchestrator.ErrShutdown) || ctx.Err() != nil {
-			return // the terminal repeats the request
+			// Send no reply. The terminal then sends the request again to the next ductor process, or after a
+			// reconnect.
+			return
 		}
 		c.reply(id, err)
 	}

@@ -186,15 +186,15 @@ func (h *Hub) Approval(a orchestrator.Approval) {
 	h.sendActivityLocked(a.Conversation)
 }
 
-// decision is an approval for which a decision from a terminal is in progress. The owner may decide in the chat at the
-// same time. So the Hub waits for the result of the terminal's decision, in order to know who decided first.
+// decision is an approval that a terminal is currently deciding. The owner may decide the approval in the chat at the
+// same time. So the Hub waits until it knows which decision was first.
 type decision struct {
-	terminals int            // number of terminals whose decision is in progress
-	outcome   *wire.Approval // the decided approval; nil before the decision
+	terminals int            // number of terminals that are currently deciding the approval
+	outcome   *wire.Approval // the approval after the decision; nil before the decision
 }
 
-// decide calls do to decide an approval for a terminal. do returns false if a decision elsewhere was faster. decide
-// then sends the approval to terminals, and includes whether it was decided in a terminal or in the chat.
+// decide calls do to decide an approval for a terminal. do returns false if another decision was faster. decide then
+// sends the approval to terminals, and includes whether the decision came from a terminal or from the chat.
 func (h *Hub) decide(in orchestrator.ConversationID, id orchestrator.ApprovalID, do func() (won bool)) {
 	h.mu.Lock()
 	r := h.roomLocked(in)
@@ -262,7 +262,6 @@ func (h *Hub) leave(t *terminal) {
 	delete(h.all, t)
 }
 
-// terminals returns the connected terminals.
 func (h *Hub) terminals() []*terminal {
 	h.mu.Lock()
 	defer h.mu.Unlock()

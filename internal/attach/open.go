@@ -115,7 +115,8 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 	if err != nil {
 		return nil, fmt.Errorf("load open turns: %w", err)
 	}
-	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries) // read last, so that no turn is missing
+	// Load the ended turns after the open ones. Otherwise a turn that ends in between would be in neither list.
+	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries)
 	if err != nil {
 		return nil, fmt.Errorf("load the last turns: %w", err)
 	}
@@ -134,7 +135,9 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 		}
 		switch e.State {
 		case wire.StateRunning:
-			e.Replayed = e.Replayed || !has(running, e.Turn) // if the turn is running, the Hub will get all its events
+			// If the Hub did not list this turn as running, the entry is incomplete. The Hub will get all events of the
+			// turn, and then sends a complete entry.
+			e.Replayed = e.Replayed || !has(running, e.Turn)
 		case wire.StateQueued:
 			e.Ahead = ahead
 		default:

@@ -165,7 +165,7 @@ func (s *Server) greet(conn *net.UnixConn, t *terminal, in *bufio.Reader) error 
 	if s.greeting.Add(1) > mostGreeting || len(s.opts.Hub.terminals()) >= mostTerminals {
 		return errors.New("too many terminals are attached; close one")
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(helloWait)) // ReadSlice returns the error
+	_ = conn.SetReadDeadline(time.Now().Add(helloWait)) // if this fails, ReadSlice fails too
 	line, err := in.ReadSlice('\n')
 	if err != nil {
 		return errors.New("the terminal did not send its secret")

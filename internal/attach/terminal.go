@@ -26,7 +26,7 @@ type terminal struct {
 
 	mu      sync.Mutex
 	waiting [][]byte
-	held    [][]byte // lines that wait for release
+	held    [][]byte // lines to send after the call of release
 	holds   bool
 	bytes   int           // total size of the lines in `waiting` and `held`
 	wake    chan struct{} // receives a value when a line is added to `waiting`
@@ -92,7 +92,7 @@ func (t *terminal) write(ctx context.Context, allowed func() bool) {
 			if !allowed() {
 				return
 			}
-			_ = t.conn.SetWriteDeadline(time.Now().Add(writeWait)) // WriteTo returns the error
+			_ = t.conn.SetWriteDeadline(time.Now().Add(writeWait)) // if this fails, WriteTo fails too
 			if _, err := lines.WriteTo(t.conn); err != nil {
 				return
 			}
@@ -115,7 +115,7 @@ func size(lines [][]byte) (n int) {
 
 // bye sends a Bye with the reason, and closes the connection.
 func (t *terminal) bye(h *Hub, reason wire.Reason, sentence string) {
-	_ = t.conn.SetWriteDeadline(time.Now().Add(byeWait)) // Write returns the error
+	_ = t.conn.SetWriteDeadline(time.Now().Add(byeWait)) // if this fails, Write fails too
 	line := h.encode(wire.Message{Bye: &wire.Bye{Reason: reason, Sentence: sentence}})
 	_, _ = t.conn.Write(line) // the terminal may be gone
 	_ = t.conn.Close()

@@ -49,11 +49,11 @@ type Entry struct {
 	SHA256 string `json:"sha256"`
 }
 
-// format is the version of the archive format that this program writes. It cannot read newer versions.
+// format is the version of the archive format that this program writes. This program cannot read newer versions.
 const format = 1
 
 const (
 	manifestName = "manifest.json" // the last file of an archive
 	statePrefix  = "state/"
-	otherPrefix  = "other/" // prefix for other files
+	otherPrefix  = "other/" // prefix of the files in Contents.Files
 )

@@ -63,7 +63,8 @@ func read(archive string, handle func(name string, mode fs.FileMode, from io.Rea
 		if h.Name == manifestName {
 			break
 		}
-		local := filepath.IsLocal(h.Name) && h.Name == path.Clean(h.Name) // else it could lead out of statePrefix
+		// Reject a name such as "../x", which leads out of the directory.
+		local := filepath.IsLocal(h.Name) && h.Name == path.Clean(h.Name)
 		if h.Typeflag != tar.TypeReg || !local || found[h.Name].Name != "" {
 			return m, damaged(fmt.Errorf("it has an entry %q", h.Name))
 		}

@@ -73,7 +73,7 @@ func (a Agents) stateHome(agent string) stateHome {
 	return stateHomes()[agent]
 }
 
-// accountName matches valid names of accounts. Buttons contain these names.
+// accountName matches valid names of accounts. The names are short, because buttons contain them.
 var accountName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`) })
 
 // checkAccounts checks the accounts of all agents, and appends warnings to c.Warnings. The accounts' homes must already
@@ -88,9 +88,12 @@ func (c *Config) checkAccounts(p *problems, env Environment) {
 		}
 		own := cli.RealPath(cmp.Or(env.Getenv(state.variable), filepath.Join(env.Getenv("HOME"), state.folder)))
 		homes[own] = "the default account"
-		near := func(real string) string { // returns the account whose home contains real or is inside it
+		// near returns the account whose home contains the path real, or whose home is below this path.
+		near := func(real string) string {
 			for _, other := range slices.Sorted(maps.Keys(homes)) {
-				inUserHome := other == own && state.folder == "" // Gemini stores its state in a part of the user's home
+				// The home of Gemini's default account is the user's whole home directory. Other accounts may have
+				// homes in it.
+				inUserHome := other == own && state.folder == ""
 				if cli.Lies(other, real) || cli.Lies(real, other) && !inUserHome {
 					return homes[other]
 				}
@@ -160,7 +163,7 @@ func checkHome(dir string) (warning string, err error) {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return "", nil // ductor creates the directory, or reports why it cannot
+		return "", nil // a missing directory is valid; ductor creates it
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is not a directory", dir)
 	case info.Mode().Perm()&0o022 != 0:

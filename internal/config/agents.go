@@ -40,7 +40,7 @@ func (a Agents) Table(name string) string {
 	return "agents." + name
 }
 
-// agentName matches valid names of ACP agents. Users type them in /model, and ductor stores them with sessions.
+// agentName matches valid names of ACP agents.
 var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`) })
 
 func (c *Config) checkAgents(p *problems) {

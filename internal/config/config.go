@@ -196,7 +196,7 @@ func (c *Config) Summarizes() orchestrator.ModelChoice {
 	if alias, ok := c.Models[name]; ok {
 		name = alias.Use
 	}
-	name, _, _ = strings.Cut(name, " ") // an effort may follow an alias
+	name, _, _ = strings.Cut(name, " ") // remove an effort, as in "opus high"
 	agent, model, _ := strings.Cut(name, "/")
 	return orchestrator.ModelChoice{Agent: cli.Agent(agent), Model: cli.ModelID(model)}
 }

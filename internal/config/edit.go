@@ -167,7 +167,8 @@ func stringEnd(text []byte, begin int) int {
 			i++
 		} else if bytes.HasPrefix(text[i:], quote) {
 			end := i + len(quote) - 1
-			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // the last three quotes close
+			// Up to two quotes before the closing three quotes belong to the string.
+			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] {
 				end++
 			}
 			return end

@@ -26,7 +26,7 @@ type Invalid struct {
 	Path     string
 	Problems []Problem
 
-	decoded *Config // nil if the file is not TOML; keys with a mistake have any value
+	decoded *Config // nil if the file is not TOML; settings with mistakes have undefined values
 }
 
 // Places returns where ductor stores its state and runs its agents, in spite of mistakes in other parts of the
@@ -40,8 +40,8 @@ func (e *Invalid) Places() (Config, bool) {
 	return c, ok
 }
 
-// Parts returns a configuration in which only the given tables and keys are valid, in spite of mistakes elsewhere. It
-// returns false if one of them contains a mistake.
+// Parts returns a configuration in which the given tables and keys are valid. All other parts may contain mistakes, and
+// must not be used. Parts returns false if one of the given tables and keys contains a mistake.
 func (e *Invalid) Parts(keys ...string) (Config, bool) {
 	if e.decoded == nil || slices.ContainsFunc(keys, e.concerns) {
 		return Config{}, false
@@ -49,8 +49,8 @@ func (e *Invalid) Parts(keys ...string) (Config, bool) {
 	return *e.decoded, true
 }
 
-// concerns reports whether a problem is about a key, about the table that contains it, or about a key in the table with
-// this name.
+// concerns reports whether there is a mistake at a key. The key is a setting, or a table with all its settings. A
+// mistake in the table that contains a setting counts, too.
 func (e *Invalid) concerns(key string) bool {
 	within := func(k string) bool { return strings.HasPrefix(k+".", key+".") || strings.HasPrefix(key+".", k+".") }
 	return slices.ContainsFunc(e.Problems, func(p Problem) bool { return within(p.Key) || within(p.meant) })
@@ -88,8 +88,8 @@ func (p *problems) has(key string) bool {
 	return slices.ContainsFunc(*p, func(q Problem) bool { return q.Key == key })
 }
 
-// withoutKnown returns the candidates whose keys have no problem in p yet. For example, a value of the wrong kind
-// should not also be reported as missing.
+// withoutKnown removes a candidate if p already contains a problem with the same key. For example, if a value has the
+// wrong kind, no second problem should report the value as missing.
 func (p *problems) withoutKnown(candidates problems) problems {
 	return slices.DeleteFunc(candidates, func(q Problem) bool {
 		return p.has(q.Key) || q.Key == keyToken && p.has(keyTokenFile)

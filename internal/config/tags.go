@@ -22,8 +22,8 @@ type setting struct {
 	value   reflect.Value
 }
 
-// visit calls f for a setting and for all settings in it. A table in a map is not addressable, so f gets a copy. f may
-// change the copy: if s is addressable, visit writes the copy back into the map.
+// visit calls f for a setting and for all settings in it. f may change the settings if s is addressable. The tables of
+// a map are not addressable. So f gets a copy of each of these tables, and visit writes the copy back into the map.
 func visit(s setting, f func(setting)) {
 	f(s)
 	switch {
@@ -203,7 +203,7 @@ func (p *problems) words(key string, list reflect.Value, choices []string) {
 	}
 }
 
-// short formats a duration like Duration.String, but without zero units at the end.
+// short formats a duration like Duration.String, but without zeros at the end: "1h" and not "1h0m0s".
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

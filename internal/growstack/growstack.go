@@ -6,7 +6,7 @@
 // shrinks the stack again.
 package growstack
 
-const room = 24 << 10 // bytes; enough for the calls of a turn, because the stack becomes 32 KB
+const room = 24 << 10 // size in bytes of Grow's frame; makes the stack grow to 32 KB, which is enough for a turn
 
 // Grow enlarges the stack of the calling goroutine. It must not be inlined, because its large frame would then become
 // part of the caller's frame.

@@ -15,7 +15,7 @@ import (
 )
 
 // startHeap is the GC percentage (GOGC) during the start. With a low percentage, the collector frees memory early, so
-// live objects lie closer together. This matters because the collector never moves objects.
+// that live objects lie close together. They stay there, because the collector never moves objects.
 const startHeap = 10
 
 // Start reduces the garbage on the heap. When the process has started, the caller must call done, which restores the GC
@@ -47,8 +47,8 @@ func Release() error {
 
 type mapping struct{ start, end uintptr }
 
-// programMappings returns the memory mappings that equal the program's file. These mappings are read-only, and neither
-// the dynamic linker nor a debugger has changed them.
+// programMappings returns the memory mappings of the program's file that are read-only and unchanged. The dynamic
+// linker or a debugger may have changed other mappings.
 func programMappings() (clean []mapping, err error) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

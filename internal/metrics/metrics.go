@@ -48,7 +48,7 @@ func (*collector) Describe(chan<- *prometheus.Desc) {}
 
 type metricWriter chan<- prometheus.Metric
 
-// gauge writes the current value of a metric. labels alternates keys and values.
+// gauge writes the current value of a metric. labels contains a key, its value, the next key, and so on.
 func (o metricWriter) gauge(name, help string, v float64, labels ...string) {
 	o.value(prometheus.GaugeValue, name, help, v, labels...)
 }

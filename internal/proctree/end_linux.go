@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeadStart is how long End waits between SIGTERM to the root and SIGTERM to the descendants. If the descendants ended
-// first, an agent would regard the end of its tool as a result of the tool, and continue.
+// HeadStart is how long End waits between SIGTERM to the root and SIGTERM to its descendants. An agent must receive the
+// signal before its tools. Otherwise the agent would regard the end of a tool as the tool's result, and continue.
 const HeadStart = 100 * time.Millisecond
 
 // KillPatience limits how long End sends SIGKILL before it returns an error.
@@ -83,8 +83,8 @@ func (t *Tree) liveMembers() (live []procStat, err error) {
 	return live, nil
 }
 
-// term sends SIGTERM to the members, the root first. It skips members that are already in signaled, and adds all
-// others. It returns the errors of the signals.
+// term sends SIGTERM to the members, the root first. It skips members that the map signaled contains, and adds all
+// others to this map. It returns the errors of the signals.
 func (t *Tree) term(ctx context.Context, live []procStat, signaled map[ID]bool, killAt time.Time) error {
 	var refused error
 	for i, p := range live {
@@ -146,8 +146,9 @@ func (t *Tree) killEach(live []procStat) {
 	}
 }
 
-// killGroup kills the process group of p in one step. A program may fork faster than End can kill single processes. All
-// processes of the group are members, because only the program and its descendants are in its session.
+// killGroup kills the process group of p in one step, because a program may fork faster than End can kill single
+// processes. The group contains no other program: the tree has its own session, and only descendants of the tree's root
+// can be in this session. killGroup does nothing if p is in the session of this process.
 func killGroup(p procStat, self int) {
 	own, ok := readProc(self)
 	now, there := readProc(p.PID)

@@ -64,7 +64,8 @@ func (t *Tree) addBelow(found map[int]procStat, pid int) error {
 		}
 		if p, ok := readProc(child); ok {
 			found[child] = p
-			// This fails if the child has just ended. Its children then have another parent in the tree.
+			// If the child has just ended, this fails. The kernel has then given the child's own children another
+			// parent in the tree.
 			_ = t.addBelow(found, child)
 		}
 	}

@@ -48,7 +48,8 @@ func (c Group) Populated() bool {
 func (c Group) PIDs() (pids []int) {
 	for _, dir := range c.tree() {
 		raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil { // the group was removed, or the group is threaded, and its parent lists the processes
+		// If this fails, the group was removed, or it is a threaded group, whose parent lists the processes.
+		if err != nil {
 			continue
 		}
 		for line := range strings.Lines(string(raw)) {

@@ -133,7 +133,7 @@ func eachProc(visit func(procStat)) error {
 		return fmt.Errorf("open /proc: %w", err)
 	}
 	defer unix.Close(fd)
-	var buf [512]byte // about 16 names
+	var buf [512]byte // space for about 16 entries of the directory
 	names := make([]string, 0, 32)
 	for {
 		n, err := unix.ReadDirent(fd, buf[:])
@@ -157,9 +157,9 @@ func eachProc(visit func(procStat)) error {
 	}
 }
 
-// hasEnviron reports whether the environment of a process contains any of the entries ("NAME=value"). It returns known
-// = false if the process is in an exec and cannot be inspected at the moment. A process of another user, which this user
-// may not inspect, counts as one without the entries: hasEnviron returns false, true.
+// hasEnviron reports whether the environment of a process contains any of the entries ("NAME=value"). If the process
+// belongs to another user and this user may not inspect it, hasEnviron returns false, true. If the process cannot be
+// inspected at the moment because it is in an exec, hasEnviron returns false, false.
 func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {

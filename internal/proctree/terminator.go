@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// longestGrace is the grace period that Terminator passes to Tree.End. In practice, the grace period of a call of
-// Terminator.End is over earlier.
+// longestGrace is the grace period that Terminator passes to Tree.End. Terminator.End usually has a shorter grace
+// period, after which it cancels the context of Tree.End.
 const longestGrace = 24 * time.Hour
 
-// Terminator ends the processes of the tree that its field Tree returns. Safe for concurrent use.
+// Terminator ends the processes of a tree. Its field Tree is a function that returns the tree. Safe for concurrent use.
 type Terminator struct {
 	Tree func() *Tree
 

@@ -45,9 +45,9 @@ func (t *Tree) Members() ([]ID, error) {
 	return ids, err
 }
 
-// members returns the live members, the oldest first. A parent then receives SIGTERM before its children, and cannot
-// report their end as a success. members also returns the number of processes that it could not inspect at the moment;
-// they may be members.
+// members returns the live members, the oldest first. In this order, a parent receives SIGTERM before its children, and
+// cannot report their end as a success. members also returns the number of processes that may be members, but that it
+// could not inspect at the moment.
 func (t *Tree) members() (live []procStat, unsure int, err error) {
 	var procs []procStat
 	byID := map[int]procStat{}
@@ -95,8 +95,8 @@ func (t *Tree) addKnown(members map[int]bool, procs []procStat, byID map[int]pro
 	}
 }
 
-// addGrouped adds the processes of the control group to the set of members, if this scan has read them into byID. The
-// next scan finds later processes of the group.
+// addGrouped adds the processes of the control group to the set of members. It omits processes that started after this
+// scan had listed the processes. The next scan finds them.
 func (t *Tree) addGrouped(members map[int]bool, byID map[int]procStat) {
 	t.inside = false
 	for _, pid := range t.cg.PIDs() {
@@ -105,7 +105,7 @@ func (t *Tree) addGrouped(members map[int]bool, byID map[int]procStat) {
 			continue
 		}
 		was, listed := byID[pid]
-		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // otherwise the PID was reused
+		if now, ok := readProc(pid); ok && listed && now.ID == was.ID { // if the IDs differ, the PID was reused
 			members[pid] = true
 		}
 	}
@@ -136,8 +136,8 @@ func (t *Tree) requiredScans() int {
 	return emptyScans
 }
 
-// marked reports whether the environment of p contains the tree's entry. Its results are those of hasEnviron. It does
-// not read the environment of processes that cannot be members.
+// marked reports whether the environment of p contains the tree's entry. If p cannot be inspected at the moment, known
+// is false. marked does not read the environment of a process that cannot be a member.
 func (t *Tree) marked(p procStat) (yes, known bool) {
 	if t.entry == "" || !t.mayDescend(p) || p.dead() {
 		return false, true

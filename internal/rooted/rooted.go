@@ -205,7 +205,7 @@ func write(folder *os.Root, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Remove(part) // removes only the temporary name
+	defer folder.Remove(part) // after Link, the file still has its final name
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -245,7 +245,8 @@ func OpenDir(path string) (*os.Root, error) {
 	return descend(at, strings.FieldsFunc(path, func(r rune) bool { return r == filepath.Separator }))
 }
 
-// descend opens a subdirectory of a subdirectory of at, and so on. It closes all directories but the last one.
+// descend opens a directory below at. The elements of its path are steps, which descend opens one after another. It
+// closes all directories except the last one.
 func descend(at *os.Root, steps []string) (*os.Root, error) {
 	for _, step := range steps {
 		next, err := openSubdir(at, step)

@@ -27,7 +27,7 @@ const (
 // agent is the runner's representation of a run: the agent program with its process tree, files and limits.
 type agent struct {
 	s      *server
-	record record // as in run.json; life has the current limits
+	record record // content of run.json; its limits are those at the start
 	life   *lifecycle
 	root   proctree.ID
 	in     *input
@@ -35,7 +35,7 @@ type agent struct {
 	terminator proctree.Terminator
 }
 
-// newAgent returns an agent whose program is neither started nor adopted yet.
+// newAgent returns an agent for a run. The caller then starts the agent's program, or takes over the running program.
 func (s *server) newAgent(rec record, files runFiles, owner *conn) *agent {
 	a := &agent{
 		s: s, record: rec, life: newLifecycle(files.log, rec.Limits, owner), in: &input{}, runFiles: files,
@@ -166,7 +166,8 @@ func (a *agent) signalAll(sig syscall.Signal) {
 	}
 }
 
-// logFreed logs the offset before which output is freed, if this offset has changed.
+// logFreed writes to the run's log up to which offset the journal has deleted output. It writes nothing if the offset
+// has not changed.
 func (a *agent) logFreed() {
 	if freed, changed := a.out.TakeFreed(); changed {
 		a.log.append(lineFreed, freed)
@@ -219,7 +220,7 @@ func (a *agent) collect() error {
 	}
 	a.s.remove(a)
 	a.close()
-	_ = a.record.group(a.s.dir.path).Remove() // on failure, the next runner removes it
+	_ = a.record.group(a.s.dir.path).Remove() // on failure, the next runner removes the control group
 	return os.RemoveAll(a.s.dir.of(a.record.ID))
 }
 

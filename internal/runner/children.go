@@ -64,8 +64,8 @@ func (c *children) signal(a *agent, sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// parentOf reports whether an agent is a child of this process, so that reap collects its exit. Agents from before an
-// upgrade are children, because an upgrade only changes the program of the process.
+// parentOf reports whether an agent is a child of this process, so that reap collects its exit. An upgrade replaces the
+// program of this process, but not its children.
 func (c *children) parentOf(a *agent) bool {
 	c.reaping.Lock()
 	defer c.reaping.Unlock()

@@ -65,8 +65,8 @@ type Client struct {
 	remote Remote // the remote environment; nil for a runner on this machine
 	tools  toolRelays
 
-	starts *scope // goroutines that start runs; canceled when Close begins. Adding a goroutine requires mu
-	life   *scope // all other goroutines; canceled after Close has waited for starts
+	starts *scope // goroutines that start runs; Close cancels them first. Lock mu to add one
+	life   *scope // all other goroutines; Close cancels them after those in starts have ended
 
 	linking sync.Mutex // held while connecting
 	mu      sync.Mutex
@@ -92,7 +92,8 @@ func (s *scope) over() bool { return s.ctx.Err() != nil }
 // ownRuns are the runs that a client owns or follows.
 type ownRuns struct {
 	runs map[*Run]bool
-	ends map[string]reply // reports of ends that arrived before the client had created the Run; the key is the run's ID
+	// ends contains reports that a run has ended, by the run's ID, if they arrived before the client created the Run.
+	ends map[string]reply
 }
 
 // Open returns a client of the runs in dir. It creates dir if necessary, accessible only to this user. It does not
@@ -192,8 +193,8 @@ func (c *Client) handleEnd(r reply) {
 	}
 }
 
-// expectEnd prepares for a run that ends before the client has created its Run: the client then stores the runner's
-// report of the end. The caller must call done after it has created the Run.
+// expectEnd prepares the client for a report that a run has ended. The report may arrive before the client has created
+// the Run. The client then stores the report. The caller must call done after it has created the Run.
 func (c *Client) expectEnd(id string) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,7 +34,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	}
 	var conn net.Conn
 	var err error
-	if c.remote != nil { // Dial may create an environment and take minutes, so lock linking later
+	if c.remote != nil { // do not hold linking during Dial, which may take minutes to create an environment
 		if conn, err = c.remote.Dial(ctx, effort); err != nil {
 			return nil, fmt.Errorf("connect to the runner: %w", err)
 		}
@@ -44,7 +44,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	l := c.currentLink()
 	if l != nil || c.life.over() {
 		if conn != nil {
-			_ = conn.Close() // another goroutine was faster
+			_ = conn.Close() // another goroutine has connected, or the client was closed
 		}
 		if l == nil {
 			return nil, errClosed
@@ -60,7 +60,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 		return nil, err
 	}
 	if err := errors.Join(c.reattach(ctx, l), c.offerTools(ctx, l)); err != nil {
-		_ = l.conn.Close() // closing the connection makes the next connect try again
+		_ = l.conn.Close() // the next call of connect then tries again
 		return nil, err
 	}
 	c.mu.Lock()
@@ -111,10 +111,11 @@ func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 		}
 		if err == nil && r.Program != program && !upgraded {
 			_, err = l.ask(ctx, request{Op: opUpgrade, Path: c.path(), Args: c.opts.Command[1:]}, nil)
-			if errors.Is(err, ErrGone) { // the runner has upgraded
+			if errors.Is(err, ErrGone) { // the runner has closed the connection to upgrade
 				continue
 			}
-			err = nil // the runner is busy; the next start of ductor tries again
+			// The runner is too busy to upgrade, so use the old one. The next start of ductor tries the upgrade again.
+			err = nil
 		}
 		return l.accept(r, err)
 	}

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directory is the directory of the runs. Only the process that holds its lock is the runner. This process listens on the
-// directory's socket.
+// directory is the directory of the runs. The process that holds its lock is the runner, and listens on its socket.
 type directory struct {
 	path     string
 	lock     *os.File
@@ -54,12 +53,12 @@ func (d *directory) claim() (ok bool, err error) {
 	if d.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
 		return false, fmt.Errorf("create the socket: %w", err)
 	}
-	d.listener.SetUnlinkOnClose(false) // the socket's path below /proc soon becomes invalid
+	d.listener.SetUnlinkOnClose(false) // do not remove the socket by this path, which is only valid in this function
 	return true, os.Chmod(filepath.Join(d.path, socketFile), 0o600)
 }
 
-// handOver returns the arguments with which the next program of this process can call inherit. The caller must call
-// done if it does not become that program.
+// handOver prepares the lock and the listener for an upgrade of this process to another program. It returns the
+// arguments for that program, which then calls inherit. The caller must call done if the upgrade fails.
 func (d *directory) handOver() (args []string, done func(), err error) {
 	f, err := d.listener.File()
 	if err != nil {
@@ -88,8 +87,8 @@ func (d *directory) inherit(lock, listen int) error {
 	return nil
 }
 
-// passOn makes the next program of this process inherit a descriptor. It returns the argument that names the
-// descriptor.
+// passOn makes a descriptor stay open when this process executes its next program. It returns an argument for that
+// program, such as "lock=5".
 func passOn(name string, fd int) (arg string, err error) {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 		return "", fmt.Errorf("pass on a file: %w", err)

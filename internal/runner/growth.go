@@ -123,7 +123,8 @@ func (g *growthWatch) arm(a *agent) bool {
 	return false
 }
 
-// checkJournal checks the journal, and writes a new time to the log.
+// checkJournal checks how much output the agent has written. If the check returns a time of the output, checkJournal
+// writes this time to the run's log.
 func (a *agent) checkJournal() journal.Growth {
 	g := a.out.Check()
 	if g.Time != nil {

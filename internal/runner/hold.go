@@ -112,8 +112,8 @@ func hold(args []string) error {
 	}
 }
 
-// startHeld starts a runner and connects it to the Store. The Store contains the descriptors that the previous runner
-// stored. The new runner gets them, and also stores its own descriptors.
+// startHeld starts a runner and connects it to the Store. The runner gets the descriptors that the previous runner
+// stored there, and later stores its own descriptors.
 func startHeld(args []string, inputs *fdstore.Store) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -155,7 +155,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if adj := expendable(); adj != nil {
-		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel may kill the runner rather than this process
+		_ = os.WriteFile(fork.OOMFile, adj, 0) // on failure, the kernel may kill the runner before this process
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), connectFor)
 	defer cancel()
@@ -167,7 +167,7 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 		case <-time.After(10 * connectRetry):
 		}
 	}
-	signal.Ignore(syscall.SIGTERM) // when the container stops, the runner still sends final messages
+	signal.Ignore(syscall.SIGTERM) // when the container stops, still copy the runner's last messages
 	go func() {                    // runs until the process exits
 		_, _ = io.Copy(conn, in)
 		_ = conn.Close() // closing the connection also ends the copying in the other direction
@@ -179,8 +179,8 @@ func connect(args []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// If a container runs out of memory, the kernel should kill an agent rather than the runner, so that the runner can
-// report it. Therefore the oom_score_adj of agents is higher than the runner's by expendableBy. See
+// If a container runs out of memory, the kernel should kill an agent and not the runner. The runner can then report the
+// killed agent. Therefore the oom_score_adj of agents is higher than the runner's by expendableBy. See
 // proc_pid_oom_score_adj(5).
 const (
 	expendableBy   = 50
@@ -198,8 +198,8 @@ func expendable() []byte {
 	return strconv.AppendInt(nil, int64(min(own+expendableBy, maxOOMScoreAdj)), 10)
 }
 
-// holder is the process that started a runner in a container; see Hold. It stores the runner's ends of the agents'
-// inputs, so that the next runner gets them.
+// holder is the process that started a runner in a container; see Hold. The runner writes the agents' input to sockets.
+// The holder stores descriptors of these sockets, so that the next runner can continue to write.
 type holder struct {
 	store  fdstore.Client
 	inputs map[string]int // descriptors that the previous runner stored, by run ID

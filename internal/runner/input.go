@@ -24,7 +24,8 @@ type input struct {
 }
 
 // newInput creates a socket pair for an agent's standard input. The agent inherits two descriptors. The first becomes
-// its descriptor 0. The second is a duplicate of the runner's end, so that the socket survives the runner.
+// its descriptor 0. The second duplicates the end to which the runner writes. Because of this duplicate, the socket
+// stays open if the runner dies.
 func newInput() (agents [2]int, in *input, inode uint64, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -49,8 +49,8 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 const restAfter = 500 * time.Millisecond
 
 // releaseMemory returns unused memory to the kernel, once in each period without agents. It returns the time of the
-// next call. *released is the start of the last period in which releaseMemory returned memory to the kernel;
-// releaseMemory updates it.
+// next call. released points to the start of the last period in which it has returned memory. releaseMemory updates
+// this time.
 func (s *server) releaseMemory(now time.Duration, released *time.Duration) time.Duration {
 	idleFrom, empty := s.runs.idleSince()
 	if !empty || idleFrom == *released {
@@ -107,10 +107,11 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 
 // endAll ends every agent, because a signal is ending the runner. When endAll returns, the clients have been notified.
 func (s *server) endAll() {
-	s.runs.forbid() // if a run is just starting, the next runner ends it
+	// A start in progress may still create a run. If so, the next runner ends this run.
+	s.runs.forbid()
 	var ending sync.WaitGroup
 	for _, a := range s.runs.all() {
-		// If this fails, the next runner finds the agent.
+		// If this fails, the next runner ends the agent.
 		ending.Go(func() { _ = a.terminate(ByTerminated, a.life.grace()) })
 	}
 	ending.Wait()
@@ -144,7 +145,8 @@ func (s *server) orphans() (ids []proctree.ID) {
 		return nil // no children; without this check, proctree.Children would read all processes of the machine
 	}
 	ids, err := proctree.Children(os.Getpid())
-	if err == nil && s.holder.exists() { // the first process of the container inherits the children of a dead runner
+	// The first process of the container inherits the orphans of a dead runner.
+	if err == nil && s.holder.exists() {
 		var inherited []proctree.ID
 		inherited, err = proctree.Children(os.Getppid())
 		ids = append(ids, slices.DeleteFunc(inherited, func(id proctree.ID) bool { return id.PID == os.Getpid() })...)

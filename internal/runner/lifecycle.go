@@ -33,19 +33,19 @@ const (
 	// resumeLag.
 	pauseLag  = 64 << 20
 	resumeLag = 32 << 20
-	// reattachWithin is how long a new runner waits for a client to attach to an agent of the previous runner. Until
-	// then, the new runner does not resume a paused agent: without a client, the journal drops output beyond its size
-	// limit.
+	// reattachWithin is how long a new runner waits for a client of an agent that the previous runner started. During
+	// this time, the new runner does not resume a paused agent. Without a client, the journal would delete output of a
+	// resumed agent beyond its size limit.
 	reattachWithin = 10 * time.Second
 )
 
-// lifecycle is the progress of a run from the start of its program until no process is left. It contains what decides
-// how the run continues: the client that owns the run, the deadlines, and whether the agent is paused. It logs each
-// change that the next runner must know. Safe for concurrent use.
+// lifecycle is the progress of a run, from the start of its program until no process is left. It contains the client
+// that owns the run, the deadlines, and whether the agent is paused. It logs each change that the next runner must
+// know. Safe for concurrent use.
 type lifecycle struct {
 	log  runLog
 	dead chan struct{} // closed when the program has exited
-	over chan struct{} // closed when the output is complete and the clients know it
+	over chan struct{} // closed after the output is complete and the clients were notified
 
 	mu        sync.Mutex // guards the fields below; held while the agent is paused or resumed
 	phase     phase
@@ -84,7 +84,7 @@ func (l *lifecycle) restore(h history, age time.Duration, alive bool) {
 	}
 }
 
-// exit records that the program has exited. It is called once. e.OOM counts only if the runner did not end the agent.
+// exit records that the program has exited. It is called once. It clears e.OOM if the runner itself ended the agent.
 func (l *lifecycle) exit(e Exit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,8 +95,8 @@ func (l *lifecycle) exit(e Exit) {
 	close(l.dead)
 }
 
-// endOutput records that the output is complete, and logs the status of the run. The caller must close over after it
-// has notified the clients.
+// endOutput records that the output is complete, and logs the status of the run. The caller must then notify the
+// clients, and afterwards close l.over.
 func (l *lifecycle) endOutput(size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +135,7 @@ func (l *lifecycle) currentStatus() Status {
 	return l.status
 }
 
-// outputEnd returns the size of the output. It is valid after over is closed.
+// outputEnd returns the size of the output. The size is valid after l.over is closed.
 func (l *lifecycle) outputEnd() int64 { return l.currentStatus().OutputEnd }
 
 // setOwner changes the client that owns the run. If newOwner is nil, no client owns the run any more. If old is neither

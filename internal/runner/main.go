@@ -73,8 +73,9 @@ func Main(args []string, complaints io.Writer) int {
 	return 0
 }
 
-// reduceMemory makes the Go runtime use little memory. It does not make collections frequent during the start: each
-// collection makes the Go runtime create lists of pages that it never frees, and they are larger than the garbage.
+// reduceMemory makes the Go runtime use little memory. It raises the frequency of garbage collections only after the
+// start. During the start, the runtime would create lists of pages at each collection. It never frees these lists, and
+// they are larger than the collected garbage.
 func reduceMemory() {
 	time.AfterFunc(startLasts, func() { debug.SetGCPercent(smallHeap) })
 	debug.SetMemoryLimit(softMemory)
@@ -119,7 +120,8 @@ func parseArgs(args []string) (a arguments, err error) {
 }
 
 func serve(args []string) error {
-	// First of all: after an upgrade, a SIGTERM must not end this process before its agents.
+	// Handle signals before anything else. A runner that was just upgraded has agents, and must end them before a
+	// SIGTERM ends the runner.
 	signals, terminated := make(chan os.Signal, 4), make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 	signal.Notify(terminated, syscall.SIGTERM)
@@ -151,8 +153,8 @@ func serve(args []string) error {
 	}
 	deaths := make(chan os.Signal, 1)
 	signal.Notify(deaths, syscall.SIGCHLD)
-	adoptErr := s.adoptAll() // a run that cannot be adopted stays for the next runner
-	looking.Wait()           // reap must not see the child process of InheritedFileLimit
+	adoptErr := s.adoptAll() // on failure, the run stays for the next runner
+	looking.Wait()           // InheritedFileLimit waits for a child process, which reap must not reap
 	s.life.Go(func() { s.growth.serve(s.life.ctx) })
 	s.life.Go(func() { s.children.reap(s.life.ctx, deaths) })
 	s.life.Go(s.accept)
@@ -188,8 +190,8 @@ const quiesce = 2 * time.Second
 // path or, if path is empty, contained in program. Clients lose their connections, and reconnect through the same
 // socket. First, upgrade waits until no write to an agent is in progress. If this wait takes too long, upgrade returns
 // an error and changes nothing. A SIGTERM between the last check and the exec is lost. A SIGTERM between the exec and
-// serve ends the runner without its agents, because a Go program cannot start with SIGTERM blocked. The next runner then
-// adopts the agents.
+// serve ends the runner without its agents, because a Go program cannot start with SIGTERM blocked. The next runner
+// then adopts the agents.
 func (s *server) upgrade(path string, args []string, program []byte) error {
 	if path == "" {
 		f, err := memoryFile(program)
@@ -226,7 +228,8 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 		passed = append(passed, store)
 	}
 	args = append(commandLine(args), passed...)
-	if len(s.runs.terminated) > 0 { // the signal ends the runner, so its agents must end too
+	// Do not upgrade after a SIGTERM, because the runner must then end its agents and exit.
+	if len(s.runs.terminated) > 0 {
 		return errors.New("the runner is about to leave")
 	}
 	return fmt.Errorf("become %s: %w", path, syscall.Exec(path, args, os.Environ()))

@@ -123,8 +123,8 @@ const (
 	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to chat
 	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 100 * time.Millisecond
-	// A large read returns at least paceBig bytes or fills the buffer. After paceFull consecutive large reads, the next
-	// reads are not delayed. This ends after paceBulk.
+	// A large read returns at least paceBig bytes or fills the buffer. After paceFull large reads in a row, reads are
+	// not delayed for the time paceBulk.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second
@@ -137,9 +137,11 @@ const (
 type pace struct {
 	on     atomic.Bool
 	urgent chan struct{}
-	busy   time.Time // each small read adds paceEvery; a read waits if busy is in the future
-	full   int       // number of large reads in a row so far
-	bulk   time.Time // reads before this time are not delayed, because output is arriving in bulk
+	// busy is the end of the time that the recent small reads should take: each of them adds paceEvery. If busy is too
+	// far in the future, the next read is delayed.
+	busy time.Time
+	full int       // number of large reads in a row so far
+	bulk time.Time // reads before this time are not delayed, because output is arriving in bulk
 }
 
 // read records that a Read with a buffer of size capacity returned n bytes.
@@ -161,7 +163,8 @@ func (p *pace) read(n, capacity int) {
 	p.busy = p.busy.Add(paceEvery)
 }
 
-// wait delays the next read if the stream is busy. It returns early if gone is closed or after Hurry.
+// wait delays the next read if the stream is busy. The delay ends early after a call of Hurry, or when `gone` is
+// closed.
 func (p *pace) wait(gone <-chan struct{}) {
 	if !p.on.Load() {
 		return

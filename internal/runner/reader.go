@@ -36,7 +36,7 @@ type reader struct {
 	file  *os.File
 	path  string
 	files *writeWatch
-	freed int64 // output before this offset is freed
+	freed int64 // output before this offset was deleted
 
 	detached <-chan struct{} // closed when the reader detaches
 	ended    <-chan struct{} // closed when the end of the output is known
@@ -46,7 +46,7 @@ type reader struct {
 	active atomic.Int64 // time of the last input or output, in nanoseconds since 1970
 }
 
-// noteActivity makes the additional checks frequent again.
+// noteActivity records input or output. The reader then checks the file frequently again.
 func (r *reader) noteActivity() { r.active.Store(time.Now().UnixNano()) }
 
 // read waits until output is available at an offset, and reads it. It returns *LostError if output is missing, io.EOF
@@ -109,7 +109,7 @@ func fileSize(f *os.File, fallback int64) int64 {
 	return info.Size()
 }
 
-// firstKept returns the first offset, not before the given one, at which the output is not freed. p contains the data
+// firstKept returns the first offset whose output was not deleted, beginning with the given offset. p contains the data
 // that was read at the given offset.
 func (r *reader) firstKept(p []byte, at int64) int64 {
 	if at < r.freed {
@@ -119,21 +119,22 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 		return at
 	}
 	data, err := unix.Seek(int(r.file.Fd()), at, unix.SEEK_DATA)
-	if errors.Is(err, unix.ENXIO) { // everything is freed
+	if errors.Is(err, unix.ENXIO) { // the rest of the file is a hole, so its output was deleted
 		return fileSize(r.file, at)
 	}
-	if err != nil || data <= at { // not freed: the agent printed a zero byte
+	if err != nil || data <= at { // no output was deleted here; the agent itself printed a zero byte
 		return at
 	}
-	block := make([]byte, 4<<10) // the block may begin with freed bytes, because a hole covers only whole blocks
+	block := make([]byte, 4<<10) // the block may begin with freed bytes, because only whole blocks become a hole
 	n, _ := r.file.ReadAt(block, data)
 	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))
 }
 
-// wait waits for a write or for the next additional check. It returns true if the reader must check the file now.
+// wait waits for a reported write, or for the time at which the reader checks the file without a report. In the second
+// case, wait returns looked = true.
 func (r *reader) wait(at int64) (looked bool, err error) {
 	every := r.files.arm(r)
-	if fileSize(r.file, at) != at { // a write happened before arm
+	if fileSize(r.file, at) != at { // the write happened before the call of arm
 		return false, nil
 	}
 	var look <-chan time.Time
@@ -156,10 +157,11 @@ type writeWatch struct {
 	watcher *inotify.Watcher // nil if inotify is not available
 
 	mu     sync.Mutex
-	missed int // number of consecutive unreported writes that additional checks found
+	missed int // number of consecutive writes that were not reported
 }
 
-// arm makes the next write to the file wake the reader. It returns the interval of additional checks.
+// arm makes the next write to the file wake the reader. The file system may not report this write. So the reader must
+// also check the file itself, at the returned interval.
 func (a *writeWatch) arm(r *reader) (every time.Duration) {
 	if a.watcher == nil || a.watcher.Arm(r.path, r.wakes, func() { a.reported(r.wakes) }) != nil {
 		return pollInterval
@@ -179,8 +181,8 @@ func (a *writeWatch) reported(wakes chan<- struct{}) {
 	signalOnce(wakes)
 }
 
-// recordMissed records that an additional check found a write that inotify has not reported. If the report has arrived
-// in the meantime, recordMissed does nothing.
+// recordMissed records that the reader found a write that inotify has not reported. If the report has arrived in the
+// meantime, recordMissed does nothing.
 func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -191,7 +193,7 @@ func (a *writeWatch) recordMissed(wakes <-chan struct{}) {
 
 // pull reads output for a client that cannot open the journal. It waits until output is available.
 func (a *agent) pull(c *conn, q request) (r reply, err error) {
-	if a.life.isOwnedBy(c) { // the client has received everything before this offset
+	if a.life.isOwnedBy(c) { // by requesting this offset, the client confirms all output before it
 		a.out.SetRead(q.Offset)
 		a.updateFlow()
 	}

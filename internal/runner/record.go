@@ -71,9 +71,9 @@ const (
 	lineEnd    = "end"    // end of the write: number of bytes
 	lineClosed = "closed" // the input was closed
 	lineTime   = "time"   // offset in the output, time of the write in microseconds since 1970
-	lineAge    = "age"    // start of Limits.MaxAge in nanoseconds since boot, and the Limits
+	lineAge    = "age"    // time since boot from which Limits.MaxAge counts, in nanoseconds; the Limits
 	lineBy     = "by"     // reason for ending the agent (a By constant)
-	lineFreed  = "freed"  // offset before which the output is freed
+	lineFreed  = "freed"  // offset before which output was deleted
 	lineStatus = "status" // Status
 )
 
@@ -168,7 +168,7 @@ func (l runLog) append(kind string, fields ...any) {
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return 0 // all supported Linux versions have this clock
+		return 0 // cannot happen, because all supported Linux versions have this clock
 	}
 	return time.Duration(t.Nano())
 }

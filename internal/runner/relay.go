@@ -130,7 +130,7 @@ func (f *frames) findTools(ctx context.Context) error {
 	err := f.send(request{Seq: 1, Op: opRelay}, nil)
 	for err == nil {
 		var r reply
-		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // messages with another Seq report ends of runs
+		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // all other messages report ends of runs
 			return r.err()
 		}
 	}

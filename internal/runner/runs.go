@@ -16,13 +16,13 @@ import (
 type runTable struct {
 	mu       sync.Mutex
 	agents   map[string]*agent // by ID of the run
-	idleFrom time.Duration     // when an agent was last running, since boot
+	idleFrom time.Duration     // last time at which an agent was running, since boot
 
 	pending   map[string]chan struct{} // closed at the end of the start; the key is the ID of the run
-	ended     time.Duration            // when the last start ended, since boot
+	ended     time.Duration            // time of the last end of a start, since boot
 	forbidden int                      // number of callers of forbid: an upgrade, and the end of the runner
-	// terminated contains the first SIGTERM. Nothing receives from it, so an upgrade also sees a signal that
-	// enforceDeadlines has not handled yet.
+	// terminated contains the first SIGTERM. Nothing receives from this channel. So an upgrade sees the signal even if
+	// enforceDeadlines has not handled it yet.
 	terminated chan os.Signal
 }
 
@@ -69,7 +69,7 @@ func (r *runTable) all() []*agent {
 	})
 }
 
-// idleSince returns when an agent was last running. It returns false if the table contains a run.
+// idleSince returns the last time at which an agent was running. It returns false if the table contains a run.
 func (r *runTable) idleSince() (from time.Duration, empty bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,8 +126,8 @@ func (r *runTable) forbid() {
 	r.forbidden++
 }
 
-// forbidIfIdle is like forbid if new starts are allowed, no start is in progress, and no start has ended since the
-// given time. Otherwise forbidIfIdle does nothing and returns false.
+// forbidIfIdle forbids new starts and returns true, if no start is in progress and none has ended since the given time.
+// Otherwise, or if new starts are already forbidden, it does nothing and returns false.
 func (r *runTable) forbidIfIdle(since time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

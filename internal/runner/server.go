@@ -139,7 +139,8 @@ func (s *server) serve(c *conn) {
 		if err != nil {
 			break
 		}
-		started, err := s.announce(q) // the next request may concern the run that this request starts
+		// Register a new run now, because the next request may already refer to it.
+		started, err := s.announce(q)
 		handle := func() {
 			var r reply
 			if err == nil {
@@ -163,7 +164,7 @@ func (s *server) serve(c *conn) {
 	busy.Wait()
 	s.prepared.wait()
 	_ = c.conn.Close()
-	s.wake() // this may have been the last client
+	s.wake() // the runner may now exit, if this was its last client
 }
 
 // endReport returns a reply that describes how the agent ended.
@@ -202,7 +203,9 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
-		s.runs.await("") // the list must include a run whose client died during its start
+		// Wait for the starts in progress. The list must also include a run whose client has died while it was
+		// starting.
+		s.runs.await("")
 		r := reply{List: []Info{}}
 		for _, a := range s.runs.all() {
 			r.List = append(r.List, a.info(true))

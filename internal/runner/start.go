@@ -19,8 +19,8 @@ import (
 )
 
 // Start starts an agent and attaches to it. ctx limits only the start. If the program does not exist, the error matches
-// fs.ErrNotExist. If the working directory does not exist, the error does not match fs.ErrNotExist. If a run with this
-// ID exists, even an ended one before Collect, the error matches fs.ErrExist.
+// fs.ErrNotExist. A missing working directory is another error. If a run with this ID exists, the error matches
+// fs.ErrExist. An ended run exists until Collect deletes it.
 func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	spec, err := c.prepare(ctx, spec)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Client) start(ctx context.Context, spec Spec) (*Run, error) {
 		if errors.Is(err, ErrGone) && ctx.Err() == nil {
 			if run, err = c.Attach(ctx, spec.ID, 0); errors.Is(err, fs.ErrNotExist) ||
 				errors.Is(err, ErrNoEnvironment) {
-				continue // the next runner does not know the run, so start the run again
+				continue // a new runner does not know the run, so start the run again
 			}
 		}
 		if err != nil { // the agent may have started, but without an owner

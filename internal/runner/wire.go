@@ -167,7 +167,7 @@ type Info struct {
 	Members   []Member `json:"members,omitempty"`
 	Memory    int64    `json:"memory"` // resident memory of all processes in bytes; shared pages count once per process
 	OutputEnd int64    `json:"output_end"`
-	Freed     int64    `json:"freed,omitempty"` // output before this offset is freed
+	Freed     int64    `json:"freed,omitempty"` // output before this offset was deleted
 	// InputEnd is the number of bytes of standard input that reached the agent. If a runner died during a write,
 	// InputTorn is set, and InputEnd includes the interrupted write. The next runner ends the agent.
 	InputEnd    int64   `json:"input_end,omitempty"`

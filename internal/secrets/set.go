@@ -75,8 +75,8 @@ func isTokenByte(c byte) bool {
 type Set struct {
 	words    []string // sorted by length, longest first
 	sorted   []string
-	prefixOf []int    // for each word in sorted: index of the longest other word that is a prefix of this word, or -1
-	firstAt  [257]int // index in sorted of the first word that begins with this byte
+	prefixOf []int    // for each element of `sorted`: index of its longest prefix among the other elements, or -1
+	firstAt  [257]int // index of the first element of `sorted` that begins with this byte
 	longest  int
 }
 

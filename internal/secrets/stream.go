@@ -26,8 +26,8 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes bytes from the end of the input. If it should remove more bytes than this Stream has got, the
-// remaining bytes belong to earlier output, and Change.Retract includes them.
+// Retract removes a number of bytes from the end of the input. If the input of this Stream has fewer bytes, the others
+// are in earlier output. Change.Retract then includes them.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
@@ -61,7 +61,7 @@ func (s *Stream) update(set *Set, e flushMode) Change {
 	if e == holdBack {
 		text = c.text[:c.held]
 		if strings.HasPrefix(given, text) && strings.HasPrefix(c.text, given) {
-			text = given // do not retract what Flush has output
+			text = given // do not remove text that Flush has already output
 		}
 	}
 	same := commonPrefix(given, text)

@@ -96,7 +96,7 @@ func (m Manager) Install(ctx context.Context, text string) error {
 		return fmt.Errorf("write the unit: %w", err)
 	}
 	draft := m.Path() + ".new"
-	// systemd must be able to read the unit; it contains no secret.
+	// systemd must be able to read the unit file. The file contains no secret.
 	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err == nil {
 		_, err = f.WriteString(text)

@@ -113,7 +113,8 @@ type setup struct {
 	given  Given
 	path   string
 	before []byte
-	// replaced is the content of a file with mistakes that the owner has agreed to replace. It is nil otherwise.
+	// If the owner has agreed to replace a file with mistakes, replaced is the content of this file. Otherwise it is
+	// nil.
 	replaced []byte
 	backup   string // where the setup keeps the replaced file
 	cfg      config.Config

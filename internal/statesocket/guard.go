@@ -89,7 +89,8 @@ func (g Guard) Admit(conn net.Conn, secret string) error {
 // started. descends reports whether an agent started the process with the given PID; see host.Descends.
 func CheckOutside(conn net.Conn, descends func(pid int) (bool, error)) error {
 	c, ok := conn.(*net.UnixConn)
-	if !ok { // agents in a container or on another machine connect without a Unix socket
+	// Only agents in a container or on another machine connect without a Unix socket.
+	if !ok {
 		return ErrNested
 	}
 	pid, err := Peer(c)

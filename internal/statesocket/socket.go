@@ -27,7 +27,7 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // the path that short returned is only valid in this function
+	l.SetUnlinkOnClose(false) // do not remove the socket by this path, which is only valid here
 	if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}

@@ -29,7 +29,8 @@ const (
 // OpenApproval implements orchestrator.ApprovalStore. It waits for the disk only if the approval is already decided.
 func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
 	now, write := a, db.write
-	if a.State == orchestrator.ApprovalOpen { // the user sees an open approval without waiting for the disk
+	// Do not wait for the disk, because the user should see the open approval soon.
+	if a.State == orchestrator.ApprovalOpen {
 		write = db.writeLazily
 	}
 	err := write(ctx, func(t tx) error {

@@ -65,7 +65,7 @@ func (db *DB) EndedBypasses(ctx context.Context) ([]orchestrator.ConversationID,
 
 func (db *DB) EndBypasses(ctx context.Context, over []orchestrator.ConversationID, at time.Time) error {
 	return wrap("end bypasses", db.write(ctx, func(t tx) error {
-		// A conversation in over may have another ID by now.
+		// Update every conversation with an ended bypass, and not only those in `over`, because IDs may have changed.
 		_, err := t.Exec(`UPDATE conversations SET permission = ?, bypass_until = 0
 			WHERE permission = ? AND bypass_life <> ?`, string(cli.Ask), string(cli.Bypass), db.life)
 		for _, id := range over {
@@ -80,8 +80,9 @@ func (db *DB) EndBypasses(ctx context.Context, over []orchestrator.ConversationI
 
 func conversationIDFields(id *orchestrator.ConversationID) []any { return []any{&id.Chat, &id.Topic} }
 
-// scanConversation reads a row. A bypass of another process has ended, so scanConversation returns the mode ask for it,
-// even before EndBypasses has stored that.
+// scanConversation reads a row. The permission mode "bypass" ends with the process in which the user chose it. If the
+// row contains this mode of another process, scanConversation returns the mode "ask", even if EndBypasses has not
+// stored this yet.
 func (db *DB) scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
 	var tools, accounts, life string
 	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Settings.Busy,

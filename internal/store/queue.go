@@ -69,7 +69,8 @@ func (db *DB) MarkSteered(ctx context.Context, id, into cli.TurnID) (bool, error
 
 func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID,
 	read ...cli.TurnID) (all []orchestrator.Turn, err error) {
-	known, err := json.Marshal(append([]cli.TurnID{}, read...)) // null would match no turn
+	// Encode a nil slice as [] and not as null. With null, the condition NOT IN below would match no turn.
+	known, err := json.Marshal(append([]cli.TurnID{}, read...))
 	if err != nil {
 		return nil, fmt.Errorf("store: encode the turns that an agent has read: %w", err)
 	}
@@ -79,7 +80,7 @@ func (db *DB) DoubtSteered(ctx context.Context, into cli.TurnID,
 				AND id NOT IN (SELECT value FROM json_each(?)) RETURNING `+turnColumns, string(into), string(known))
 		return err
 	})
-	// Started is the time at which a turn was steered.
+	// The prompt of each of these turns was added to a running turn. Started is the time at which that happened.
 	slices.SortStableFunc(all, func(a, b orchestrator.Turn) int { return a.Started.Compare(b.Started) })
 	return all, wrap("doubt steered turns", err)
 }

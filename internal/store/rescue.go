@@ -34,7 +34,7 @@ type Rescue struct {
 // Rescued describes the result of a Rescue.
 type Rescued struct {
 	Dir        string    // directory with the files of the damaged database
-	LastWrite  time.Time // the damaged database was not written after this time
+	LastWrite  time.Time // no write to the damaged database happened after this time
 	Copied     bool      // the new database contains all rows of the damaged file
 	LostWrites bool      // the damaged file lacks the last writes, because its log was lost
 	BackupTime time.Time // time of the backup in the new database; zero without a backup
@@ -61,7 +61,7 @@ func (r *Rescue) Run(ctx context.Context) error {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil, info.Size() == 0, info.ModTime().Before(r.LastWrite):
-		// The modification time of the directory matters only if a file is missing.
+		// Skip the directory of the database, unless one of the files is missing.
 		case info.IsDir() && !r.LostWrites && !r.LastWrite.IsZero():
 		default:
 			r.LastWrite = info.ModTime()

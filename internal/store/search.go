@@ -20,7 +20,6 @@ const (
 	maxHits    = 10_000 // entries
 )
 
-// arguments are the arguments of an SQL statement.
 type arguments []any
 
 // add adds an argument, and returns the parameter (such as ?3) that refers to it.

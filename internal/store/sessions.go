@@ -96,9 +96,9 @@ func (db *DB) Knows(ctx context.Context, own cli.AgentSessionID) (bool, error) {
 	return n > 0, wrap(fmt.Sprintf("find agent session %s", own), err)
 }
 
-// Spent returns the latest total cost that an agent has reported for its session, or nil; see cli.Fill. If ductor was
-// killed during a turn, the total may lack this turn. If the agent later reports a smaller total, the result of Spent
-// belongs to an earlier session of the agent.
+// Spent returns the latest total cost that an agent has reported for its session, or nil if there is none; see
+// cli.Fill. If ductor was killed during a turn, the total may lack the cost of this turn. If the agent later reports a
+// smaller total, the agent has begun to count again in a new session.
 func (db *DB) Spent(ctx context.Context, own cli.AgentSessionID) (*float64, error) {
 	usd, err := sqlite.One(ctx, db.file, sqlite.Value[sql.NullFloat64], `SELECT (SELECT
 		outcome ->> '$.fill.spent_usd' AS usd FROM agent_sessions a JOIN turns t ON t.id = a.told

@@ -73,7 +73,7 @@ func usageFields(u *orchestrator.UsageRow) []any {
 	return []any{&u.Name, &u.Turns, &u.Tokens, &u.CostUSD, &u.Took}
 }
 
-// In the column scope, lifted means that a user has lifted all budgets for the day.
+// lifted is a value of the column "scope". It means that a user has lifted all budgets for the day.
 const lifted = "lifted"
 
 func (db *DB) WarnBudget(ctx context.Context, period string, of orchestrator.BudgetScope) (first bool, err error) {

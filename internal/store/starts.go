@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// RecordBackground records that the agent of a run continues to work in the background after its last turn, or, if
-// s.Note is empty, that the background work has ended. RecordBackground does not wait for the disk.
+// RecordBackground records that the agent of a run continues to work in the background after its last turn. If s.Note
+// is empty, RecordBackground records that the background work has ended. It does not wait for the disk.
 func (db *DB) RecordBackground(ctx context.Context, s cli.Start) error {
 	return wrap("record background work", db.writeLazily(ctx, func(t tx) error {
 		if s.Note == "" {

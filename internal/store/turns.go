@@ -45,8 +45,9 @@ func (db *DB) EnqueueTurn(ctx context.Context, t orchestrator.Turn, forget ...or
 	return wrap(fmt.Sprintf("enqueue turn %s", t.ID), err)
 }
 
-// claimRepetition deletes the job that would repeat a turn later, because the new turn repeats it. It returns
-// ErrRepeated if another turn repeats it already, or if the job has started a run. The job's own turn keeps the job.
+// claimRepetition ensures that a turn is repeated only once. A user can repeat a turn now, and a job may repeat it
+// later. claimRepetition deletes this job, unless the given turn belongs to the job. It returns ErrRepeated if another
+// turn already repeats the turn, or if the job has started a run.
 func (t tx) claimRepetition(turn orchestrator.Turn) error {
 	if turn.Again == "" {
 		return nil
@@ -301,8 +302,9 @@ func (db *DB) TurnsShownWaiting(ctx context.Context) ([]orchestrator.Turn, error
 	return all, wrap("list turns that are shown as waiting", err)
 }
 
-// History omits cancelled turns, because they never ran. It includes steered turns, which have no answer of their own.
-// The history of a fork includes the turns that the fork shares with the original session.
+// History omits cancelled turns, because they never ran. It includes steered turns: their prompts were added to a
+// running turn, so they have no answer of their own. The history of a fork includes the turns that the fork shares with
+// the original session.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
 	return db.EntriesAfter(ctx, id, 0, limit)
 }
@@ -332,7 +334,8 @@ func (db *DB) EntriesAfter(
 	}
 }
 
-// isHistory is an SQL condition for turns that belong to the history: turns that ran, and steered turns.
+// isHistory is an SQL condition for turns that belong to the history: turns that ran, and turns whose prompt was added
+// to a running turn.
 const isHistory = `(state IN ('done', 'failed', 'aborted', 'interrupted')
 	OR state = 'cancelled' AND steered_into <> '')`
 

@@ -23,7 +23,7 @@ type home struct {
 	Dir   string `json:"dir"`
 }
 
-// file returns the path of the record of the home.
+// file returns the path of the file in which ductor records the home.
 func (h home) file(m Machine) string {
 	sum := sha256.Sum256([]byte(h.Agent + "\x00" + h.Dir))
 	return filepath.Join(m.State, homesDir, hex.EncodeToString(sum[:12])+".json")
@@ -64,7 +64,7 @@ func (m Machine) recorded() (homes []home, err error) {
 		var h home
 		raw, err := os.ReadFile(filepath.Join(m.State, homesDir, e.Name()))
 		if err != nil || json.Unmarshal(raw, &h) != nil || h.file(m) != filepath.Join(m.State, homesDir, e.Name()) {
-			continue // it is not a record, or it has just been removed
+			continue // the file is not a record, or was just removed
 		}
 		homes = append(homes, h)
 	}
@@ -80,7 +80,7 @@ func (m Machine) LeaveAccounts() (changed []File, err error) {
 		return nil, err
 	}
 	for _, s := range allSettings() {
-		var used []string // a former account can share its settings with another one, or with the user's own
+		var used []string // paths of settings in use; a former account can share its settings with an account in use
 		for _, dir := range m.dirs(s) {
 			used = append(used, s.pathIn(dir))
 		}

@@ -18,7 +18,7 @@ import (
 // A CLI runs ductor as a hook with the arguments Verb, the agent's name, StateFlag, and ductor's state directory.
 const (
 	Verb      = "hook"
-	StateFlag = "--ductor-state" // unique, so that it also identifies ductor's hooks in settings
+	StateFlag = "--ductor-state" // a unique word, by which ductor also recognizes its hooks in settings
 	ThenFlag  = "--then"         // precedes the user's own program; the hook also runs this program
 )
 
@@ -50,8 +50,8 @@ type edit func(text []byte, m Machine) (next []byte, had bool, err error)
 // settings is the settings file of a CLI.
 type settings struct {
 	agent, folder string // folder is the name of the settings directory below the user's home directory
-	variable      string // environment variable with the home of an account, which is used instead of the folder
-	inHome        string // directory of the settings below the home of an account
+	variable      string // environment variable with the directory of an account; if it is set, the CLI ignores folder
+	inHome        string // path of the settings directory below the directory of an account
 	name          string
 	add, remove   edit
 }
@@ -87,9 +87,9 @@ func (m Machine) Installed() ([]File, error) {
 	return m.editFiles(m.dirs, func(s settings) edit { return s.add })
 }
 
-// Uninstalled is like Installed, but File.After contains no hooks of any ductor. It also returns the settings files in
-// the default folders, because ductor may have been installed before a variable named another folder, and those of
-// former accounts.
+// Uninstalled is like Installed, but File.After contains no hooks of any ductor. It also returns the settings files of
+// former accounts. It also returns the settings files in the default folders, because the user may have chosen another
+// folder after ductor installed its hooks.
 func (m Machine) Uninstalled() ([]File, error) {
 	recorded, err := m.recorded()
 	if err != nil {

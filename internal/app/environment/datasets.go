@@ -10,8 +10,7 @@ import (
 	"ductor/heartbeat"
 )
 
-// removalError returns the error of a removal. If nothing was removed although err is nil, it returns
-// heartbeat.ErrInUse.
+// removalError returns err. If err is nil and nothing was removed, it returns heartbeat.ErrInUse.
 func removalError(removed bool, err error) error {
 	if err == nil && !removed {
 		err = heartbeat.ErrInUse
@@ -55,9 +54,9 @@ func (e *Environments) keptHomes(ctx context.Context) (all []heartbeat.Item, err
 	return append(all, whole...), errors.Join(errs...)
 }
 
-// sortHomes lists the homes in all engines, in two groups. The first group contains the sandboxes whose home has a
-// separate part for each session. ductor can remove each part alone. The second group contains the homes that can only
-// be removed completely: those of single conversations, and of sandboxes that are no longer configured.
+// sortHomes divides the homes in all engines into two groups. The first group contains sandboxes whose sessions have
+// separate homes, so that ductor can remove the home of a single session. The second group contains homes that ductor
+// can only remove completely: the homes of single conversations, and of sandboxes that are no longer configured.
 func (s *Sandboxes) sortHomes(ctx context.Context) (withSessions []*Sandbox, whole []heartbeat.Item, err error) {
 	var errs []error
 	for _, e := range s.engines {

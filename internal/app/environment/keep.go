@@ -61,14 +61,15 @@ func (s *Sandboxes) begin(ctx context.Context) {
 func (s *Sandboxes) cleanImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
-	var keep []string // images of all engines, because two addresses may lead to the same engine
+	var keep []string // images in use, in all engines; two addresses may lead to the same engine
 	for _, b := range s.configured {
 		if b.Launcher == nil {
 			continue
 		}
 		images, err := b.Launcher.Images(ctx)
 		if err != nil {
-			return // with an incomplete list, clean-up would remove images in use; prepare logs the error
+			// Remove nothing, because an image that is missing in the list may be in use. prepare logs the error.
+			return
 		}
 		keep = append(keep, images...)
 	}
@@ -122,8 +123,8 @@ func (s *Sandboxes) engineIDs(ctx context.Context) map[*docker.Engine]string {
 	return ids
 }
 
-// levelOf returns the log level for the message that an engine does not answer. The message is a warning only if a
-// sandbox in this engine matters; see Sandbox.matters.
+// levelOf returns the log level for the message that engine e does not answer. It returns a warning only if e contains
+// a sandbox that ductor should warn about; see Sandbox.matters.
 func (s *Sandboxes) levelOf(e *docker.Engine) slog.Level {
 	if slices.ContainsFunc(s.configured, func(b *Sandbox) bool { return b.Engine == e && b.matters() }) {
 		return slog.LevelWarn

@@ -83,8 +83,9 @@ func (p Policy) docker(name string) bool {
 	return p.sandbox.Named(name).Mode == orchestrator.SandboxDocker
 }
 
-// project returns the project that contains dir. If dir contains symbolic links, dir and its resolved form may belong
-// to different projects. Then project prefers the one with a sandbox, because an agent may have created the links.
+// project returns the name of the project that contains dir. If dir contains symbolic links, dir may be in one project
+// and the target of the links in another. An agent may have created the links to leave a sandbox. So project returns
+// the project with a sandbox, if one of the two projects has one.
 func (p Policy) project(dir string) string {
 	if len(p.projects) == 0 {
 		return config.DefaultSandbox

@@ -45,9 +45,9 @@ type Sandboxes struct {
 	small      smallProgram
 }
 
-// Sandbox is a sandbox in which agents run: of one project, or of all directories without their own sandbox. With
-// docker.IsolationConversation, each conversation has its own container. A Sandbox can then also be the sandbox of a
-// single conversation.
+// Sandbox is a sandbox in which agents run. It belongs to one project, or to all directories that have no sandbox of
+// their own. If the setting is docker.IsolationConversation, each conversation has its own container, and a Sandbox can
+// also belong to a single conversation.
 type Sandbox struct {
 	Name     string
 	Setting  docker.Settings
@@ -59,7 +59,8 @@ type Sandbox struct {
 	small    func(context.Context) error
 }
 
-// MakeRunner builds ductor-runner if it is missing. Otherwise the start of the first container would build it.
+// MakeRunner builds ductor-runner if it is missing. Without this call, the first start of a container would have to
+// wait for the build.
 func (b *Sandbox) MakeRunner(ctx context.Context) error {
 	if b.small == nil {
 		return nil
@@ -222,7 +223,9 @@ func (s *Sandboxes) projects(b *Sandbox) []string {
 	} else {
 		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
 			_, err := os.Stat(root)
-			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist) // no agent can work in a missing directory
+			// Omit a missing directory, because no agent can work there. An engine on another machine may have the
+			// directory.
+			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist)
 		})
 	}
 	var dirs []string

@@ -27,7 +27,6 @@ import (
 // smallName is the small program that runs agents, in containers and on this machine. It needs less memory than ductor.
 const smallName = "ductor-runner"
 
-// embeddedDir is the directory of the embedded program.
 const embeddedDir = "program"
 
 // smallProgram is the location of ductor-runner, and how to install it.
@@ -240,7 +239,7 @@ func HostRunner(ctx context.Context, cfg config.Config, log *slog.Logger) runner
 	small := findSmall(cfg)
 	if small.make != nil {
 		if small.slow {
-			return runner.Options{} // do not compile now: it takes long, and only sandboxes require ductor-runner
+			return runner.Options{} // do not compile ductor-runner now, because that takes long
 		}
 		if err := small.make(ctx); err != nil {
 			log.Warn("ductor itself runs the agents, since ductor-runner failed", "err", err)

@@ -44,7 +44,6 @@ type event struct {
 	messages []wire.Message
 }
 
-// connection is one connection to ductor.
 type connection struct {
 	net.Conn
 	in *bufio.Reader
@@ -84,7 +83,7 @@ func (c *connection) send(requests ...wire.Request) error {
 			return fmt.Errorf("write to ductor: %w", err)
 		}
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(writeWait)) // Write returns the error
+	_ = c.SetWriteDeadline(time.Now().Add(writeWait)) // if this fails, Write fails too
 	if _, err := c.Write(lines.Bytes()); err != nil {
 		return fmt.Errorf("write to ductor: %w", err)
 	}

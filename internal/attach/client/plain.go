@@ -30,7 +30,7 @@ func printLines(ctx context.Context, o Options) error {
 			}
 		})
 	}()
-	go readPrompts(ctx, o.In, o.Lines, prompts) // without input, this goroutine runs until the process exits
+	go readPrompts(ctx, o.In, o.Lines, prompts) // if no input arrives, this goroutine runs until the process exits
 	for !p.finished() {
 		var err error
 		select {

@@ -162,7 +162,7 @@ func (k *ask) unread() bool { return k.rows == nil || k.read < len(k.rows) }
 type option struct {
 	label  string
 	choice wire.Choice
-	needs  focus // input in which the user must first type a text; onPrompt if no text is necessary
+	needs  focus // input for the text that this option requires; onPrompt if it requires none
 	done   bool  // this is the option "done" below a question that allows several answers
 }
 

@@ -29,13 +29,13 @@ func (b block) all() []*item {
 
 // conversation is the state of a conversation, as received from ductor, and the user's scroll position in it.
 type conversation struct {
-	about  wire.Snapshot // the newest Snapshot, without Entries, Approvals and Notices
-	blocks []block
-	queue  []wire.Entry // waiting turns
-	asks   []*ask       // open approvals
-	from   *item        // lowest visible item; nil if the end of the conversation is visible
-	upto   int          // number of rows of the item `from` that are above the bottom of the screen
-	page   int          // number of rows of the conversation on the screen
+	about      wire.Snapshot // the newest Snapshot, without Entries, Approvals and Notices
+	blocks     []block
+	queue      []wire.Entry // waiting turns
+	asks       []*ask       // open approvals
+	lowest     *item        // the lowest item on the screen; nil if the end of the conversation is visible
+	lowestRows int          // number of rows of the lowest item that are on the screen or above it
+	page       int          // number of rows of the conversation on the screen
 	// number of rows by which to scroll up the next time that the screen is computed; negative to scroll down
 	scrolled int
 }

@@ -53,7 +53,6 @@ func (g *growing) truncate(n int) {
 	}
 }
 
-// set replaces the text.
 func (g *growing) set(text string) {
 	if string(g.text) != text {
 		g.truncate(len(g.text))

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// kind is the kind of an item.
 type kind string
 
 const (

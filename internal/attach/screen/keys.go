@@ -81,7 +81,7 @@ func (s *Screen) enter() []wire.Request {
 		requests := s.Submit(s.input.text())
 		if requests != nil {
 			s.input = editor{}
-			s.shown().from = nil
+			s.shown().lowest = nil
 		}
 		return requests
 	}

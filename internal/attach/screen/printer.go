@@ -72,7 +72,7 @@ func (p *Printer) print(prefix, text string) {
 	}
 }
 
-// once reports whether the Printer has not printed the object with this ID before. It records the object as printed.
+// once returns true if the object with this ID was not printed before. It then records the object as printed.
 func (p *Printer) once(id string) bool {
 	if p.done[id] {
 		return false
@@ -115,7 +115,8 @@ func (p *Printer) entry(e wire.Entry) {
 		t.state = e.State
 		return
 	}
-	over := e.State.Over() // the entry of an ended turn has other tool IDs, so skip as many tools as were printed
+	// An ended turn has new tool IDs. So skip as many of its tools as were printed while the turn was running.
+	over := e.State.Over()
 	for i, tool := range e.Tools {
 		if over && i < t.tools {
 			continue
@@ -167,7 +168,8 @@ func (p *Printer) flush(t *printed, all bool) {
 	}
 	if end > t.bytes {
 		rest := string(t.answer[t.bytes:end])
-		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' { // print has already ended this line
+		// If the printed part does not end with a line break, print has added one. Do not print it again.
+		if t.bytes > 0 && t.answer[t.bytes-1] != '\n' {
 			rest = strings.TrimPrefix(rest, "\n")
 		}
 		p.print("", rest)

@@ -16,7 +16,6 @@ import (
 // focus is the part of the screen that receives the keys.
 type focus string
 
-// Values of focus.
 const (
 	onPrompt focus = ""       // the input for prompts
 	onAsk    focus = "ask"    // the options of the approval

@@ -21,7 +21,6 @@ type Look struct {
 // style is the parameter of the terminal's escape code for colours and bold text (SGR).
 type style string
 
-// The styles.
 const (
 	normal  style = ""
 	bold    style = "1"

@@ -16,7 +16,7 @@ const mostItems = 1000
 
 // turn is a turn on the screen, with its prompt, answer, tools and changes.
 type turn struct {
-	wire.Entry        // Answer, Tools and Changes are empty, because items contains them
+	wire.Entry        // Answer, Tools and Changes are empty; t.items contains them
 	size       int    // length of the answer in bytes
 	status     string // activity of the agent other than text and tools
 	prompt     *item

@@ -36,7 +36,7 @@ func (s *Screen) View(look Look) View {
 	if k := s.ask(); k != nil {
 		asked = s.askRows(k, look, look.Height-len(top)-len(input)-1)
 		if s.focus != onPrompt {
-			bottom = bottom[len(bottom)-1:] // the request needs the space
+			bottom = bottom[len(bottom)-1:] // show only the separator line, because the approval needs the space
 		}
 	}
 	if left := look.Height - len(top) - len(asked) - len(input); len(bottom) > left {
@@ -238,43 +238,43 @@ func (c *conversation) viewport(look Look, height int, open bool) []string {
 		return nil
 	}
 	drawn := func(i int) drawn { return all[i].draw(look, open) }
-	at := slices.Index(all, c.from)
-	if c.from == nil || at < 0 {
+	at := slices.Index(all, c.lowest)
+	if c.lowest == nil || at < 0 {
 		at = len(all) - 1
-		c.upto = drawn(at).len()
+		c.lowestRows = drawn(at).len()
 	}
-	// After scrolling, the bottom of the screen may be in another item. Make that item the new c.from.
-	c.upto, c.page = min(c.upto, drawn(at).len())-c.scrolled, height
-	for c.scrolled = 0; at < len(all)-1 && c.upto > drawn(at).len(); at++ {
-		c.upto -= drawn(at).len()
+	// After scrolling, another item may be the lowest one on the screen. Find this item.
+	c.lowestRows, c.page = min(c.lowestRows, drawn(at).len())-c.scrolled, height
+	for c.scrolled = 0; at < len(all)-1 && c.lowestRows > drawn(at).len(); at++ {
+		c.lowestRows -= drawn(at).len()
 	}
-	for ; at > 0 && c.upto <= 0; at-- {
-		c.upto += drawn(at - 1).len()
+	for ; at > 0 && c.lowestRows <= 0; at-- {
+		c.lowestRows += drawn(at - 1).len()
 	}
-	c.upto = max(min(c.upto, drawn(at).len()), 0)
+	c.lowestRows = max(min(c.lowestRows, drawn(at).len()), 0)
 	var shown []string
 	for i := at; i >= 0 && len(shown) < height; i-- {
 		d := drawn(i)
 		to := d.len()
 		if i == at {
-			to = c.upto
+			to = c.lowestRows
 		}
 		shown = slices.Concat(d.rows(max(to-height+len(shown), 0), to), shown)
 	}
-	// If the conversation now begins below the top of the screen, move it up and show further rows at the bottom.
-	for i, from := at, c.upto; len(shown) < height && i < len(all); i, from = i+1, 0 {
+	// If rows at the top of the screen are now empty, move the conversation up, and show further rows at the bottom.
+	for i, from := at, c.lowestRows; len(shown) < height && i < len(all); i, from = i+1, 0 {
 		d := drawn(i)
 		to := min(from+height-len(shown), d.len())
 		shown = append(shown, d.rows(from, to)...)
-		at, c.upto = i, to
+		at, c.lowestRows = i, to
 	}
-	c.from = all[at]
-	left := drawn(at).len() - c.upto
+	c.lowest = all[at]
+	left := drawn(at).len() - c.lowestRows
 	for i := at + 1; i < len(all) && left == 0; i++ {
 		left = drawn(i).len()
 	}
 	if left == 0 {
-		c.from = nil
+		c.lowest = nil
 	}
 	return shown
 }

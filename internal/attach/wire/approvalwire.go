@@ -45,7 +45,7 @@ type Approval struct {
 	Turn      string     `json:"turn"`
 	Agent     string     `json:"agent"`
 	Dir       string     `json:"dir,omitempty"`
-	Sandbox   string     `json:"sandbox,omitempty"` // where the turn runs; empty for this machine
+	Sandbox   string     `json:"sandbox,omitempty"` // sandbox of the turn; empty for this machine
 	Same      int        `json:"same"`              // number of identical requests that this approval decides
 	Asked     time.Time  `json:"asked"`
 	Expires   time.Time  `json:"expires,omitzero"`

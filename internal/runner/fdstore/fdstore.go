@@ -1,6 +1,6 @@
-// Package fdstore holds descriptors of one process for its successor. The first process of a container uses it to hold
-// the runner's ends of the agents' inputs. Without this package, the next runner could not get these descriptors: it
-// would have to call pidfd_getfd, which Docker forbids.
+// Package fdstore stores file descriptors of a process, so that the next process can continue with them. In a
+// container, the first process stores descriptors of the runner: the ends of sockets to which the runner writes the
+// agents' input. The next runner could not get these descriptors from the agents, because Docker forbids pidfd_getfd.
 package fdstore
 
 import (
@@ -115,7 +115,8 @@ func (c Client) Put(name string, f *os.File) error {
 // Delete deletes a file.
 func (c Client) Delete(name string) {
 	if c != 0 {
-		_ = unix.Sendmsg(int(c), append([]byte{opDelete}, name...), nil, nil, 0) // an error leaves an unused file
+		// If this fails, the Store contains a descriptor that no process uses.
+		_ = unix.Sendmsg(int(c), append([]byte{opDelete}, name...), nil, nil, 0)
 	}
 }
 

@@ -263,7 +263,8 @@ func (st *stub) exec() {
 				uintptr(len(st.limits.OOMScoreAdj)))
 		}
 	}
-	for i := uintptr(0); i < 4 && errno == 0; i++ { // all source descriptors are above 2
+	// All descriptors in st.fds are above 2, so dup3 to a small number replaces none of them.
+	for i := uintptr(0); i < 4 && errno == 0; i++ {
 		to := i
 		if i == 3 {
 			to = InputFD

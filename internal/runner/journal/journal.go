@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// MinSize is the smallest limit of output that makes sense: on a full disk, this much output stays if no client
-	// reads it.
+	// MinSize is the smallest useful limit of output, in bytes. If the disk is full and no client owns the run, the
+	// Journal deletes all output except the last MinSize bytes.
 	MinSize = 4 << 10
 
 	// ahead is the number of bytes that a Journal reserves on the disk beyond the end of the output. A disk that
@@ -32,8 +32,8 @@ type Journal struct {
 	stderr    tail
 	size      int64 // size of the output when the journal was last checked
 	allocated int64 // end of the reserved disk space, as an offset in the output
-	freed     int64 // output before this offset is freed
-	reported  int64 // result of the last TakeFreed
+	freed     int64 // output before this offset was deleted
+	reported  int64 // offset that the last TakeFreed returned
 	read      int64 // the owner has read the output before this offset
 	times     timeline
 	room      room
@@ -65,7 +65,7 @@ func Open(out, stderr string, flags int) (j *Journal, err error) {
 	return j, nil
 }
 
-// Restore sets the times of the output, and the offset before which it is freed, as an earlier process knew them.
+// Restore sets what an earlier process knew about the output: its times, and the offset before which it was deleted.
 func (j *Journal) Restore(times []int64, freed int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -114,8 +114,8 @@ func (j *Journal) Check() (g Growth) {
 }
 
 // EnforceLimit frees old output so that at most limit bytes remain. If a client owns the run, EnforceLimit does not
-// free output that the client has not read. It then reserves space for more output. It returns true if the disk is full
-// and nothing more can be freed.
+// free output that the client has not read. Afterwards, EnforceLimit reserves space for more output. It returns true if
+// the disk is full and nothing more can be freed.
 func (j *Journal) EnforceLimit(limit int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -221,7 +221,7 @@ func (j *Journal) Times() []int64 {
 	return j.times.clone()
 }
 
-// Freed returns the offset before which the output is freed.
+// Freed returns the offset before which output was deleted to free disk space.
 func (j *Journal) Freed() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

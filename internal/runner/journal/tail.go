@@ -13,11 +13,11 @@ const (
 	keepStderr = 64 << 10
 )
 
-// tail is a file that stores only the end of a long text. The Journal's lock guards size and freed.
+// tail is a file that stores only the end of a long text. The lock of the Journal guards the fields size and freed.
 type tail struct {
 	file  *os.File
 	size  int64 // size of the file when the journal was last checked
-	freed int64 // the text before this offset is freed
+	freed int64 // text before this offset was deleted
 }
 
 // grow records the current size of the file. It returns the number of new bytes, or 1 if the file became shorter.

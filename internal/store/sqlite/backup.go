@@ -38,8 +38,8 @@ func BackUp(ctx context.Context, path, target string, schema Schema) (err error)
 	return nil
 }
 
-// checkpoint copies the log into the database, as far as readers of older snapshots allow. Without the checkpoint, a
-// database that then loses its log could be older than its backup.
+// checkpoint copies the log into the database. It stops where a reader still needs an older snapshot. Without the
+// checkpoint, a database that loses its log later could be older than its backup.
 func checkpoint(ctx context.Context, path string) error {
 	pool, err := openPool(path, Options{}.withDefaults(), url.Values{"mode": {string(readWrite)}}, 1)
 	if err != nil {

@@ -116,7 +116,8 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 		}
 	}
 	w.disk.setState(orchestrator.DiskWorks)
-	return w.withToken(ctx, w.commitShared) // if the timer tried to commit while the disk was full, commit now
+	// Commit now, because the timer may have tried to commit while the disk was full.
+	return w.withToken(ctx, w.commitShared)
 }
 
 // repeatFlush writes and flushes the log again, if a flush has failed. It first checks that the log is complete.

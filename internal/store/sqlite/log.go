@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// walLog flushes SQLite's write-ahead log. SQLite appends to the log at every commit, but does not flush it. A commit
-// therefore need not wait for the flush of the previous commit, and one flush serves all callers that wait.
+// walLog flushes SQLite's write-ahead log. SQLite appends to the log at every commit, but does not flush it. So a
+// commit does not wait while an earlier commit is flushed, and one flush can serve many commits.
 type walLog struct {
 	committed atomic.Int64 // number of transactions in the log
 	path      string
-	disk      *disk // records failed flushes, after which all flushes fail, because the disk may have lost data
+	disk      *disk // records failed flushes; after a failed flush, all flushes fail, because data may be lost
 
 	// token works like a mutex that is locked during a flush. It is a channel, because the fake clock of synctest stops
 	// while a goroutine waits for a mutex.
@@ -23,7 +23,7 @@ type walLog struct {
 	flushed    int64 // number of transactions that are on the disk
 	file       *os.File
 	nameSynced bool     // whether the log's directory entry is on the disk
-	index      *os.File // opened by check; stays open while SQLite uses the file (see openFiles)
+	index      *os.File // index file of the log; stays open while SQLite uses it (see openFiles)
 	marker     *os.File // the locked marker file; nil before the first flush, or if another process has the lock
 
 	lazyFlush *time.Timer // flushes commits that no caller waits for; only the holder of the writer's token uses it

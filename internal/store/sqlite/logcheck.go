@@ -36,7 +36,9 @@ var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)
 func checkLeftLog(path string) error {
 	marker := openMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
 	if marker == nil {
-		return nil // without a marker, the database was closed; if the marker is locked, the database is in use
+		// Without a marker file, the database was closed properly. If the marker is locked, another process uses the
+		// database.
+		return nil
 	}
 	defer marker.Close()
 	boot, err := io.ReadAll(marker)
@@ -52,7 +54,7 @@ func checkLeftLog(path string) error {
 	return readUnlessOpen(path, func() error {
 		shm, err := os.Open(path + "-shm")
 		if err != nil {
-			return nil // without an index, there is nothing to compare; SQLite creates a new one
+			return nil // without its index, the log cannot be checked; SQLite creates a new index
 		}
 		defer shm.Close()
 		if errors.Is(checkLog(shm, path+"-wal"), errLogLost) {
@@ -135,7 +137,7 @@ func readIndex(shm io.ReaderAt) (i walIndex, err error) {
 		order = binary.BigEndian
 	}
 	if !bytes.Equal(head[:shmHeader], head[shmHeader:]) || order.Uint32(head) != shmVersion {
-		return i, nil // a process died while it wrote the header; SQLite repairs that
+		return i, nil // a process died while writing the header; SQLite repairs the header
 	}
 	i.frames, i.pageSize = int(order.Uint32(head[shmFrames:])), int(order.Uint16(head[shmPageSize:]))
 	if i.pageSize == 1 {

@@ -17,7 +17,7 @@ import (
 // writer.
 type reader struct {
 	pool    *sql.DB
-	release func() // result of markOpen
+	release func() // undoes markOpen
 
 	mu    sync.Mutex
 	stmts map[string]*sql.Stmt
@@ -31,8 +31,8 @@ const (
 	readOnly  access = "ro"
 )
 
-// readerCache limits the cached pages of a connection that reads: a negative number of KiB, as in PRAGMA cache_size. A
-// small cache is enough, because each commit of the writer makes SQLite drop all pages that readers have cached.
+// readerCache limits the memory for pages that a reading connection caches, as a value of PRAGMA cache_size. A negative
+// value is in KiB. A small cache is enough, because SQLite drops the cached pages of readers at each commit.
 const readerCache = "-256"
 
 func openReader(path string, opts Options, how access) (*reader, error) {
@@ -96,8 +96,8 @@ func Many[T any](
 	return all, db.explain(err)
 }
 
-// explain adds the matching exported error to the error of a read, like the function of the same name. If the error
-// means damage, all later writes fail.
+// explain adds the matching exported error to the error of a read. If the file is damaged, explain makes all later
+// writes fail.
 func (db *DB) explain(err error) error {
 	err = explain(err)
 	if db.writer != nil && errors.Is(err, ErrCorrupt) {

@@ -44,8 +44,8 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 			}
 			whole = whole && err == nil
 		}
-		// An integrity check does not notice that a row was overwritten with other content. But then references to the
-		// row may lead nowhere.
+		// An integrity check does not notice an overwritten row. But then rows of other tables may refer to a row that
+		// no longer exists.
 		dangling, err := ManyIn(t, Value[string], `SELECT "table" FROM pragma_foreign_key_check(NULL, 'main')`)
 		if err != nil {
 			return err
@@ -56,19 +56,19 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 	return whole, explain(err)
 }
 
-// Patterns of findings of an integrity check. A finding that matches harmless concerns no table. A finding that matches
-// ofIndex names an index or the number of a page, so the damage may be only in an index.
+// Patterns for the lines that an integrity check prints. harmlessLine matches lines that report no damage of a table.
+// indexLine matches lines about an index or about a page, whose damage may be in an index only.
 var (
-	harmless = sync.OnceValue(func() *regexp.Regexp {
+	harmlessLine = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)
 	})
-	ofIndex = sync.OnceValue(func() *regexp.Regexp {
+	indexLine = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?:Tree (\d+) .*|.* on page (\d+)|.* in index .*)$`)
 	})
 )
 
-// hasAllRows reports whether all rows of the attached (damaged) database can be read. Both databases must have the same
-// version. All damage must be in indexes.
+// hasAllRows reports whether all rows of the attached (damaged) database can be read. It returns false if the two
+// databases have different versions, or if damage may be outside of indexes.
 func hasAllRows(t *Tx) bool {
 	is, err := OneIn(t, Value[int], "PRAGMA main.user_version")
 	was, failed := OneIn(t, Value[int], "PRAGMA old.user_version")
@@ -80,12 +80,12 @@ func hasAllRows(t *Tx) bool {
 	if err != nil || failed != nil {
 		return false
 	}
-	explained := false // whether an earlier finding explains why an index lacks entries
+	explained := false // an earlier line reports damage in an index, so the index may lack entries
 	for line := range strings.SplitSeq(strings.Join(found, "\n"), "\n") {
-		if harmless().MatchString(line) {
+		if harmlessLine().MatchString(line) {
 			continue
 		}
-		in := ofIndex().FindStringSubmatch(line)
+		in := indexLine().FindStringSubmatch(line)
 		switch page := strings.Join(in[min(1, len(in)):], ""); {
 		case in == nil, page == "" && !explained, page != "" && !slices.Contains(indexes, page):
 			return false

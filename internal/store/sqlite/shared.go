@@ -151,7 +151,7 @@ func (w *writer) commitOpen(t *Tx, f func(*Tx) error) error {
 	}
 	n := w.log.committed.Add(1)
 	if flush {
-		w.flushing.Go(func() { _ = w.log.flush(n) }) // flush stores its error in w.disk
+		w.flushing.Go(func() { _ = w.log.flush(n) }) // w.disk stores an error of the flush
 	} else if w.log.lazyFlush == nil {
 		w.log.lazyFlush = time.AfterFunc(lazyTime, w.flushLazy)
 	}
@@ -191,7 +191,7 @@ func (w *writer) awaitShared() error {
 	}
 }
 
-// read calls f with the open shared transaction, because the reading connections do not see its writes. It returns
+// read calls f with the open shared transaction, whose writes are not visible for other connections yet. It returns
 // false if no transaction is open.
 func (w *writer) read(ctx context.Context, f func(*Tx) error) (ok bool, err error) {
 	if w == nil || !w.shared.open.Load() {

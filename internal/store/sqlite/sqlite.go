@@ -41,8 +41,8 @@ type Options struct {
 	Readers     int                  // number of read connections; 3 if 0
 	BusyTimeout time.Duration        // how long a write waits for another process; 5 s if 0
 	Sync        func(*os.File) error // flushes a file or directory; fdatasync if nil
-	// Close calls LeftOpen if it must not close the connections; see Close. Close passes LeftOpen a function that
-	// closes the connections. LeftOpen may be nil if the process exits after Close.
+	// Close calls LeftOpen if it must leave the connections open; see Close. The argument is a function that closes the
+	// connections later. LeftOpen may be nil if the process exits after Close.
 	LeftOpen func(func() error)
 	// MaxCheckOnOpen is the size in bytes up to which Open checks the whole file; 16 MB if 0. For a larger file, call
 	// CheckPages.
@@ -162,15 +162,15 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 // Close waits for the current write, copies the log into the file, and closes both. Afterwards all methods fail. A
 // second Close has no effect.
 //
-// If the disk does not work or the file is damaged, Close leaves the connections open and the log unchanged. SQLite
-// would otherwise copy the log into the file, although the log on the disk may differ from the kernel's cache. The next
-// Open checks the log.
+// If the disk does not accept writes, or if the file is damaged, Close leaves the connections open. When SQLite closes
+// its last connection, it copies the log into the file. After a failed write, the log on the disk may be incomplete, so
+// the copy could damage the file. The next Open checks the log.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
 		err := db.writer.finish()
 		if db.writer != nil && db.writer.disk.writeError() != nil {
 			if errors.Is(db.writer.disk.writeError(), ErrDisk) {
-				db.writer.log.unmark() // the disk may have lost writes, but none that ductor has confirmed
+				db.writer.log.unmark() // the log may lack writes, but none that ductor has reported as done
 			}
 			db.leftOpen(db.release)
 		} else {
@@ -187,7 +187,7 @@ func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {
 	settings.Set("_busy_timeout", strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10))
 	settings.Set("_foreign_keys", "1")
-	path, err := filepath.Abs(path) // a URL with a relative path would use its first directory as the host
+	path, err := filepath.Abs(path) // in a URL, the first directory of a relative path would be the host
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,6 @@ type Tx struct {
 	w   *writer
 }
 
-// prepared is a prepared statement.
 type prepared struct {
 	stmt    *sql.Stmt
 	changes string // table that the statement changes; see changedTable

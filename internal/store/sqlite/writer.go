@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// writer is the only connection that writes. A goroutine that uses the writer must have received the value of the
-// channel token, and must return it. A read-only database has no writer.
+// writer is the only connection that writes. A goroutine may use the writer only while it holds the token: it receives
+// a value from the channel token, and later sends the value back. A read-only database has no writer.
 type writer struct {
 	path     string
 	token    chan struct{}

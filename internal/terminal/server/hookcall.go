@@ -66,8 +66,8 @@ func (h hookCall) handle(ctx context.Context, watch func()) {
 	case h.turnEnded():
 		h.reportFinished(ctx)
 	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude":
-		// Ignore a notification about a permission. Claude also sends the event PermissionRequest, and ductor then asks
-		// the owner.
+		// Ignore Claude's notification about a permission. For the same permission, Claude sends a PermissionRequest,
+		// and ductor then asks the owner.
 	default:
 		h.reportNotification(ctx)
 	}

@@ -90,7 +90,6 @@ func (s *Server) Serve(ctx context.Context) error {
 // ioTimeout limits how long a hook may take to send its message or to receive an answer.
 const ioTimeout = 10 * time.Second
 
-// serveHook serves a single hook.
 func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
