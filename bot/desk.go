@@ -23,7 +23,8 @@ type Desk interface {
 	// Steer adds a waiting prompt to the running turn, so that the agent reads the prompt during this turn. The prompt
 	// then gets no turn of its own. Steer returns:
 	//   - ErrNotWaiting if the prompt is not in the queue, or no turn is running
-	//   - ErrCannotSteer if the agent accepts no prompt now; the prompt then moves to the front of the queue
+	//   - ErrCannotSteer if the agent accepts no prompt now; the prompt then moves to the front of the queue,
+	//     unless it may not join the running turn (Turn.MayJoin)
 	// - ErrSteerUnknown if it is unknown whether the agent got the prompt; the chat then shows the prompt as
 	// interrupted
 	Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error

@@ -43,11 +43,11 @@ func (l language) command(ctx context.Context, by orchestrator.Press, args strin
 	}
 	codes, names := l.choices(p, by.Conversation)
 	for i, code := range codes {
-		word := string(code)
+		words := []string{names[i], code.EnglishName(), string(code)}
 		if code == lang.AsTelegram {
-			word = asTelegram
+			words = []string{names[i], asTelegram}
 		}
-		if strings.EqualFold(args, names[i]) || strings.EqualFold(args, word) {
+		if slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(args, word) }) {
 			_, said, err := l.choose(ctx, by, code)
 			return said, err
 		}

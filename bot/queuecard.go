@@ -113,11 +113,14 @@ func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) 
 
 func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard {
 	b := turnButtons{p}
-	k := tgapi.Keyboard{{b.Steer(t.ID), b.Interrupt(t.ID), b.Cancel(t.ID)}}
-	if t.Prompt.PartOf != 0 {
-		k = append(tgapi.Keyboard{{b.StartOver(t)}}, k...)
+	row := []tgapi.Button{b.Interrupt(t.ID), b.Cancel(t.ID)}
+	if t.MayJoin(t.Prompt.PartOf) {
+		row = append([]tgapi.Button{b.Steer(t.ID)}, row...)
 	}
-	return k
+	if t.Prompt.PartOf != 0 {
+		return tgapi.Keyboard{{b.StartOver(t)}, row}
+	}
+	return tgapi.Keyboard{row}
 }
 
 // promote shows that a turn has moved to the front of the queue. It also updates the cards of the turns behind this

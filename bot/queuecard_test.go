@@ -55,6 +55,31 @@ func TestQueueCardGoesWhenTheTurnRuns(t *testing.T) {
 	})
 }
 
+// A message that names another agent, and the prompt of a job, cannot be added to the running turn.
+func TestOnlyAMessageThatMayJoinTheTurnOffersToSteer(t *testing.T) {
+	for name, change := range map[string]func(*orchestrator.Turn){
+		"":        func(*orchestrator.Turn) {},
+		"another": func(t *orchestrator.Turn) { t.Wants.Agent = "codex" },
+		"job":     func(t *orchestrator.Turn) { t.Prompt.Rights.Of = orchestrator.RightsOfJob },
+		"part":    func(t *orchestrator.Turn) { t.Wants.Agent, t.Prompt.PartOf = "codex", 3 },
+	} {
+		simulated(t, func(t *testing.T, h *botRig) {
+			b, _ := h.serve(t)
+			waiting := turn("a", orchestrator.TurnQueued)
+			change(&waiting)
+			b.Chat().Queued(waiting, 1)
+			wantTexts(t, h, "⏳ Queued, next in line.")
+			card, _ := h.chat.View().Find("Queued")
+			if offers := card.HasButton("↪ Steer"); offers != (name == "" || name == "part") {
+				t.Errorf("%q: Steer is offered: %v", name, offers)
+			}
+			if !card.HasButton("⚡ Interrupt") || !card.HasButton("✖ Cancel") {
+				t.Errorf("%q: buttons %+v", name, card.Keyboard)
+			}
+		})
+	}
+}
+
 func TestQueueCardOfACancelledTurn(t *testing.T) {
 	simulated(t, func(t *testing.T, h *botRig) {
 		b, _ := h.serve(t)

@@ -22,6 +22,11 @@ func (l Language) Name() string {
 	return map[Language]string{"en": "English", "de": "Deutsch", "zh": "中文"}[l]
 }
 
+// EnglishName returns the language's name in English.
+func (l Language) EnglishName() string {
+	return map[Language]string{"en": "English", "de": "German", "zh": "Chinese"}[l]
+}
+
 // Match returns the language for a tag that Telegram sends, such as "de" or "zh-hans". For a language without texts, it
 // returns English.
 func Match(tag string) Language {

@@ -44,6 +44,7 @@ const maxViews = 256
 type view struct {
 	conversation orchestrator.ConversationID
 	dir          string // absolute path; empty for the list of roots
+	title        string // the text of the message; empty for the path of dir
 	roots        []string
 	entries      []orchestrator.FileEntry
 	page         int
@@ -68,10 +69,66 @@ func (s *Screen) Get(ctx context.Context, by orchestrator.Press, path string) (t
 		return tgapi.Answer{Text: p.Text("files.how-to-get")}, nil
 	}
 	a, err := s.get(ctx, by, path)
-	if why := (*orchestrator.FileError)(nil); errors.As(err, &why) && why.Why == orchestrator.FileDirectory {
+	why := (*orchestrator.FileError)(nil)
+	switch {
+	case !errors.As(err, &why):
+	case why.Why == orchestrator.FileDirectory:
 		return s.Browse(ctx, by, path)
+	case why.Why == orchestrator.FileNotThere:
+		return s.suggest(ctx, by, why), nil
 	}
 	return refused(p)(a, err)
+}
+
+// suggest answers a request for a file that does not exist. It offers files of the same name below the conversation's
+// directory, or mentions /files.
+func (s *Screen) suggest(ctx context.Context, by orchestrator.Press, missing *orchestrator.FileError) tgapi.Answer {
+	p := s.Lang.Of(by.Conversation.Chat)
+	none := tgapi.Answer{Text: missing.Sentence(p) + "\n" + p.Text("files.see-files")}
+	at, err := s.Files.OfChat(ctx, by.Conversation, "")
+	if err != nil {
+		return none
+	}
+	found := s.find(ctx, at, filepath.Base(missing.Path))
+	if len(found) == 0 {
+		return none
+	}
+	return tgapi.Answer{Edit: s.show(view{
+		conversation: by.Conversation, dir: at.Dir, roots: at.Roots, entries: found,
+		title: missing.Sentence(p) + "\n" + p.Text("files.same-name"),
+	})}
+}
+
+// Limits of find.
+const (
+	maxFound    = 3
+	maxSearched = 40 // directories
+)
+
+// find returns files with the given name below at.Dir, first those in the upper directories. Their names are paths
+// relative to at.Dir. It omits what List omits, such as links.
+func (s *Screen) find(ctx context.Context, at orchestrator.FilePlace, name string) (found []orchestrator.FileEntry) {
+	dirs := []string{"."}
+	for n := 0; n < len(dirs) && n < maxSearched; n++ {
+		entries, err := s.Files.List(ctx, at, filepath.Join(at.Dir, dirs[n]))
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			path := filepath.Join(dirs[n], e.Name)
+			switch {
+			case e.Dir:
+				dirs = append(dirs, path)
+			case strings.EqualFold(e.Name, name):
+				e.Name = path
+				found = append(found, e)
+			}
+			if len(found) == maxFound {
+				return found
+			}
+		}
+	}
+	return found
 }
 
 func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
@@ -169,7 +226,10 @@ func (s *Screen) show(v view) tgapi.Page {
 		return data
 	}
 	page := tgapi.Page{Text: say.Text("files.roots")}
-	if v.dir != "" {
+	switch {
+	case v.title != "":
+		page.Text = v.title
+	case v.dir != "":
 		page.Text = say.Text("files.directory-of", render.Cut(v.dir, 500))
 		if len(v.entries) == 0 {
 			page.Text += "\n" + say.Text("files.nothing")

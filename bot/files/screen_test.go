@@ -153,3 +153,25 @@ func TestGet(t *testing.T) {
 		}
 	})
 }
+
+// /get with a path that does not exist offers a file of the same name in another folder, or else mentions /files.
+func TestGetOffersAFileOfTheSameName(t *testing.T) {
+	inHouse(t, func(h *rig) {
+		h.project.files["/root/work/sub/xx"] = "found"
+		s := NewScreen(h.sender)
+		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}, Role: orchestrator.RoleUser}
+		a, err := s.Get(t.Context(), by, "none")
+		if err != nil || !strings.Contains(a.Text, "/files shows") {
+			h.Errorf("without such a file: %+v, %v", a, err)
+		}
+		a, err = s.Get(t.Context(), by, "out/xx")
+		want := []string{"📄 sub/xx · 3.0 MB", "⬆ Up", "Close"}
+		if err != nil || !strings.Contains(a.Edit.Text, "no such file") || !slices.Equal(names(a.Edit.Keyboard), want) {
+			h.Fatalf("with such a file: %+v, %v", a, err)
+		}
+		a, err = s.Press(t.Context(), by, strings.TrimPrefix(a.Edit.Keyboard[0][0].Data, Action+":"))
+		if err != nil || len(a.Messages) != 1 {
+			h.Errorf("the button answers %+v, %v", a, err)
+		}
+	})
+}

@@ -117,10 +117,21 @@ func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID,
 	case problem != nil && len(problem.Meant) > 0:
 		return k.openList(in, ModelAction, meantModels{k.service, problem, now}, ""), nil
 	case problem != nil:
+		if a, known := k.newAgent(problem); known {
+			return tgapi.Page{Text: p.Text("menu.agent-unused", a.Name, a.ID)}, nil
+		}
 		return tgapi.Page{Text: whyNot(p, problem)}, nil
 	}
 	said, err := setModel(ctx, k.service, p, in, c)
 	return tgapi.Page{Text: said + note}, err
+}
+
+// newAgent returns the agent that the user named, if it is not in the configuration but can be added.
+func (k *Menus) newAgent(problem *naming.Problem) (NewAgent, bool) {
+	if k.offers.Known == nil || problem.Kind != naming.Unknown && problem.Kind != naming.NoAgent {
+		return NewAgent{}, false
+	}
+	return k.offers.Known(strings.ToLower(strings.TrimSpace(problem.Name)))
 }
 
 // Effort answers "/effort". If args is an effort of the current model, Effort selects this effort. If args is empty,
@@ -303,6 +314,9 @@ type Offers struct {
 	// Add adds an agent to the configuration file and loads the file. If the file was changed but not loaded, Add
 	// returns ErrNotLoaded.
 	Add func(ctx context.Context, id string) error
+	// Known returns an agent that can be added to the configuration, by its ID, whether it is installed or not. If Known
+	// is nil, no agent is known.
+	Known func(id string) (NewAgent, bool)
 	// AccountTable returns the name of the table in the configuration file that defines the account "work" of an agent.
 	// It returns "" if the agent cannot have several accounts. If AccountTable is nil, no agent can have several
 	// accounts.

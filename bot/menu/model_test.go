@@ -40,7 +40,7 @@ func TestNamesThatAreNoChoice(t *testing.T) {
 		}
 	}
 	_, problem := naming.Names{}.Find("opus")
-	if got := whyNot(lang.Printer{}, problem); !strings.Contains(got, "No agent can be used") {
+	if got := whyNot(lang.Printer{}, problem); !strings.Contains(got, "no model to choose") {
 		t.Errorf("without agents: %q", got)
 	}
 }
@@ -90,6 +90,40 @@ func TestNoUsableAgent(t *testing.T) {
 		l := r.page
 		if !strings.Contains(l.Text, "No agent can be used yet.") || !strings.Contains(l.Text, "Install it with npm.") {
 			t.Errorf("it shows %q", l.Text)
+		}
+	})
+}
+
+// An agent answers with its default model even if it lists no models.
+func TestALoggedInAgentWithoutModels(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.entries = menuFixture()[:1]
+		r.service.entries[0].Models = nil
+		r.command("/model")
+		if l := r.page.Text; strings.Contains(l, "No agent") || !strings.Contains(l, "Claude: it lists no models.") {
+			t.Errorf("it shows %q", l)
+		}
+		r.command("/model opus")
+		if l := r.page.Text; !strings.Contains(l, "no model to choose") {
+			t.Errorf("a name is answered with %q", l)
+		}
+	})
+}
+
+// The name of an agent that ductor knows but does not use leads to the command that adds it.
+func TestModelWithTheNameOfAnUnusedAgent(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.entries = menuFixture()
+		r.offers.Known = func(id string) (NewAgent, bool) {
+			return NewAgent{ID: "opencode", Name: "OpenCode"}, id == "opencode"
+		}
+		r.command("/model OpenCode")
+		if l := r.page.Text; !strings.Contains(l, "ductor agents add opencode") {
+			t.Errorf("it says %q", l)
+		}
+		r.command("/model nonsense")
+		if l := r.page.Text; !strings.Contains(l, "There is no model") {
+			t.Errorf("another name is answered with %q", l)
 		}
 	})
 }

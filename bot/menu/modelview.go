@@ -119,6 +119,8 @@ func (m *modelMenu) agentsView() tgapi.Page {
 		b.WriteString(m.lang.Text("menu.which-agent"))
 	case slices.ContainsFunc(m.entries, naming.IsLoading):
 		b.WriteString(m.lang.Text("menu.asking-agents"))
+	case slices.ContainsFunc(m.entries, m.answers):
+		b.WriteString(m.lang.Text("menu.no-model-listed"))
 	default:
 		b.WriteString(m.lang.Text("menu.no-agent-yet"))
 	}
@@ -136,6 +138,11 @@ func (m *modelMenu) agentsView() tgapi.Page {
 		}
 	}
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
+}
+
+// answers reports whether the conversation's messages go to an agent that is logged in. It needs no list of models.
+func (m *modelMenu) answers(e cli.MenuEntry) bool {
+	return e.Agent == m.current.Agent && e.Auth.State == cli.Authenticated
 }
 
 func (m *modelMenu) modelsView() tgapi.Page {

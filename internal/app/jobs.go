@@ -2,7 +2,6 @@ package app
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -23,11 +22,11 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 		}
 		said, err := scheduleOf(c)
 		if err != nil {
-			return nil, fmt.Errorf("jobs.%s.schedule: %w", name, err)
+			return nil, cfg.Mistake(err, "jobs", name, "schedule")
 		}
 		j := jobOf(cfg, c.In, c.JobTurn, c.QuietHours)
-		if err := checkRights("jobs."+name, j); err != nil {
-			return nil, err
+		if err := approval.CheckRights(j.Rights); err != nil {
+			return nil, cfg.Mistake(err, "jobs", name, "rules")
 		}
 		j.Name, j.Kind, j.Prompt, j.Schedule, j.Zone = name, orchestrator.JobScheduled, c.Prompt, said.Line, cmp.Or(said.Zone, c.Zone)
 		j.Missed, j.Overlap = c.Missed, c.Overlap
@@ -35,8 +34,8 @@ func Jobs(cfg config.Config) ([]orchestrator.Job, error) {
 	}
 	if c := cfg.Heartbeat; c.Enabled {
 		j := jobOf(cfg, c.In, orchestrator.JobTurn{Session: c.Session, Rights: c.Rights}, c.QuietHours)
-		if err := checkRights("heartbeat", j); err != nil {
-			return nil, err
+		if err := approval.CheckRights(j.Rights); err != nil {
+			return nil, cfg.Mistake(err, "heartbeat", "rules")
 		}
 		j.Name, j.Prompt, j.OKWord = "heartbeat", c.Prompt, c.OKWord
 		jobs = append(jobs, heartbeat.Proactive(j, c.Every))
@@ -59,22 +58,14 @@ func jobOf(cfg config.Config, in orchestrator.ConversationID, t orchestrator.Job
 	return orchestrator.Job{Conversation: in, Person: user, JobTiming: orchestrator.JobTiming{QuietHours: q}, JobTurn: t}
 }
 
-// checkRights returns an error if a rule of a job cannot be parsed. The error contains the key of the rule.
-func checkRights(key string, j orchestrator.Job) error {
-	if err := approval.CheckRights(j.Rights); err != nil {
-		return fmt.Errorf("%s.rules: %w", key, err)
-	}
-	return nil
-}
-
 // Hooks returns the webhooks of the configuration.
 func Hooks(cfg config.Config) ([]webhook.Hook, error) {
 	var hooks []webhook.Hook
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks.Hooks)) {
 		c := cfg.Webhooks.Hooks[name]
 		j := jobOf(cfg, c.In, c.JobTurn, c.QuietHours)
-		if err := checkRights("webhooks.hooks."+name, j); err != nil {
-			return nil, err
+		if err := approval.CheckRights(j.Rights); err != nil {
+			return nil, cfg.Mistake(err, "webhooks", "hooks", name, "rules")
 		}
 		j.Prompt = c.Prompt
 		hooks = append(hooks, webhook.Hook{Name: name, Caller: c.Caller, Job: j})

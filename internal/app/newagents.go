@@ -78,6 +78,12 @@ func (a *App) nextAgents() (agents []menu.NewAgent) {
 	return agents
 }
 
+// knownAgent implements menu.Offers.Known.
+func knownAgent(id string) (menu.NewAgent, bool) {
+	e, ok := acp.FindEntry(id)
+	return menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command}, ok
+}
+
 // addAgent implements menu.Offers.Add.
 func (a *App) addAgent(ctx context.Context, id string) error {
 	err := a.writeAgent(id)

@@ -57,6 +57,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 		Owner: ownerOf(cfg), Noticed: a.showNotice,
 	}
 	o.Offers.AccountTable = func(agent cli.Agent) string { return a.now().Agents.AccountTable(string(agent)) }
+	o.Offers.Known = knownAgent
 	if a.Load != nil {
 		o.Reload = a.reloadFor
 		o.Offers.Next, o.Offers.Add = a.nextAgents, a.addAgent

@@ -375,7 +375,7 @@ func TestAReloadWithAnErrorChangesNothing(t *testing.T) {
 	for row, want := range map[string]string{
 		`queue.max = -1`:                     "queue.max: ",
 		`queue.maxx = 1`:                     "did you mean \"max\"?",
-		`jobs.noon.schedule = "whenever"`:    "jobs.noon.schedule: ",
+		`jobs.noon.schedule = "whenever"`:    "config.toml:32:1: jobs.noon.schedule: ",
 		`permissions.denied_tools = ["mcp"]`: "permissions.denied_tools: ",
 		`telegram.token = ""`:                "telegram.token: ",
 	} {

@@ -3,7 +3,9 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"ductor/cli"
@@ -121,8 +123,13 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 		d.fail(prefix+tools, problem, "correct that list; docs/permissions.md lists the values of tools and "+
 			"denied_tools")
 	}
+	var missing []string
 	for i, p := range providers {
 		state, what := states[i], prefix+agent.named(string(p.Agent()))
+		if state.Auth.State == cli.NotFound && !state.Auth.Broken() && !isConfigured(cfg, p.Agent()) {
+			missing = append(missing, p.Agent().Name())
+			continue
+		}
 		if prefix != "" && state.Auth.State == cli.NotFound {
 			state.Auth.Fix = ""
 		}
@@ -146,5 +153,15 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 			}
 		}
 	}
+	if len(missing) > 0 {
+		d.ok(prefix+agents, "not installed: "+strings.Join(missing, ", ")+"; docs/agents.md")
+	}
 	return usable
+}
+
+// isConfigured reports whether the configuration chooses or changes an agent. Most users install only one of the agents
+// that ductor knows.
+func isConfigured(cfg config.Config, name cli.Agent) bool {
+	own, known := cfg.Agents.Own()[name]
+	return !known || name == cfg.Agents.Default || !reflect.DeepEqual(own, config.Default().Agents.Own()[name])
 }

@@ -56,3 +56,37 @@ func TestTheDoctorAsksAllAgentsAtOnce(t *testing.T) {
 		t.Errorf("%d can be used:\n%s\nwant\n%s", n, out.String(), want.String())
 	}
 }
+
+// absent is an agent that is not installed.
+type absent struct {
+	cli.Provider
+	name cli.Agent
+}
+
+func (a absent) Agent() cli.Agent  { return a.name }
+func (a absent) Modes() []cli.Mode { return []cli.Mode{cli.Live} }
+func (a absent) Auth(context.Context) cli.Auth {
+	return cli.Auth{State: cli.NotFound, Fix: "Install it"}
+}
+
+// Agents that are not installed are worth a warning only if the configuration names them.
+func TestAgentsThatNobodyAskedForAreNoWarning(t *testing.T) {
+	cfg := config.Default()
+	cfg.Agents.Default, cfg.Agents.Gemini.Path = "claude", "/opt/gemini"
+	var providers []cli.Provider
+	for _, name := range []cli.Agent{"claude", "codex", "gemini", "copilot", "goose"} {
+		providers = append(providers, absent{name: name})
+	}
+	var d doctor
+	if n := d.checkAgents(t.Context(), cfg, providers, ""); n != 0 {
+		t.Errorf("%d can be used", n)
+	}
+	for _, name := range []string{"claude", "gemini", "goose"} {
+		if !d.found.contains("agent "+name, Warning, "docs/agents.md") {
+			t.Errorf("no warning of %s:\n%s", name, d.found)
+		}
+	}
+	if len(d.found) != 4 || !d.found.contains("agents", OK, "not installed: Codex, Copilot; docs/agents.md") {
+		t.Errorf("the others:\n%s", d.found)
+	}
+}

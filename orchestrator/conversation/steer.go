@@ -75,9 +75,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if i < 0 || c.dropUnpermitted(i) {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The agent of the running turn must not get a message with other rights, or a message for another agent.
-	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" &&
-		t.Prompt.PartOf != r.turn.Prompt.Message {
+	if !c.queue[i].turn.MayJoin(r.turn.Prompt.Message) {
 		return handover{}, orchestrator.ErrCannotSteer
 	}
 	h := handover{into: r.turn.ID, req: *r.req, cleared: c.cleared}
