@@ -42,7 +42,7 @@ type conversation struct {
 // group's conversation absorbs the other one, and their turns run at the same time.
 type active struct {
 	running  atomic.Pointer[running] // nil if no turn runs; only functions in the inbox may store it
-	aborts   atomic.Int32            // aborts that are not committed; while there are any, no queued turn starts
+	aborts   atomic.Int32            // aborts that are not committed; see mayStart
 	absorbed atomic.Pointer[active]
 }
 
@@ -129,8 +129,17 @@ func (c *conversation) do(f func(*conversation)) {
 	})
 }
 
+// mayStart reports whether the first turn of the queue may start. During an abort, only a turn that began before a
+// restart may: its agent is working, and the abort must find the turn running.
+func (c *conversation) mayStart() bool {
+	if c.active.first() != nil || len(c.queue) == 0 || c.start.later {
+		return false
+	}
+	return c.queue[0].remains != "" || !c.active.aborting()
+}
+
 func (c *conversation) startNext() {
-	if c.active.first() != nil || len(c.queue) == 0 || c.start.later || c.active.aborting() || !c.e.open() {
+	if !c.mayStart() || !c.e.open() {
 		return
 	}
 	for len(c.queue) > 0 && c.dropUnpermitted(0) {
