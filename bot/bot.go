@@ -267,13 +267,20 @@ func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
 // Backlog returns how many requests to Telegram are waiting, and how long the oldest has been waiting.
 func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Backlog() }
 
+// StoredAborts returns the aborts that the previous process stored but did not handle, for the orchestrator's Recover
+// and for Run.
+func (b *Bot) StoredAborts(ctx context.Context) ([]orchestrator.PendingAborts, error) {
+	return updates.FindAborts(ctx, b.opts.Journal, b.opts.Allow, abortCommand())
+}
+
 // Run handles messages and buttons until ctx is done. It starts with stored updates that the previous process did not
 // handle. Before Run returns, it waits for running handlers. Updates without a finished handler stay in the database.
 // Between the end of Run and Close, the Bot still sends the orchestrator's messages. Run may be called only once.
+// aborts is the result of StoredAborts.
 //
 // Run returns nil if ctx is done, ErrToken if Telegram rejects the token, orchestrator.ErrDiskFailed if the disk with
 // the database fails, or another error of the database.
-func (b *Bot) Run(ctx context.Context, desk Desk) error {
+func (b *Bot) Run(ctx context.Context, desk Desk, aborts ...orchestrator.PendingAborts) error {
 	me, err := updates.Identify(ctx, b.api, b.log)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -320,6 +327,10 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		API: b.api, Journal: b.opts.Journal, Router: r, Feedback: voice, Timeout: PollTimeout, Owner: b.opts.Owner,
 		Conflict: b.notifyConflict, Polled: b.opts.Polled, Log: b.log, Now: time.Now,
 	})
+	if err := p.TakeUp(ctx); err != nil {
+		return err
+	}
+	r.ReportAborts(aborts)
 	return p.Run(ctx)
 }
 

@@ -66,7 +66,7 @@ func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.Com
 // "unknown command".
 func (c *commands) find(name string) (updates.CommandSpec, bool) {
 	for _, s := range c.table {
-		if !s.Absent && (s.Name == name || slices.Contains(s.Aliases, name)) {
+		if !s.Absent && s.Named(name) {
 			return c.announced(s), true
 		}
 	}

@@ -5,6 +5,12 @@ import (
 	"ductor/orchestrator"
 )
 
+func abortCommand() updates.CommandSpec {
+	return updates.CommandSpec{
+		Name: updates.AbortName, Aliases: []string{"stop"}, Help: "bot.menu-abort", Right: orchestrator.EndOwn,
+	}
+}
+
 // commandTable returns all commands in the order of the menu. No other code lists the commands.
 func commandTable(c *commands) []updates.CommandSpec {
 	const (
@@ -41,7 +47,7 @@ func commandTable(c *commands) []updates.CommandSpec {
 		{Name: "display", Help: "bot.menu-display", Right: settings, Do: setting(orchestrator.SettingDisplay)},
 		{Name: "cron", Help: "bot.menu-cron", Right: orchestrator.MakeSchedules, Takes: prompt,
 			Do: c.page(c.screens.jobs.Command)},
-		{Name: "abort", Aliases: []string{"stop"}, Help: "bot.menu-abort", Right: orchestrator.EndOwn},
+		abortCommand(),
 		{Name: "status", Help: "bot.menu-status", Right: read, Do: c.status},
 		{Name: "sessions", Help: "bot.menu-sessions", Right: read, Takes: file, Do: c.listSessions},
 		{Name: "rename", Help: "bot.menu-rename", Right: sessions, Do: c.page(c.screens.sessions.Rename)},

@@ -63,6 +63,8 @@ type Desk interface {
 	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
 	// Stopping returns the turn that the previous process was stopping in this conversation when it ended, or nil.
 	Stopping(id orchestrator.ConversationID) *orchestrator.Stopping
+	// AwaitAborts implements updates.Turns.
+	AwaitAborts(aborts orchestrator.PendingAborts)
 	// Runs reports whether a turn of the conversation is running. It returns at once.
 	Runs(id orchestrator.ConversationID) bool
 	// Waits reports whether a turn of the conversation waits to run.

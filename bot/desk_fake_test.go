@@ -282,3 +282,5 @@ func (d *deskFake) RunCommand(_ context.Context, p orchestrator.Prompt) (orchest
 	d.note("run %q", p.Text)
 	return orchestrator.Receipt{}, d.fail
 }
+
+func (d *deskFake) AwaitAborts(orchestrator.PendingAborts) {}

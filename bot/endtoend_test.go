@@ -3,6 +3,7 @@ package bot_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -192,11 +193,14 @@ func startDuctor(t *testing.T, h *botRig, db everything, agent orchestrator.Gate
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &ductor{bot: b, desk: desk, done: make(chan error, 1), end: cancel}
 	go func() {
-		if err := desk.Recover(ctx); err != nil {
-			d.done <- err
-			return
+		aborts, err := b.StoredAborts(ctx)
+		if err == nil {
+			err = desk.Recover(ctx, aborts...)
 		}
-		d.done <- b.Run(ctx, desk)
+		if err == nil {
+			err = b.Run(ctx, desk, aborts...)
+		}
+		d.done <- err
 	}()
 	return d
 }
@@ -277,4 +281,46 @@ func runAndDie(t *testing.T, at int, after bool) (steps []string) {
 		}
 	})
 	return steps
+}
+
+// TestNothingThatAnAbortFollowsBeginsAfterARestart starts ductor with messages that the previous process stored and did
+// not handle, and with a queued turn.
+func TestNothingThatAnAbortFollowsBeginsAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, filepath.Join(dir, "uploads"))
+		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		in := orchestrator.ConversationID{Chat: 7}
+		queued := orchestrator.Turn{ID: "queued", State: orchestrator.TurnQueued, Queued: time.Now(),
+			Prompt: orchestrator.Prompt{Conversation: in, Person: 7, Text: "queued", Message: 1}}
+		if err := db.EnqueueTurn(t.Context(), queued); err != nil {
+			t.Fatal(err)
+		}
+		var all []orchestrator.Update
+		for i, text := range []string{"stored", "/new", "/abort", "newer"} {
+			const format = `{"message":{"message_id":%d,"from":{"id":7},"chat":{"id":7,"type":"private"},"text":%q}}`
+			raw := fmt.Appendf(nil, format, i+2, text)
+			all = append(all, orchestrator.Update{ID: int64(i + 1), Raw: raw, Received: time.Now()})
+		}
+		if _, err := db.AppendUpdates(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		runs := make(map[string]int)
+		d := startDuctor(t, h, db, echo{mu: &mu, runs: runs})
+		time.Sleep(time.Minute)
+		if err := d.stop(enough); err != nil {
+			t.Errorf("ductor ended with %v", err)
+		}
+		if len(runs) != 1 || runs["newer"] != 1 {
+			t.Errorf("runs %v\n%s\n%s", runs, h.chat.Transcript(), h.log)
+		}
+		if shown := h.chat.Transcript(); !strings.Contains(shown, "2 waiting messages") {
+			t.Errorf("the abort does not count what it dropped:\n%s", shown)
+		}
+	})
 }

@@ -36,6 +36,14 @@ func (p Press) Precedes(t Turn) bool {
 	return len(p.Updates) > 0 && len(of) > 0 && of[0] > p.Updates[0] && !t.Queued.Before(p.Arrived)
 }
 
+// PendingAborts are the aborts of a conversation that ductor has received, but not handled yet. Until package bot has
+// handled them, no queued turn of the conversation starts. A turn that outlived a restart continues, so that the aborts
+// find it.
+type PendingAborts struct {
+	Conversation ConversationID
+	Handled      chan struct{} // package bot closes it
+}
+
 // Receipt reports how ductor handled a new prompt.
 type Receipt struct {
 	Turn  cli.TurnID // the new turn; for ActionDrop, the old turn, whose card loses its buttons

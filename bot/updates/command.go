@@ -59,6 +59,14 @@ const (
 	TakesFile   CommandInput = "file"   // a file in the command's message, or in the message to which it replies
 )
 
+// AbortName is the name of the command that stops everything in a conversation.
+const AbortName = "abort"
+
+// Named reports whether users can call the command by this name.
+func (s CommandSpec) Named(name string) bool {
+	return s.Name == name || slices.Contains(s.Aliases, name)
+}
+
 func (s CommandSpec) isAbort() bool { return s.Do == nil }
 
 // takesPrompt reports whether the arguments of the command keep the user's formatting.

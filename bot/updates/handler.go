@@ -45,6 +45,8 @@ type Turns interface {
 	// EditQueued changes the text of the queued turn that was created by the given message. It returns false if no such
 	// turn is queued.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
+	// AwaitAborts prevents queued turns of a conversation from starting until its aborts are handled. It must not block.
+	AwaitAborts(aborts orchestrator.PendingAborts)
 	// Runs reports whether a turn of the conversation is running. It must not block.
 	Runs(id orchestrator.ConversationID) bool
 	// Waits reports whether a turn of the conversation waits to run.

@@ -91,13 +91,14 @@ func allowedUpdates() []string {
 	return []string{"message", "edited_message", "callback_query", "stopped_message_generation"}
 }
 
-// Run handles the stored updates that the previous process did not finish, and then polls until ctx is done. It returns
-// nil if ctx is done. Otherwise it returns ErrToken, orchestrator.ErrDiskFailed, orchestrator.ErrDamaged, or an error
-// from reading stored updates.
+// TakeUp dispatches the stored updates that the previous process did not finish. Call it once, before Run.
+func (p *Poller) TakeUp(ctx context.Context) error {
+	return p.takeUp(ctx, func(orchestrator.Update) bool { return true })
+}
+
+// Run polls until ctx is done. It returns nil if ctx is done. Otherwise it returns ErrToken, orchestrator.ErrDiskFailed,
+// orchestrator.ErrDamaged, or an error from reading stored updates.
 func (p *Poller) Run(ctx context.Context) error {
-	if err := p.takeUp(ctx, anyUpdate); err != nil {
-		return err
-	}
 	for ctx.Err() == nil {
 		wait, err := p.next(ctx)
 		if err != nil {
@@ -166,13 +167,20 @@ func (p *Poller) takeUpUnfinished(ctx context.Context) error {
 	return p.takeUp(ctx, func(u orchestrator.Update) bool { return slices.Contains(ids, u.ID) })
 }
 
-func anyUpdate(orchestrator.Update) bool { return true }
-
 // takeUp handles, in order, the stored updates that are not marked as handled and for which wanted returns true.
 func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bool) error {
+	return eachPending(ctx, p.journal, func(updates []orchestrator.Update) {
+		updates = slices.DeleteFunc(updates, func(u orchestrator.Update) bool { return !wanted(u) })
+		p.log.Info("taking up updates that were not dealt with", "count", len(updates))
+		p.dispatch(ctx, updates)
+	})
+}
+
+// eachPending passes all stored updates that are not handled to f, in order and in pages. It returns nil if ctx is done.
+func eachPending(ctx context.Context, journal orchestrator.Inbox, f func([]orchestrator.Update)) error {
 	after := int64(0)
 	for {
-		updates, err := p.journal.PendingUpdates(ctx, after, pendingPage)
+		updates, err := journal.PendingUpdates(ctx, after, pendingPage)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -183,9 +191,7 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 			return nil
 		}
 		after = updates[len(updates)-1].ID
-		updates = slices.DeleteFunc(updates, func(u orchestrator.Update) bool { return !wanted(u) })
-		p.log.Info("taking up updates that were not dealt with", "count", len(updates))
-		p.dispatch(ctx, updates)
+		f(updates)
 	}
 }
 

@@ -111,6 +111,9 @@ func (r *pollRig) play(t *testing.T, d time.Duration) (err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
+	if err := r.TakeUp(ctx); err != nil {
+		return err
+	}
 	return r.Run(ctx)
 }
 

@@ -278,6 +278,19 @@ func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
 	}
 }
 
+// awaitAborts waits until no abort of a conversation is waiting or running. It returns false if ctx is done.
+func (k *queues) awaitAborts(ctx context.Context, in orchestrator.ConversationID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	q := k.byConversation[in]
+	for q != nil && q.before(classUrgent, newest) {
+		if !q.await(ctx) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
 // retire removes the queue if it has no tasks and no goroutines. The caller must hold the lock.
 func (q *queue) retire() {
 	for c := range classes {

@@ -106,6 +106,12 @@ func (r *Router) Go(f func(ctx context.Context)) { r.queues.spawn(f) }
 // Dispatch handles stored updates, in order. It marks updates that need no action as handled. Only one goroutine at a
 // time may call Dispatch.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
+	abort, _ := r.handler.Command(AbortName)
+	aborts := r.gate.allow.abortsIn(updates, abort)
+	for _, a := range aborts { // prompts before an abort must not begin: the user took them back
+		r.turns.AwaitAborts(a)
+	}
+	defer r.ReportAborts(aborts)
 	r.follower.scanBatch(updates, r.me)
 	var ignored []int64
 	for _, u := range updates {

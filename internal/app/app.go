@@ -276,7 +276,11 @@ func (a *App) Run(ctx context.Context) error {
 		a.checkModels(ticking)
 		a.releaseMemory(ticking)
 	})
-	if err := a.orchestrator.Recover(ctx); err != nil {
+	aborts, err := a.bot.StoredAborts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.orchestrator.Recover(ctx, aborts...); err != nil {
 		return err
 	}
 	// The scheduler must stop before Close or Leave, which close the orchestrator. Otherwise a job could submit a turn
@@ -288,7 +292,7 @@ func (a *App) Run(ctx context.Context) error {
 		a.Log.Info("agents share a control group; set Delegate=yes in ductor's unit to separate them", "why", err)
 	}
 	a.Log.Info("ductor runs", "version", a.Version, "storage", a.cfg.Storage.Dir)
-	err := a.bot.Run(ctx, a.orchestrator)
+	err = a.bot.Run(ctx, a.orchestrator, aborts...)
 	if errors.Is(err, updates.ErrToken) {
 		return WithKind(ErrToken, fmt.Errorf("Telegram refuses the bot token; get the right one from @BotFather and "+
 			"set telegram.token"))

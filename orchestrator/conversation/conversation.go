@@ -44,7 +44,7 @@ type conversation struct {
 // conversation, and the turns of both run at the same time.
 type active struct {
 	running  atomic.Pointer[running] // nil if no turn runs; only functions in the inbox may store it
-	aborts   atomic.Int32            // number of aborts that are not stored yet; no queued turn starts unless it is 0
+	aborts   atomic.Int32            // number of aborts that are not stored yet; see mayStart
 	absorbed atomic.Pointer[active]
 }
 
@@ -132,8 +132,17 @@ func (c *conversation) do(f func(*conversation)) {
 	})
 }
 
+// mayStart reports whether the first turn of the queue may start. During an abort, only a turn that began before a
+// restart may: its agent is working, and the abort must find the turn running.
+func (c *conversation) mayStart() bool {
+	if c.active.first() != nil || len(c.queue) == 0 || c.start.later {
+		return false
+	}
+	return c.queue[0].remains != "" || !c.active.aborting()
+}
+
 func (c *conversation) startNext() {
-	if c.active.first() != nil || len(c.queue) == 0 || c.start.later || c.active.aborting() || !c.e.open() {
+	if !c.mayStart() || !c.e.open() {
 		return
 	}
 	for len(c.queue) > 0 && c.dropUnpermitted(0) {

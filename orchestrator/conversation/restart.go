@@ -18,7 +18,12 @@ import (
 //   - It sends outcomes that a chat does not show yet.
 //   - It runs queued turns.
 //   - It corrects messages that wrongly show a turn as waiting.
-func (e *Engine) Recover(ctx context.Context) error {
+//
+// In a conversation with stored aborts, no queued turn starts before they are handled.
+func (e *Engine) Recover(ctx context.Context, aborts ...orchestrator.PendingAborts) error {
+	for _, a := range aborts {
+		e.AwaitAborts(a)
+	}
 	past, err := e.opts.Store.TurnsShownWaiting(ctx)
 	if err != nil {
 		return fmt.Errorf("load what is shown to wait: %w", err)
@@ -76,6 +81,22 @@ func (e *Engine) Recover(ctx context.Context) error {
 		c.continueTurns(ctx, turns)
 	}
 	return nil
+}
+
+// AwaitAborts implements bot.Desk.
+func (e *Engine) AwaitAborts(a orchestrator.PendingAborts) {
+	c, err := e.conversation(a.Conversation)
+	if err != nil { // no turn starts any more
+		return
+	}
+	c.active.aborts.Add(1)
+	go func() {
+		select {
+		case <-a.Handled:
+			c.do(func(*conversation) { c.active.aborts.Add(-1) })
+		case <-e.life.Done():
+		}
+	}()
 }
 
 // doubtSteered returns the turns that were steered into an interrupted turn. It skips the turns in the argument read,

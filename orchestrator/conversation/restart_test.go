@@ -279,3 +279,49 @@ func TestWhatRanGoesOnBeforeAPromptThatWasTakenBack(t *testing.T) {
 		t.Errorf("the chat saw %s", diff)
 	}
 }
+
+// An abort that a user sent before the restart reaches the turn that goes on, and nothing queued starts before it.
+func TestNoQueuedTurnStartsBeforeAStoredAbort(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	stored := orchestrator.PendingAborts{Conversation: here, Handled: make(chan struct{})}
+	if err := h.Recover(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "done running")
+	h.eventually(t, "the turn to end", func() bool { return !h.Runs(here) })
+	report, err := h.Abort(t.Context(), here)
+	if err != nil || report.Dropped != 1 {
+		t.Errorf("the abort dropped %d turns: %v", report.Dropped, err)
+	}
+	h.submit(t, here, "newer")
+	if report, err = h.Abort(t.Context(), here); err != nil || report.Dropped != 1 {
+		t.Errorf("the second abort dropped %d turns: %v", report.Dropped, err)
+	}
+	h.submit(t, here, "newest")
+	h.submit(t, there, "elsewhere")
+	h.await(t, "done elsewhere")
+	close(stored.Handled)
+	h.await(t, "done newest")
+	if diff := cmp.Diff([]string{"elsewhere", "newest"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+}
+
+func TestAStoredAbortReachesATurnThatOutlivedDuctor(t *testing.T) {
+	h := successor(t, cli.RemainsRun)
+	h.agent.reply = untilAborted
+	stored := orchestrator.PendingAborts{Conversation: here, Handled: make(chan struct{})}
+	if err := h.Recover(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "reopened running")
+	report, err := h.Abort(t.Context(), here)
+	if err != nil || !report.Running || report.Dropped != 1 {
+		t.Errorf("the abort ended a turn: %t, and dropped %d: %v", report.Running, report.Dropped, err)
+	}
+	close(stored.Handled)
+	h.await(t, "aborted running")
+	if got := h.agent.prompts(); len(got) > 0 {
+		t.Errorf("asked %q", got)
+	}
+}
