@@ -90,13 +90,13 @@ func (e *Engine) AwaitAborts(a orchestrator.PendingAborts) {
 		return
 	}
 	c.active.aborts.Add(1)
-	go func() {
+	e.spawn(func() {
 		select {
 		case <-a.Handled:
 			c.do(func(*conversation) { c.active.aborts.Add(-1) })
 		case <-e.life.Done():
 		}
-	}()
+	})
 }
 
 // doubtSteered returns the turns that were steered into an interrupted turn. It skips the turns in the argument read,
