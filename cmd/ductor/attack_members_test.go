@@ -163,7 +163,9 @@ func (x *team) checkTurns() {
 		x.await(fmt.Sprintf("the owner's turn %d", i))
 		x.member.Send(x.group, fmt.Sprintf("member's prompt %d", i))
 		queued := x.awaitButton("✖ Cancel")
-		x.checkRejected(queued, "↪ Steer")
+		if _, err := x.member.Press(x.soon(), queued, "↪ Steer"); err == nil {
+			x.t.Error("a prompt with other rights may join the owner's turn")
+		}
 		x.checkRejected(queued, "⚡ Interrupt")
 		x.presses(x.member, queued, "✖ Cancel") // the member's own prompt
 		x.awaitNoButton("✖ Cancel")

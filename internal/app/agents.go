@@ -224,7 +224,8 @@ func (a agents) provider(g runEnv, name cli.Agent, home cli.AccountHome) cli.Pro
 		return copilot.New(copilot.Options{ProviderOptions: o})
 	}
 	c := a.cfg.Agents.ACP[string(name)]
-	return a.acp(name, c, g, a.providerOptions(g, name, home, c.Path, c.Env))
+	memory := a.loginMemory(g, home.Account.Of(name))
+	return a.acp(name, c, g, memory, a.providerOptions(g, name, home, c.Path, c.Env))
 }
 
 // renewed returns the providers of an environment after a reload of the configuration. The caller passes the previous
@@ -281,13 +282,14 @@ func (a agents) startDir() string { return filepath.Join(a.cfg.Storage.Dir, envi
 
 // acp returns the provider of an ACP agent. An agent in a sandbox may not use ductor's file and terminal methods,
 // because these would use the files and processes of this machine.
-func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv, common cli.ProviderOptions) cli.Provider {
+func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv, memory loginMemory,
+	common cli.ProviderOptions) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: common,
 		Agent:           name, Args: c.Args, Holds: c.Holds, Project: c.Project, NoWorkspace: g.inside,
 		StartDir:   a.startDir(),
 		Background: a.background, Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
-		AuthMethod: c.AuthMethod, Spent: a.spent, Memory: a.loginMemory(g, name),
+		AuthMethod: c.AuthMethod, Spent: a.spent, Memory: memory,
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: m})

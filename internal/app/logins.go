@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"ductor/cli"
 	"ductor/internal/rooted"
 )
 
@@ -17,9 +16,9 @@ const loginsDir = "acp-logins"
 // loginMemory implements acp.LoginMemory with a file. Its value is the path of the file.
 type loginMemory string
 
-// loginMemory returns the loginMemory of an ACP agent in an environment.
-func (a agents) loginMemory(g runEnv, name cli.Agent) loginMemory {
-	file := url.PathEscape(g.name) + "," + url.PathEscape(string(name))
+// loginMemory returns the loginMemory of an account in an environment. The account has the form of cli.Account.Of.
+func (a agents) loginMemory(g runEnv, account string) loginMemory {
+	file := url.PathEscape(g.name) + "," + url.PathEscape(account)
 	return loginMemory(filepath.Join(a.cfg.Storage.Dir, loginsDir, file))
 }
 

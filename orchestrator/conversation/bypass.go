@@ -98,16 +98,19 @@ func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 		default:
 			now := *r
 			now.turn.Bypass = time.Time{}
-			c.active.running.Store(&now)
+			c.active.replace(r, &now)
 		}
 	})
 }
 
 // CaughtUp implements turn.Conversation. It switches agents from the mode bypass to ask, because a bypass does not
-// survive a restart.
+// survive a restart. Only then it notifies the chat.
 func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
-		c.e.wg.Go(func() { c.leaveBypass(ctx, t.ID) })
+		c.e.wg.Go(func() {
+			c.leaveBypass(ctx, t.ID)
+			c.e.notice(ctx, c.id(), "turn.bypass-restarted")
+		})
 	}
 }
 
@@ -124,10 +127,9 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		switch {
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
-			turns[i].Bypass = at // tells CaughtUp to switch the agent
-			if !slices.Contains(notify, t.Prompt.Conversation) {
-				notify = append(notify, t.Prompt.Conversation)
-			}
+			turns[i].Bypass = at // tells CaughtUp to switch the agent, and then to notify the chat
+			notify = slices.DeleteFunc(notify,
+				func(in orchestrator.ConversationID) bool { return in == t.Prompt.Conversation })
 		default:
 			turns[i].Bypass = time.Time{}
 		}

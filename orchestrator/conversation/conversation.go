@@ -76,6 +76,12 @@ func (a *active) turn(id cli.TurnID) *running {
 	return nil
 }
 
+// replace stores a change of a running turn in the conversation that runs the turn.
+func (a *active) replace(r, changed *running) {
+	for ; a != nil && !a.running.CompareAndSwap(r, changed); a = a.absorbed.Load() {
+	}
+}
+
 func (a *active) aborting() bool {
 	return a != nil && (a.aborts.Load() > 0 || a.absorbed.Load().aborting())
 }

@@ -10,6 +10,13 @@ import (
 	"ductor/orchestrator"
 )
 
+// After a restart, an agent may use a tool of ductor before anything has used its chat.
+func TestNoTurnIsActiveInAnUnusedChat(t *testing.T) {
+	if _, err := open(t).ActiveTurn(here, "claude"); !errors.Is(err, orchestrator.ErrNoTurn) {
+		t.Errorf("it finds %v", err)
+	}
+}
+
 // Requests of another agent that works for a turn are decided by the users of the turn and by the rules for that agent,
 // within its tool lists.
 func TestAHelperAsksTheUsersOfItsTurn(t *testing.T) {

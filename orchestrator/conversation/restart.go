@@ -90,13 +90,16 @@ func (e *Engine) AwaitAborts(a orchestrator.PendingAborts) {
 		return
 	}
 	c.active.aborts.Add(1)
-	e.spawn(func() {
+	go func() { // Close does not wait for aborts, which may remain pending
 		select {
 		case <-a.Handled:
-			c.do(func(*conversation) { c.active.aborts.Add(-1) })
+			if leave, ok := e.enter(); ok {
+				defer leave()
+				c.do(func(*conversation) { c.active.aborts.Add(-1) })
+			}
 		case <-e.life.Done():
 		}
-	})
+	}()
 }
 
 // doubtSteered returns the turns that were steered into an interrupted turn. It skips the turns in the argument read,

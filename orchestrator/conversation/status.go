@@ -167,6 +167,9 @@ func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (or
 	e.mu.Lock()
 	c := e.conversations[in]
 	e.mu.Unlock()
+	if c == nil {
+		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
+	}
 	for _, now := range c.active.turns() {
 		if now.req != nil && now.turn.Agent == agent && now.ctx.Err() == nil {
 			return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx,
