@@ -265,3 +265,26 @@ func (r *repo) ranNothing(ran string) {
 }
 
 func (r *repo) past() (at time.Time) { return time.Now().Add(-time.Hour) }
+
+// A command leaves no directory behind, and none that a killed process has left can disturb it.
+func TestNoCommandDependsOnALeftoverDirectory(t *testing.T) {
+	r := newRepo(t)
+	r.sh("", "mkdir -p private/neutral-sha1; touch private/neutral-sha1/config.lock")
+	tree := filepath.Join(filepath.Dir(r.at.Dir), "tree")
+	r.must(r.git.AddWorktree(t.Context(), r.at, "new", tree))
+	results := make(chan error)
+	for range 4 {
+		go func() {
+			_, err := r.git.Dirty(t.Context(), git.Place{Dir: tree})
+			results <- err
+		}()
+	}
+	for range 4 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := r.sh("", "ls private"); got != "neutral-sha1\n" {
+		t.Errorf("left behind: %s", got)
+	}
+}

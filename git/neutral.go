@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 // neutral is only for this host. In a sandbox, Git has no more rights than the agents.
 type neutral struct {
 	launcher cli.Launcher
+	dir      string // Git directory of ductor; close removes it
 	tree     string // working tree
 	index    string // index file of the working tree
 	exclude  string // file info/exclude of the repository, which may be missing
@@ -37,7 +37,7 @@ const conversions = `^core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|
 const convertTimeout = 2 * time.Minute
 
 // neutralFor prepares commands for a working tree. It uses the objects and the conversions of the repository to which
-// the working tree belongs.
+// the working tree belongs. The caller must call close.
 func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 	launcher, err := g.envs.Launcher("")
 	if err != nil {
@@ -60,21 +60,35 @@ func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 	if exit := (*ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == 1) { // 1: no such settings
 		return nil, err
 	}
-	if err := os.MkdirAll(g.private, 0o700); err != nil {
-		return nil, fmt.Errorf("create a neutral directory: %w", err)
-	}
-	dir := filepath.Join(g.private, "neutral-"+lines[3])
-	if _, err := own("init", "-q", "--bare", "--template=", "--object-format="+lines[3], dir); err != nil {
-		return nil, fmt.Errorf("create a neutral directory: %w", err)
-	}
 	n := &neutral{launcher: launcher, tree: tree, index: lines[1], exclude: lines[2]}
-	place := []string{"GIT_DIR=" + dir, "GIT_WORK_TREE=" + tree, "GIT_OBJECT_DIRECTORY=" + lines[0]}
-	n.env = append(gitEnv(safeSettings("")), place...)
-	// This command lists only the settings of the user, because the settings of the repository do not apply in dir.
-	names, err := n.run(ctx, n.index, "", "config", "--null", "--list", "--name-only")
-	n.env = append(gitEnv(append(safeSettings(names), settingsIn(listed)...)), place...)
-	return n, err
+	if n.dir, err = g.privateTemp(); err != nil {
+		return nil, fmt.Errorf("create a neutral directory: %w", err)
+	}
+	_, err = own("init", "-q", "--bare", "--template=", "--object-format="+lines[3], n.dir)
+	if err == nil {
+		place := []string{"GIT_DIR=" + n.dir, "GIT_OBJECT_DIRECTORY=" + lines[0]}
+		n.env = append(gitEnv(safeSettings("")), place...)
+		// This command lists only the settings of the user, because the settings of the repository do not apply in dir.
+		var names string
+		names, err = n.run(ctx, n.index, "", "config", "--null", "--list", "--name-only")
+		n.env = append(gitEnv(append(safeSettings(names), settingsIn(listed)...)), place...)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create a neutral directory: %w", err), n.close())
+	}
+	return n, nil
 }
+
+// privateTemp creates a directory in which no other command works. The caller removes it. If ductor is killed before,
+// removeUnused deletes the directory later.
+func (g *Git) privateTemp() (string, error) {
+	if err := os.MkdirAll(g.private, 0o700); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(g.private, "neutral-")
+}
+
+func (n *neutral) close() error { return os.RemoveAll(n.dir) }
 
 // settingsIn parses an output of git config --null --get-regexp. It returns pairs of name and value.
 func settingsIn(listed string) (pairs []string) {
@@ -90,12 +104,13 @@ func settingsIn(listed string) (pairs []string) {
 
 func (n *neutral) run(ctx context.Context, index, input string, args ...string) (string, error) {
 	return execute(ctx, n.launcher,
-		command{args: args, dir: n.tree, env: append(slices.Clip(n.env), "GIT_INDEX_FILE="+index), input: input,
-			timeout: convertTimeout, limit: maxOutput})
+		command{args: args, dir: n.tree,
+			env:   append(slices.Clip(n.env), "GIT_WORK_TREE="+n.tree, "GIT_INDEX_FILE="+index),
+			input: input, timeout: convertTimeout, limit: maxOutput})
 }
 
 // checkOut writes the files of HEAD into a new worktree without files.
-func (g *Git) checkOut(ctx context.Context, at Place) error {
+func (g *Git) checkOut(ctx context.Context, at Place) (err error) {
 	// Run Git in the new worktree, because some settings may apply only there. Run disables only the settings of the
 	// directory in which it runs.
 	if at.In != "" {
@@ -106,6 +121,7 @@ func (g *Git) checkOut(ctx context.Context, at Place) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, n.close()) }()
 	if real, err := rooted.RealPath(n.index); err != nil || real != n.index {
 		return orchestrator.ErrOutsideRoot
 	}
