@@ -288,3 +288,59 @@ func TestNoCommandDependsOnALeftoverDirectory(t *testing.T) {
 		t.Errorf("left behind: %s", got)
 	}
 }
+
+// swapper is an agent in a sandbox. Before one of the commands that add a worktree, it replaces the worktree by a link
+// to a directory outside of the sandbox, or writes a path into the index that leads there.
+type swapper struct {
+	cli.Launcher
+	before string
+	swap   func()
+}
+
+func (s *swapper) Start(ctx context.Context, c cli.Command) (cli.Process, error) {
+	if slices.Contains(c.Args, s.before) && s.swap != nil {
+		swap := s.swap
+		s.swap = nil
+		swap()
+	}
+	return s.Launcher.Start(ctx, c)
+}
+
+// Whoever replaces a new worktree cannot make ductor write the files of the branch elsewhere.
+func TestAWorktreeThatBecomesALinkWhileItIsAdded(t *testing.T) {
+	for _, before := range []string{"init", "HEAD^{tree}", "read-tree", "update-index"} {
+		t.Run(before, func(t *testing.T) {
+			r := newRepo(t)
+			r.sh("", "mkdir outside")
+			base := filepath.Dir(r.at.Dir)
+			s := &swapper{Launcher: clitest.Host(t), before: before}
+			s.swap = func() { r.sh("app", "mv .worktrees/x ../moved; ln -s ../../outside .worktrees/x") }
+			r.git = git.New(host{s}, filepath.Join(base, "private"))
+			err := r.git.AddWorktree(t.Context(), r.at, "x", filepath.Join(r.at.Dir, ".worktrees", "x"))
+			if s.swap != nil {
+				t.Fatal("the worktree was not replaced")
+			}
+			if err == nil && before != "update-index" {
+				t.Error("it was added")
+			}
+			if got := r.sh("", "ls -A outside private"); got != "outside:\n\nprivate:\n" {
+				t.Errorf("there are: %s", got)
+			}
+		})
+	}
+}
+
+// An agent cannot make ductor replace a file by the index of a new worktree.
+func TestAnIndexThatBecomesALinkWhileAWorktreeIsAdded(t *testing.T) {
+	r := newRepo(t)
+	base := filepath.Dir(r.at.Dir)
+	s := &swapper{Launcher: clitest.Host(t), before: "update-index"}
+	s.swap = func() { r.sh("", "echo mine > victim; ln -s ../../../../victim app/.git/worktrees/x/index") }
+	r.git = git.New(host{s}, filepath.Join(base, "private"))
+	if err := r.git.AddWorktree(t.Context(), r.at, "x", filepath.Join(base, "x")); err == nil || s.swap != nil {
+		t.Errorf("it was added: %v", err)
+	}
+	if got := r.sh("", "cat victim; ls -A private"); got != "mine\n" {
+		t.Errorf("the file is %q", got)
+	}
+}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// neutral runs commands that convert the contents of files, such as add and checkout-index, in a Git directory of
+// neutral runs commands that convert the contents of files, such as add and read-tree -u, in a Git directory of
 // ductor. Settings of the repository then cannot name programs for the conversion. Listing and disabling these settings
 // would not suffice on this host: an agent in a sandbox may write to the same repository, and can change the settings
 // after ductor has listed them.
@@ -71,7 +74,8 @@ func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 		// This command lists only the settings of the user, because the settings of the repository do not apply in dir.
 		var names string
 		names, err = n.run(ctx, n.index, "", "config", "--null", "--list", "--name-only")
-		n.env = append(gitEnv(append(safeSettings(names), settingsIn(listed)...)), place...)
+		settings := append(safeSettings(names), "core.splitIndex", "false", "core.untrackedCache", "false")
+		n.env = append(gitEnv(append(settings, settingsIn(listed)...)), place...)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("create a neutral directory: %w", err), n.close())
@@ -110,6 +114,10 @@ func (n *neutral) run(ctx context.Context, index, input string, args ...string) 
 }
 
 // checkOut writes the files of HEAD into a new worktree without files.
+//
+// On this host, an agent in a sandbox can replace the worktree by a link at any time, and Git follows links in the path
+// of a worktree. The agent can also write paths such as ../file into the index of the worktree. So Git writes the files
+// and the index into directories of ductor, and checkOut copies them without following links.
 func (g *Git) checkOut(ctx context.Context, at Place) (err error) {
 	// Run Git in the new worktree, because some settings may apply only there. Run disables only the settings of the
 	// directory in which it runs.
@@ -122,12 +130,78 @@ func (g *Git) checkOut(ctx context.Context, at Place) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	if real, err := rooted.RealPath(n.index); err != nil || real != n.index {
-		return orchestrator.ErrOutsideRoot
-	}
-	if _, err := g.Run(ctx, at, "read-tree", "-m", "HEAD"); err != nil {
+	head, err := g.Run(ctx, at, "rev-parse", "--verify", "HEAD^{tree}")
+	if err != nil {
 		return err
 	}
-	_, err = n.run(ctx, n.index, "", "checkout-index", "--all", "--force", "--index", "--quiet")
-	return err
+	files, err := g.privateTemp()
+	if err != nil {
+		return fmt.Errorf("create a directory for the files of a worktree: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(files)) }()
+	staged, index := *n, filepath.Join(n.dir, "index")
+	staged.tree = files
+	if _, err := staged.run(ctx, index, "", "read-tree", "-m", "-u", strings.TrimSpace(head)); err != nil {
+		return err
+	}
+	if err := copyFiles(ctx, files, at.Dir); err != nil {
+		return fmt.Errorf("write the files of a worktree: %w", err)
+	}
+	// Add the times of the copies to the index, so that Git need not read them again.
+	if _, err := n.run(ctx, index, "", "update-index", "-q", "--refresh"); err != nil {
+		return err
+	}
+	gitDir, err := rooted.OpenDir(filepath.Dir(n.index))
+	if err != nil {
+		return fmt.Errorf("write the index of a worktree: %w", err)
+	}
+	defer gitDir.Close()
+	return copyFile(index, gitDir, filepath.Base(n.index), 0o666)
+}
+
+// copyFiles copies the files and links of a directory into another one. It follows no links and replaces no files.
+func copyFiles(ctx context.Context, from, to string) error {
+	root, err := rooted.OpenDir(to)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err = errors.Join(err, ctx.Err()); err != nil || path == from {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return root.Mkdir(name, info.Mode().Perm())
+		case entry.Type() == fs.ModeSymlink:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return root.Symlink(target, name)
+		}
+		return copyFile(path, root, name, info.Mode().Perm())
+	})
+}
+
+// copyFile copies a file to a new file below a directory.
+func copyFile(from string, root *os.Root, name string, mode fs.FileMode) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
 }
