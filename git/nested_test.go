@@ -206,9 +206,10 @@ func TestTheNameInLogsIsNotOfTheRepository(t *testing.T) {
 func TestConversionsAreThoseOfTheRepository(t *testing.T) {
 	r := newRepo(t)
 	r.sh("app", `printf '*.txt text\n*.bin -text\n*.win text eol=crlf\n' > .gitattributes; ln -s a.txt link
-		echo '#!' > run; chmod +x run; printf 'a\r\n' > c.bin; printf 'a\r\n' > d.win; mkdir sub out; echo s > sub/s; echo o > out/o
+		echo '#!' > run; chmod +x run; printf 'a\r\n' > c.bin; printf 'a\r\n' > d.win; printf 'a\n' > e.lf; mkdir sub out; echo s > sub/s; echo o > out/o
 		git init -q lib; (cd lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m l)
-		git add -A 2>/dev/null; git commit -qm more; git config core.autocrlf true; echo 'x/' > .git/info/exclude`)
+		git add -A 2>/dev/null; git commit -qm more; git config core.autocrlf true; echo 'x/' > .git/info/exclude
+		printf '*.raw -text\n*.lf text eol=lf\n' > .git/info/attributes`)
 	base := filepath.Dir(r.at.Dir)
 	r.must(r.git.AddWorktree(t.Context(), r.at, "ours", filepath.Join(base, "ours")))
 	r.sh("app", "git worktree add -q ../hers -b hers")
@@ -217,12 +218,12 @@ func TestConversionsAreThoseOfTheRepository(t *testing.T) {
 	if ours, theirs := r.sh("ours", all), r.sh("hers", all); ours != theirs || !strings.Contains(ours, "-> a.txt") {
 		t.Errorf("the worktree has:\n%s\nand not:\n%s", ours, theirs)
 	}
-	changes := r.changesOf(`printf 'one\r\ntwo\r\n' > a.txt; printf 'b\r\n' > c.bin; rm run; rm -r out; echo f > out
+	changes := r.changesOf(`printf 'one\r\ntwo\r\n' > a.txt; printf 'b\r\n' | tee c.bin > e.raw; rm run; rm -r out; echo f > out
 		mkdir link2; echo n > link2/n`)
 	_, err := r.open().Commit(t.Context(), changes, "c")
 	r.must(err)
-	if got := r.sh("app", `git show HEAD:a.txt; git show HEAD:c.bin; git ls-tree -r --name-only HEAD | tr '\n' ' '
-		git status --porcelain`); got != "one\ntwo\nb\r\n.gitattributes a.txt c.bin d.win lib link link2/n out sub/s " {
+	if got := r.sh("app", `git show HEAD:a.txt; git show HEAD:c.bin; git show HEAD:e.raw; git ls-tree -r --name-only HEAD | tr '\n' ' '
+		git status --porcelain`); got != "one\ntwo\nb\r\nb\r\n.gitattributes a.txt c.bin d.win e.lf e.raw lib link link2/n out sub/s " {
 		t.Errorf("committed: %q", got)
 	}
 	tree := git.Place{Dir: filepath.Join(base, "ours")}
@@ -289,8 +290,8 @@ func TestNoCommandDependsOnALeftoverDirectory(t *testing.T) {
 	}
 }
 
-// swapper is an agent in a sandbox. Before one of the commands that add a worktree, it replaces the worktree by a link
-// to a directory outside of the sandbox, or writes a path into the index that leads there.
+// swapper is an agent in a sandbox. Before one of the commands that add a worktree, it replaces the worktree,
+// or its index, by a link that leads out of the sandbox.
 type swapper struct {
 	cli.Launcher
 	before string
@@ -342,5 +343,23 @@ func TestAnIndexThatBecomesALinkWhileAWorktreeIsAdded(t *testing.T) {
 	}
 	if got := r.sh("", "cat victim; ls -A private"); got != "mine\n" {
 		t.Errorf("the file is %q", got)
+	}
+}
+
+// A worktree of a sparse repository has only the files that the repository has, also if it lacks the others.
+func TestAWorktreeOfASparseRepository(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `mkdir in out; echo i > in/i; echo o > out/o; git add .; git commit -qm more
+		git config uploadpack.allowFilter true
+		git clone -q --filter=blob:none --sparse "file://$PWD" ../part; cd ../part; git sparse-checkout set in
+		git remote remove origin`)
+	base := filepath.Dir(r.at.Dir)
+	tree := git.Place{Dir: filepath.Join(base, "tree")}
+	r.must(r.git.AddWorktree(t.Context(), git.Place{Dir: filepath.Join(base, "part")}, "x", tree.Dir))
+	if got := r.sh("tree", "ls *; git status --porcelain"); got != "a.txt\n\nin:\ni\n" {
+		t.Errorf("it has %q", got)
+	}
+	if dirty, err := r.git.Dirty(t.Context(), tree); err != nil || dirty {
+		t.Errorf("it is dirty: %v, %v", dirty, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"ductor/cli"
@@ -25,10 +26,10 @@ import (
 // neutral is only for this host. In a sandbox, Git has no more rights than the agents.
 type neutral struct {
 	launcher cli.Launcher
-	dir      string // Git directory of ductor; close removes it
-	tree     string // working tree
-	index    string // index file of the working tree
-	exclude  string // file info/exclude of the repository, which may be missing
+	dir      string   // Git directory of ductor; close removes it
+	tree     string   // working tree
+	index    string   // index file of the working tree
+	sparse   []string // settings of the repository for a sparse checkout; commits ignore them
 	env      []string
 }
 
@@ -51,31 +52,39 @@ func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 			command{args: args, dir: tree, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 20})
 	}
 	out, err := own("rev-parse", "--path-format=absolute", "--git-path", "objects", "--git-path", "index",
-		"--git-path", "info/exclude", "--show-object-format")
+		"--git-path", "info/attributes", "--git-path", "info/exclude", "--git-path", "info/sparse-checkout",
+		"--show-object-format")
 	if err != nil {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != 4 { // a path contains a line break
+	if len(lines) != 6 { // a path contains a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
-	listed, err := own("config", "--null", "--get-regexp", conversions)
-	if exit := (*ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == 1) { // 1: no such settings
+	settings, err := settingsOf(own, conversions)
+	if err != nil {
 		return nil, err
 	}
-	n := &neutral{launcher: launcher, tree: tree, index: lines[1], exclude: lines[2]}
+	sparse, err := settingsOf(own, `^core\.sparsecheckout(cone)?$`)
+	if err != nil {
+		return nil, err
+	}
+	n := &neutral{launcher: launcher, tree: tree, index: lines[1], sparse: sparse}
 	if n.dir, err = g.privateTemp(); err != nil {
 		return nil, fmt.Errorf("create a neutral directory: %w", err)
 	}
-	_, err = own("init", "-q", "--bare", "--template=", "--object-format="+lines[3], n.dir)
+	_, err = own("init", "-q", "--bare", "--template=", "--object-format="+lines[5], n.dir)
+	if err == nil {
+		err = n.copyInfo(lines[2:5])
+	}
 	if err == nil {
 		place := []string{"GIT_DIR=" + n.dir, "GIT_OBJECT_DIRECTORY=" + lines[0]}
 		n.env = append(gitEnv(safeSettings("")), place...)
 		// This command lists only the settings of the user, because the settings of the repository do not apply in dir.
 		var names string
 		names, err = n.run(ctx, n.index, "", "config", "--null", "--list", "--name-only")
-		settings := append(safeSettings(names), "core.splitIndex", "false", "core.untrackedCache", "false")
-		n.env = append(gitEnv(append(settings, settingsIn(listed)...)), place...)
+		safe := append(safeSettings(names), "core.splitIndex", "false", "core.untrackedCache", "false")
+		n.env = append(gitEnv(append(safe, settings...)), place...)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("create a neutral directory: %w", err), n.close())
@@ -92,7 +101,54 @@ func (g *Git) privateTemp() (string, error) {
 	return os.MkdirTemp(g.private, "neutral-")
 }
 
+// maxInfo limits the size in bytes of the files that copyInfo copies.
+const maxInfo = 16 << 20
+
+// copyInfo copies files from the directory info of the repository, some of which may be missing. They name filters, but
+// no programs. A link to a file is followed, because some tools share these files of several repositories.
+func (n *neutral) copyInfo(paths []string) error {
+	for _, path := range paths {
+		content, err := readInfo(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = rooted.ReplaceFile(filepath.Join(n.dir, "info", filepath.Base(path)), content, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// readInfo reads a regular file. An agent may have replaced the file by a pipe, or by a link to an endless device.
+func readInfo(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxInfo {
+		return nil, errors.New("it is too large, or not a regular file")
+	}
+	return io.ReadAll(io.LimitReader(f, maxInfo))
+}
+
 func (n *neutral) close() error { return os.RemoveAll(n.dir) }
+
+// settingsOf returns the settings of a repository that match a pattern, as pairs of name and value.
+func settingsOf(own func(args ...string) (string, error), pattern string) ([]string, error) {
+	listed, err := own("config", "--null", "--get-regexp", pattern)
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // no such settings
+		return nil, nil
+	}
+	return settingsIn(listed), err
+}
 
 // settingsIn parses an output of git config --null --get-regexp. It returns pairs of name and value.
 func settingsIn(listed string) (pairs []string) {
@@ -141,7 +197,12 @@ func (g *Git) checkOut(ctx context.Context, at Place) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(files)) }()
 	staged, index := *n, filepath.Join(n.dir, "index")
 	staged.tree = files
-	if _, err := staged.run(ctx, index, "", "read-tree", "-m", "-u", strings.TrimSpace(head)); err != nil {
+	var checkout []string
+	for setting := range slices.Chunk(n.sparse, 2) {
+		checkout = append(checkout, "-c", setting[0]+"="+setting[1])
+	}
+	checkout = append(checkout, "read-tree", "-m", "-u", strings.TrimSpace(head))
+	if _, err := staged.run(ctx, index, "", checkout...); err != nil {
 		return err
 	}
 	if err := copyFiles(ctx, files, at.Dir); err != nil {

@@ -99,9 +99,6 @@ func (g *Git) Dirty(ctx context.Context, at Place) (dirty bool, err error) {
 	defer func() { err = errors.Join(err, n.close()) }()
 	list := []string{"ls-files", "-z", "--modified", "--deleted", "--others", "--directory", "--no-empty-directory",
 		"--exclude-standard"}
-	if _, err := os.Stat(n.exclude); err == nil {
-		list = append(list, "--exclude-from="+n.exclude)
-	}
 	out, err := n.run(ctx, n.index, "", list...)
 	return out != "", err
 }
