@@ -85,7 +85,15 @@ func (g *Git) Dirty(ctx context.Context, at Place) (dirty bool, err error) {
 			"--ignore-submodules=dirty")
 		return out != "", err
 	}
-	_, err = g.Run(ctx, at, "diff-index", "--cached", "--quiet", "HEAD")
+	head := "HEAD"
+	_, err = g.Run(ctx, at, "rev-parse", "--verify", "-q", head)
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // the branch has no commit yet
+		head, err = g.Run(ctx, at, "hash-object", "-t", "tree", "/dev/null")
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = g.Run(ctx, at, "diff-index", "--cached", "--quiet", strings.TrimSpace(head))
 	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 {
 		return true, nil
 	}
