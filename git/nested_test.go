@@ -108,8 +108,8 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git
 		ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git
 		echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git
-		for part in config packed-refs refs objects logs worktrees index refs/heads objects/ab logs/HEAD \
-			logs/refs/heads/main; do
+		for part in config packed-refs refs reftable objects logs worktrees index refs/heads objects/ab logs/HEAD \
+			logs/refs logs/refs/heads/main; do
 			dir=../$(echo $part | tr / -); git init -q $dir; from=$dir/.git/$part; to=$PWD/../other/.git/$part
 			rm -rf $from; mkdir -p $(dirname $from) $(dirname $to); ln -s $to $from
 		done; cp ../other/.git/config ../other/.git/packed-refs; touch ../other/.git/index`)
@@ -117,15 +117,16 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 	for dir, own := range map[string]bool{
 		"app": true, "tree": true, "app/sub": true,
 		"file": false, "link": false, "copy": false, "inner": false, "common": false, "config": false,
-		"packed-refs": false, "refs": false, "objects": false, "logs": false, "worktrees": false, "index": false,
-		"refs-heads": false, "objects-ab": false, "logs-HEAD": false, "logs-refs-heads-main": false,
+		"packed-refs": false, "refs": false, "reftable": false, "objects": false, "logs": false, "worktrees": false, "index": false,
+		"refs-heads": false, "objects-ab": false, "logs-HEAD": false, "logs-refs": false,
+		"logs-refs-heads-main": false,
 	} {
 		at := git.Place{Dir: filepath.Join(base, dir)}
 		if _, err := r.git.OpenWithin(t.Context(), at, below(at.Dir)); (err == nil) != own {
 			t.Errorf("%s: opened with %v, want opened: %v", dir, err, own)
 		}
 		err := r.git.CheckGitDir(t.Context(), at, below(base))
-		single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs"
+		single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs" && dir != "logs-refs"
 		if errors.Is(err, orchestrator.ErrOutsideRoot) != single {
 			t.Errorf("%s: worktrees give %v although all is inside", dir, err)
 		}
