@@ -117,7 +117,8 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 	for dir, own := range map[string]bool{
 		"app": true, "tree": true, "app/sub": true,
 		"file": false, "link": false, "copy": false, "inner": false, "common": false, "config": false,
-		"packed-refs": false, "refs": false, "reftable": false, "objects": false, "logs": false, "worktrees": false, "index": false,
+		"packed-refs": false, "refs": false, "reftable": false, "objects": false,
+		"logs": false, "worktrees": false, "index": false,
 		"refs-heads": false, "objects-ab": false, "logs-HEAD": false, "logs-refs": false,
 		"logs-refs-heads-main": false,
 	} {
@@ -207,7 +208,8 @@ func TestTheNameInLogsIsNotOfTheRepository(t *testing.T) {
 func TestConversionsAreThoseOfTheRepository(t *testing.T) {
 	r := newRepo(t)
 	r.sh("app", `printf '*.txt text\n*.bin -text\n*.win text eol=crlf\n' > .gitattributes; ln -s a.txt link
-		echo '#!' > run; chmod +x run; printf 'a\r\n' > c.bin; printf 'a\r\n' > d.win; printf 'a\n' > e.lf; mkdir sub out; echo s > sub/s; echo o > out/o
+		echo '#!' > run; chmod +x run; printf 'a\r\n' | tee c.bin > d.win; printf 'a\n' > e.lf
+		mkdir sub out; echo s > sub/s; echo o > out/o
 		git init -q lib; (cd lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m l)
 		git add -A 2>/dev/null; git commit -qm more; git config core.autocrlf true; echo 'x/' > .git/info/exclude
 		printf '*.raw -text\n*.lf text eol=lf\n' > .git/info/attributes`)
@@ -223,8 +225,10 @@ func TestConversionsAreThoseOfTheRepository(t *testing.T) {
 		mkdir link2; echo n > link2/n`)
 	_, err := r.open().Commit(t.Context(), changes, "c")
 	r.must(err)
-	if got := r.sh("app", `git show HEAD:a.txt; git show HEAD:c.bin; git show HEAD:e.raw; git ls-tree -r --name-only HEAD | tr '\n' ' '
-		git status --porcelain`); got != "one\ntwo\nb\r\nb\r\n.gitattributes a.txt c.bin d.win e.lf e.raw lib link link2/n out sub/s " {
+	if got := r.sh("app", `git show HEAD:a.txt; git show HEAD:c.bin; git show HEAD:e.raw
+		git ls-tree -r --name-only HEAD | tr '\n' ' '
+		git status --porcelain`); got != "one\ntwo\nb\r\nb\r\n.gitattributes a.txt "+
+		"c.bin d.win e.lf e.raw lib link link2/n out sub/s " {
 		t.Errorf("committed: %q", got)
 	}
 	tree := git.Place{Dir: filepath.Join(base, "ours")}
@@ -268,7 +272,7 @@ func (r *repo) ranNothing(ran string) {
 
 func (r *repo) past() (at time.Time) { return time.Now().Add(-time.Hour) }
 
-// A command leaves no directory behind, and none that a killed process has left can disturb it.
+// A command removes its directory. The directory of a killed command does not disturb the next one.
 func TestNoCommandDependsOnALeftoverDirectory(t *testing.T) {
 	r := newRepo(t)
 	r.sh("", "mkdir -p private/neutral-sha1; touch private/neutral-sha1/config.lock")
@@ -291,8 +295,8 @@ func TestNoCommandDependsOnALeftoverDirectory(t *testing.T) {
 	}
 }
 
-// swapper is an agent in a sandbox. Before one of the commands that add a worktree, it replaces the worktree,
-// or its index, by a link that leads out of the sandbox.
+// swapper is an agent in a sandbox. Before a command that adds a worktree, it replaces the worktree,
+// or its index, by a link to a place outside of the sandbox.
 type swapper struct {
 	cli.Launcher
 	before string
@@ -308,7 +312,7 @@ func (s *swapper) Start(ctx context.Context, c cli.Command) (cli.Process, error)
 	return s.Launcher.Start(ctx, c)
 }
 
-// Whoever replaces a new worktree cannot make ductor write the files of the branch elsewhere.
+// ductor does not write the files of a branch elsewhere if an agent replaces the new worktree by a link.
 func TestAWorktreeThatBecomesALinkWhileItIsAdded(t *testing.T) {
 	for _, before := range []string{"init", "HEAD^{tree}", "read-tree", "update-index"} {
 		t.Run(before, func(t *testing.T) {
@@ -347,7 +351,7 @@ func TestAnIndexThatBecomesALinkWhileAWorktreeIsAdded(t *testing.T) {
 	}
 }
 
-// A worktree of a sparse repository has only the files that the repository has, also if it lacks the others.
+// A worktree of a sparse repository is sparse too. Git cannot even read the other files of a partial clone.
 func TestAWorktreeOfASparseRepository(t *testing.T) {
 	r := newRepo(t)
 	r.sh("app", `mkdir in out; echo i > in/i; echo o > out/o; git add .; git commit -qm more

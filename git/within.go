@@ -78,7 +78,7 @@ func (g *Git) CheckGitDir(ctx context.Context, at Place, directory DirectoryFunc
 func (d DirectoryFunc) checkLinks(gitDirs ...string) error {
 	slices.Sort(gitDirs)
 	for _, dir := range slices.Compact(gitDirs) {
-		for _, name := range strings.Fields("config packed-refs refs reftable objects logs logs/refs worktrees HEAD index") {
+		for _, name := range strings.Fields(checkedNames) {
 			if err := d.checkLink(dir, name); err != nil {
 				return err
 			}
@@ -86,6 +86,9 @@ func (d DirectoryFunc) checkLinks(gitDirs ...string) error {
 	}
 	return nil
 }
+
+// checkedNames are the files and directories of a Git directory to which Git writes.
+const checkedNames = "config packed-refs refs reftable objects logs logs/refs worktrees HEAD index"
 
 // checkLink checks a file or directory of a Git directory. Some tools share files and directories of several
 // repositories by links, but no tool links the files HEAD and index, or single refs, logs and objects.
