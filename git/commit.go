@@ -135,16 +135,16 @@ func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 // writeCommitTree writes a tree with the current content of the given files, and with all other files of the last
 // commit. head is the last commit, or "" if there is none. writeCommitTree returns ErrNothing if the new tree equals
 // the tree of head.
-func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string, error) {
+func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (tree string, err error) {
 	start := []string{"read-tree", "--empty"}
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	run, err := r.converter(ctx)
+	run, done, err := r.converter(ctx)
 	if err != nil {
 		return "", err
 	}
-	tree := ""
+	defer func() { err = errors.Join(err, done()) }()
 	for _, step := range []struct {
 		input string
 		args  []string
@@ -163,26 +163,29 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 }
 
 // converter returns a function that runs Git with an index file. The function is for commands that convert the contents
-// of files. No setting of the repository can make these commands run a program; see neutral.
+// of files. No setting of the repository can make these commands run a program; see neutral. The caller must call done
+// at the end.
 //
 // In a sandbox, the function also disables all filters, because rejectFiltered cannot detect a filter with the name
 // "unset": check-attr prints this word for files without a filter.
-func (r *Repo) converter(ctx context.Context) (func(ctx context.Context, index, input string, args ...string) (string,
-	error), error) {
+func (r *Repo) converter(ctx context.Context) (run convertFunc, done func() error, err error) {
 	if r.in == "" {
 		n, err := r.git.neutralFor(ctx, r.Top)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return n.run, nil
+		return n.run, n.close, nil
 	}
 	names, err := listSettingNames(ctx, r.launcher, r.Top)
 	return func(ctx context.Context, index, input string, args ...string) (string, error) {
 		return execute(ctx, r.launcher, command{args: args, dir: r.Top,
 			env: append(gitEnv(safeSettings(names)), "GIT_INDEX_FILE="+index), input: input, timeout: r.timeout(),
 			limit: maxOutput})
-	}, err
+	}, func() error { return nil }, err
 }
+
+// convertFunc runs Git with an index file.
+type convertFunc func(ctx context.Context, index, input string, args ...string) (string, error)
 
 // createCommit creates a commit and makes HEAD point to it. The new commit has the parent head, or no parent if head is
 // "". createCommit fails if HEAD no longer points to the parent.

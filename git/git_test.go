@@ -133,6 +133,23 @@ func TestWorktrees(t *testing.T) {
 	}
 }
 
+// A worktree whose branch has no commit yet is dirty if its index or its directory has files.
+func TestAWorktreeWithoutACommit(t *testing.T) {
+	r := newRepo(t)
+	tree := filepath.Join(filepath.Dir(r.at.Dir), "new")
+	r.must(r.git.AddWorktree(t.Context(), r.at, "new", tree))
+	r.sh("new", "git checkout -q --orphan empty")
+	for _, script := range []string{"true", "rm a.txt", "git reset -q; echo two > a.txt"} {
+		r.sh("new", script)
+		err := r.git.RemoveWorktree(t.Context(), r.at, tree, orchestrator.KeepChanges)
+		if !errors.Is(err, orchestrator.ErrDirtyWorktree) {
+			t.Fatalf("after %s: %v", script, err)
+		}
+	}
+	r.sh("new", "rm a.txt")
+	r.must(r.git.RemoveWorktree(t.Context(), r.at, tree, orchestrator.KeepChanges))
+}
+
 // ductor runs no program that a repository configures.
 func TestNoProgramOfARepositoryRuns(t *testing.T) {
 	r := newRepo(t)

@@ -108,8 +108,8 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 		mkdir ../file ../link ../copy ../inner; echo "gitdir: $PWD/../other/.git" > ../file/.git
 		ln -s ../other/.git ../link/.git; cp ../tree/.git ../copy/.git
 		echo "gitdir: $PWD/.git/modules/sub" > ../inner/.git
-		for part in config packed-refs refs objects logs worktrees index refs/heads objects/ab logs/HEAD \
-			logs/refs/heads/main; do
+		for part in config packed-refs refs reftable objects logs worktrees index refs/heads objects/ab logs/HEAD \
+			logs/refs logs/refs/heads/main; do
 			dir=../$(echo $part | tr / -); git init -q $dir; from=$dir/.git/$part; to=$PWD/../other/.git/$part
 			rm -rf $from; mkdir -p $(dirname $from) $(dirname $to); ln -s $to $from
 		done; cp ../other/.git/config ../other/.git/packed-refs; touch ../other/.git/index`)
@@ -117,15 +117,17 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 	for dir, own := range map[string]bool{
 		"app": true, "tree": true, "app/sub": true,
 		"file": false, "link": false, "copy": false, "inner": false, "common": false, "config": false,
-		"packed-refs": false, "refs": false, "objects": false, "logs": false, "worktrees": false, "index": false,
-		"refs-heads": false, "objects-ab": false, "logs-HEAD": false, "logs-refs-heads-main": false,
+		"packed-refs": false, "refs": false, "reftable": false, "objects": false,
+		"logs": false, "worktrees": false, "index": false,
+		"refs-heads": false, "objects-ab": false, "logs-HEAD": false, "logs-refs": false,
+		"logs-refs-heads-main": false,
 	} {
 		at := git.Place{Dir: filepath.Join(base, dir)}
 		if _, err := r.git.OpenWithin(t.Context(), at, below(at.Dir)); (err == nil) != own {
 			t.Errorf("%s: opened with %v, want opened: %v", dir, err, own)
 		}
 		err := r.git.CheckGitDir(t.Context(), at, below(base))
-		single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs"
+		single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs" && dir != "logs-refs"
 		if errors.Is(err, orchestrator.ErrOutsideRoot) != single {
 			t.Errorf("%s: worktrees give %v although all is inside", dir, err)
 		}
@@ -206,9 +208,11 @@ func TestTheNameInLogsIsNotOfTheRepository(t *testing.T) {
 func TestConversionsAreThoseOfTheRepository(t *testing.T) {
 	r := newRepo(t)
 	r.sh("app", `printf '*.txt text\n*.bin -text\n*.win text eol=crlf\n' > .gitattributes; ln -s a.txt link
-		echo '#!' > run; chmod +x run; printf 'a\r\n' > c.bin; printf 'a\r\n' > d.win; mkdir sub out; echo s > sub/s; echo o > out/o
+		echo '#!' > run; chmod +x run; printf 'a\r\n' | tee c.bin > d.win; printf 'a\n' > e.lf
+		mkdir sub out; echo s > sub/s; echo o > out/o
 		git init -q lib; (cd lib; git config user.name A; git config user.email a@b; git commit -q --allow-empty -m l)
-		git add -A 2>/dev/null; git commit -qm more; git config core.autocrlf true; echo 'x/' > .git/info/exclude`)
+		git add -A 2>/dev/null; git commit -qm more; git config core.autocrlf true; echo 'x/' > .git/info/exclude
+		printf '*.raw -text\n*.lf text eol=lf\n' > .git/info/attributes`)
 	base := filepath.Dir(r.at.Dir)
 	r.must(r.git.AddWorktree(t.Context(), r.at, "ours", filepath.Join(base, "ours")))
 	r.sh("app", "git worktree add -q ../hers -b hers")
@@ -217,12 +221,14 @@ func TestConversionsAreThoseOfTheRepository(t *testing.T) {
 	if ours, theirs := r.sh("ours", all), r.sh("hers", all); ours != theirs || !strings.Contains(ours, "-> a.txt") {
 		t.Errorf("the worktree has:\n%s\nand not:\n%s", ours, theirs)
 	}
-	changes := r.changesOf(`printf 'one\r\ntwo\r\n' > a.txt; printf 'b\r\n' > c.bin; rm run; rm -r out; echo f > out
+	changes := r.changesOf(`printf 'one\r\ntwo\r\n' > a.txt; printf 'b\r\n' | tee c.bin > e.raw; rm run; rm -r out; echo f > out
 		mkdir link2; echo n > link2/n`)
 	_, err := r.open().Commit(t.Context(), changes, "c")
 	r.must(err)
-	if got := r.sh("app", `git show HEAD:a.txt; git show HEAD:c.bin; git ls-tree -r --name-only HEAD | tr '\n' ' '
-		git status --porcelain`); got != "one\ntwo\nb\r\n.gitattributes a.txt c.bin d.win lib link link2/n out sub/s " {
+	if got := r.sh("app", `git show HEAD:a.txt; git show HEAD:c.bin; git show HEAD:e.raw
+		git ls-tree -r --name-only HEAD | tr '\n' ' '
+		git status --porcelain`); got != "one\ntwo\nb\r\nb\r\n.gitattributes a.txt "+
+		"c.bin d.win e.lf e.raw lib link link2/n out sub/s " {
 		t.Errorf("committed: %q", got)
 	}
 	tree := git.Place{Dir: filepath.Join(base, "ours")}
@@ -265,3 +271,100 @@ func (r *repo) ranNothing(ran string) {
 }
 
 func (r *repo) past() (at time.Time) { return time.Now().Add(-time.Hour) }
+
+// A command removes its directory. The directory of a killed command does not disturb the next one.
+func TestNoCommandDependsOnALeftoverDirectory(t *testing.T) {
+	r := newRepo(t)
+	r.sh("", "mkdir -p private/neutral-sha1; touch private/neutral-sha1/config.lock")
+	tree := filepath.Join(filepath.Dir(r.at.Dir), "tree")
+	r.must(r.git.AddWorktree(t.Context(), r.at, "new", tree))
+	results := make(chan error)
+	for range 4 {
+		go func() {
+			_, err := r.git.Dirty(t.Context(), git.Place{Dir: tree})
+			results <- err
+		}()
+	}
+	for range 4 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := r.sh("", "ls private"); got != "neutral-sha1\n" {
+		t.Errorf("left behind: %s", got)
+	}
+}
+
+// swapper is an agent in a sandbox. Before a command that adds a worktree, it replaces the worktree,
+// or its index, by a link to a place outside of the sandbox.
+type swapper struct {
+	cli.Launcher
+	before string
+	swap   func()
+}
+
+func (s *swapper) Start(ctx context.Context, c cli.Command) (cli.Process, error) {
+	if slices.Contains(c.Args, s.before) && s.swap != nil {
+		swap := s.swap
+		s.swap = nil
+		swap()
+	}
+	return s.Launcher.Start(ctx, c)
+}
+
+// ductor does not write the files of a branch elsewhere if an agent replaces the new worktree by a link.
+func TestAWorktreeThatBecomesALinkWhileItIsAdded(t *testing.T) {
+	for _, before := range []string{"init", "HEAD^{tree}", "read-tree", "update-index"} {
+		t.Run(before, func(t *testing.T) {
+			r := newRepo(t)
+			r.sh("", "mkdir outside")
+			base := filepath.Dir(r.at.Dir)
+			s := &swapper{Launcher: clitest.Host(t), before: before}
+			s.swap = func() { r.sh("app", "mv .worktrees/x ../moved; ln -s ../../outside .worktrees/x") }
+			r.git = git.New(host{s}, filepath.Join(base, "private"))
+			err := r.git.AddWorktree(t.Context(), r.at, "x", filepath.Join(r.at.Dir, ".worktrees", "x"))
+			if s.swap != nil {
+				t.Fatal("the worktree was not replaced")
+			}
+			if err == nil && before != "update-index" {
+				t.Error("it was added")
+			}
+			if got := r.sh("", "ls -A outside private"); got != "outside:\n\nprivate:\n" {
+				t.Errorf("there are: %s", got)
+			}
+		})
+	}
+}
+
+// An agent cannot make ductor replace a file by the index of a new worktree.
+func TestAnIndexThatBecomesALinkWhileAWorktreeIsAdded(t *testing.T) {
+	r := newRepo(t)
+	base := filepath.Dir(r.at.Dir)
+	s := &swapper{Launcher: clitest.Host(t), before: "update-index"}
+	s.swap = func() { r.sh("", "echo mine > victim; ln -s ../../../../victim app/.git/worktrees/x/index") }
+	r.git = git.New(host{s}, filepath.Join(base, "private"))
+	if err := r.git.AddWorktree(t.Context(), r.at, "x", filepath.Join(base, "x")); err == nil || s.swap != nil {
+		t.Errorf("it was added: %v", err)
+	}
+	if got := r.sh("", "cat victim; ls -A private"); got != "mine\n" {
+		t.Errorf("the file is %q", got)
+	}
+}
+
+// A worktree of a sparse repository is sparse too. Git cannot even read the other files of a partial clone.
+func TestAWorktreeOfASparseRepository(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `mkdir in out; echo i > in/i; echo o > out/o; git add .; git commit -qm more
+		git config uploadpack.allowFilter true
+		git clone -q --filter=blob:none --sparse "file://$PWD" ../part; cd ../part; git sparse-checkout set in
+		git remote remove origin`)
+	base := filepath.Dir(r.at.Dir)
+	tree := git.Place{Dir: filepath.Join(base, "tree")}
+	r.must(r.git.AddWorktree(t.Context(), git.Place{Dir: filepath.Join(base, "part")}, "x", tree.Dir))
+	if got := r.sh("tree", "ls *; git status --porcelain"); got != "a.txt\n\nin:\ni\n" {
+		t.Errorf("it has %q", got)
+	}
+	if dirty, err := r.git.Dirty(t.Context(), tree); err != nil || dirty {
+		t.Errorf("it is dirty: %v, %v", dirty, err)
+	}
+}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"ductor/cli"
@@ -15,7 +18,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// neutral runs commands that convert the contents of files, such as add and checkout-index, in a Git directory of
+// neutral runs commands that convert the contents of files, such as add and read-tree -u, in a Git directory of
 // ductor. Settings of the repository then cannot name programs for the conversion. Listing and disabling these settings
 // would not suffice on this host: an agent in a sandbox may write to the same repository, and can change the settings
 // after ductor has listed them.
@@ -23,9 +26,10 @@ import (
 // neutral is only for this host. In a sandbox, Git has no more rights than the agents.
 type neutral struct {
 	launcher cli.Launcher
-	tree     string // working tree
-	index    string // index file of the working tree
-	exclude  string // file info/exclude of the repository, which may be missing
+	dir      string   // Git directory of ductor; close removes it
+	tree     string   // working tree
+	index    string   // index file of the working tree
+	sparse   []string // settings of the repository for a sparse checkout; commits ignore them
 	env      []string
 }
 
@@ -37,7 +41,7 @@ const conversions = `^core\.(autocrlf|eol|safecrlf|filemode|symlinks|ignorecase|
 const convertTimeout = 2 * time.Minute
 
 // neutralFor prepares commands for a working tree. It uses the objects and the conversions of the repository to which
-// the working tree belongs.
+// the working tree belongs. The caller must call close.
 func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 	launcher, err := g.envs.Launcher("")
 	if err != nil {
@@ -48,32 +52,102 @@ func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 			command{args: args, dir: tree, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 20})
 	}
 	out, err := own("rev-parse", "--path-format=absolute", "--git-path", "objects", "--git-path", "index",
-		"--git-path", "info/exclude", "--show-object-format")
+		"--git-path", "info/attributes", "--git-path", "info/exclude", "--git-path", "info/sparse-checkout",
+		"--show-object-format")
 	if err != nil {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	if len(lines) != 4 { // a path contains a line break
+	if len(lines) != 6 { // a path contains a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
-	listed, err := own("config", "--null", "--get-regexp", conversions)
-	if exit := (*ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == 1) { // 1: no such settings
+	settings, err := settingsOf(own, conversions)
+	if err != nil {
 		return nil, err
 	}
+	sparse, err := settingsOf(own, `^core\.sparsecheckout(cone)?$`)
+	if err != nil {
+		return nil, err
+	}
+	n := &neutral{launcher: launcher, tree: tree, index: lines[1], sparse: sparse}
+	if n.dir, err = g.privateTemp(); err != nil {
+		return nil, fmt.Errorf("create a neutral directory: %w", err)
+	}
+	_, err = own("init", "-q", "--bare", "--template=", "--object-format="+lines[5], n.dir)
+	if err == nil {
+		err = n.copyInfo(lines[2:5])
+	}
+	if err == nil {
+		place := []string{"GIT_DIR=" + n.dir, "GIT_OBJECT_DIRECTORY=" + lines[0]}
+		n.env = append(gitEnv(safeSettings("")), place...)
+		// This command lists only the settings of the user, because the settings of the repository do not apply in dir.
+		var names string
+		names, err = n.run(ctx, n.index, "", "config", "--null", "--list", "--name-only")
+		safe := append(safeSettings(names), "core.splitIndex", "false", "core.untrackedCache", "false")
+		n.env = append(gitEnv(append(safe, settings...)), place...)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create a neutral directory: %w", err), n.close())
+	}
+	return n, nil
+}
+
+// privateTemp creates a directory in which no other command works. The caller removes it. If ductor is killed before,
+// removeUnused deletes the directory later.
+func (g *Git) privateTemp() (string, error) {
 	if err := os.MkdirAll(g.private, 0o700); err != nil {
-		return nil, fmt.Errorf("create a neutral directory: %w", err)
+		return "", err
 	}
-	dir := filepath.Join(g.private, "neutral-"+lines[3])
-	if _, err := own("init", "-q", "--bare", "--template=", "--object-format="+lines[3], dir); err != nil {
-		return nil, fmt.Errorf("create a neutral directory: %w", err)
+	return os.MkdirTemp(g.private, "neutral-")
+}
+
+// maxInfo limits the size in bytes of the files that copyInfo copies.
+const maxInfo = 16 << 20
+
+// copyInfo copies files from the directory info of the repository, some of which may be missing. They name filters, but
+// no programs. A link to a file is followed, because some tools share these files of several repositories.
+func (n *neutral) copyInfo(paths []string) error {
+	for _, path := range paths {
+		content, err := readInfo(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = rooted.ReplaceFile(filepath.Join(n.dir, "info", filepath.Base(path)), content, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", path, err)
+		}
 	}
-	n := &neutral{launcher: launcher, tree: tree, index: lines[1], exclude: lines[2]}
-	place := []string{"GIT_DIR=" + dir, "GIT_WORK_TREE=" + tree, "GIT_OBJECT_DIRECTORY=" + lines[0]}
-	n.env = append(gitEnv(safeSettings("")), place...)
-	// This command lists only the settings of the user, because the settings of the repository do not apply in dir.
-	names, err := n.run(ctx, n.index, "", "config", "--null", "--list", "--name-only")
-	n.env = append(gitEnv(append(safeSettings(names), settingsIn(listed)...)), place...)
-	return n, err
+	return nil
+}
+
+// readInfo reads a regular file. An agent may have replaced the file by a pipe, or by a link to an endless device.
+func readInfo(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxInfo {
+		return nil, errors.New("it is too large, or not a regular file")
+	}
+	return io.ReadAll(io.LimitReader(f, maxInfo))
+}
+
+func (n *neutral) close() error { return os.RemoveAll(n.dir) }
+
+// settingsOf returns the settings of a repository that match a pattern, as pairs of name and value.
+func settingsOf(own func(args ...string) (string, error), pattern string) ([]string, error) {
+	listed, err := own("config", "--null", "--get-regexp", pattern)
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // no such settings
+		return nil, nil
+	}
+	return settingsIn(listed), err
 }
 
 // settingsIn parses an output of git config --null --get-regexp. It returns pairs of name and value.
@@ -90,12 +164,17 @@ func settingsIn(listed string) (pairs []string) {
 
 func (n *neutral) run(ctx context.Context, index, input string, args ...string) (string, error) {
 	return execute(ctx, n.launcher,
-		command{args: args, dir: n.tree, env: append(slices.Clip(n.env), "GIT_INDEX_FILE="+index), input: input,
-			timeout: convertTimeout, limit: maxOutput})
+		command{args: args, dir: n.tree,
+			env:   append(slices.Clip(n.env), "GIT_WORK_TREE="+n.tree, "GIT_INDEX_FILE="+index),
+			input: input, timeout: convertTimeout, limit: maxOutput})
 }
 
 // checkOut writes the files of HEAD into a new worktree without files.
-func (g *Git) checkOut(ctx context.Context, at Place) error {
+//
+// On this host, an agent in a sandbox can replace the worktree by a link at any time, and Git follows links in the path
+// of a worktree. The agent can also write paths such as ../file into the index of the worktree. So Git writes the files
+// and the index into directories of ductor, and checkOut copies them without following links.
+func (g *Git) checkOut(ctx context.Context, at Place) (err error) {
 	// Run Git in the new worktree, because some settings may apply only there. Run disables only the settings of the
 	// directory in which it runs.
 	if at.In != "" {
@@ -106,12 +185,84 @@ func (g *Git) checkOut(ctx context.Context, at Place) error {
 	if err != nil {
 		return err
 	}
-	if real, err := rooted.RealPath(n.index); err != nil || real != n.index {
-		return orchestrator.ErrOutsideRoot
-	}
-	if _, err := g.Run(ctx, at, "read-tree", "-m", "HEAD"); err != nil {
+	defer func() { err = errors.Join(err, n.close()) }()
+	head, err := g.Run(ctx, at, "rev-parse", "--verify", "HEAD^{tree}")
+	if err != nil {
 		return err
 	}
-	_, err = n.run(ctx, n.index, "", "checkout-index", "--all", "--force", "--index", "--quiet")
-	return err
+	files, err := g.privateTemp()
+	if err != nil {
+		return fmt.Errorf("create a directory for the files of a worktree: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(files)) }()
+	staged, index := *n, filepath.Join(n.dir, "index")
+	staged.tree = files
+	var checkout []string
+	for setting := range slices.Chunk(n.sparse, 2) {
+		checkout = append(checkout, "-c", setting[0]+"="+setting[1])
+	}
+	checkout = append(checkout, "read-tree", "-m", "-u", strings.TrimSpace(head))
+	if _, err := staged.run(ctx, index, "", checkout...); err != nil {
+		return err
+	}
+	if err := copyFiles(ctx, files, at.Dir); err != nil {
+		return fmt.Errorf("write the files of a worktree: %w", err)
+	}
+	// Add the times of the copies to the index, so that Git need not read them again.
+	if _, err := n.run(ctx, index, "", "update-index", "-q", "--refresh"); err != nil {
+		return err
+	}
+	gitDir, err := rooted.OpenDir(filepath.Dir(n.index))
+	if err != nil {
+		return fmt.Errorf("write the index of a worktree: %w", err)
+	}
+	defer gitDir.Close()
+	return copyFile(index, gitDir, filepath.Base(n.index), 0o666)
+}
+
+// copyFiles copies the files and links of a directory into another one. It follows no links and replaces no files.
+func copyFiles(ctx context.Context, from, to string) error {
+	root, err := rooted.OpenDir(to)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err = errors.Join(err, ctx.Err()); err != nil || path == from {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return root.Mkdir(name, info.Mode().Perm())
+		case entry.Type() == fs.ModeSymlink:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return root.Symlink(target, name)
+		}
+		return copyFile(path, root, name, info.Mode().Perm())
+	})
+}
+
+// copyFile copies a file to a new file below a directory.
+func copyFile(from string, root *os.Root, name string, mode fs.FileMode) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
 }

@@ -78,7 +78,7 @@ func (g *Git) CheckGitDir(ctx context.Context, at Place, directory DirectoryFunc
 func (d DirectoryFunc) checkLinks(gitDirs ...string) error {
 	slices.Sort(gitDirs)
 	for _, dir := range slices.Compact(gitDirs) {
-		for _, name := range strings.Fields("config packed-refs refs objects logs worktrees HEAD index") {
+		for _, name := range strings.Fields(checkedNames) {
 			if err := d.checkLink(dir, name); err != nil {
 				return err
 			}
@@ -86,6 +86,9 @@ func (d DirectoryFunc) checkLinks(gitDirs ...string) error {
 	}
 	return nil
 }
+
+// checkedNames are the files and directories of a Git directory to which Git writes.
+const checkedNames = "config packed-refs refs reftable objects logs logs/refs worktrees HEAD index"
 
 // checkLink checks a file or directory of a Git directory. Some tools share files and directories of several
 // repositories by links, but no tool links the files HEAD and index, or single refs, logs and objects.
@@ -100,12 +103,14 @@ func (d DirectoryFunc) checkLink(gitDir, name string) error {
 			return orchestrator.ErrOutsideRoot
 		}
 	}
-	return checkNoLinks(real, name == "objects" || name == "worktrees")
+	return checkNoLinks(real, name)
 }
 
-// checkNoLinks returns orchestrator.ErrOutsideRoot if a link in a directory leads out of the directory. If shallow is
-// true, it checks only the links directly in the directory.
-func checkNoLinks(dir string, shallow bool) error {
+// checkNoLinks returns orchestrator.ErrOutsideRoot if a link leads out of the directory dir, which is the real path of
+// the given name in a Git directory. In objects and worktrees, it checks only the links directly in dir. It ignores
+// logs/refs in logs, because git-new-workdir makes it a link, and checkLinks checks it like refs.
+func checkNoLinks(dir, name string) error {
+	shallow := name == "objects" || name == "worktrees"
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -114,7 +119,7 @@ func checkNoLinks(dir string, shallow bool) error {
 			return err
 		case shallow && entry.IsDir() && path != dir:
 			return fs.SkipDir
-		case entry.Type()&os.ModeSymlink == 0:
+		case entry.Type()&os.ModeSymlink == 0 || name == "logs" && path == filepath.Join(dir, "refs"):
 			return nil
 		}
 		if real, err := rooted.RealPath(path); err != nil || !cli.Lies(real, dir) {

@@ -79,13 +79,21 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 }
 
 // Dirty reports whether a worktree contains uncommitted changes.
-func (g *Git) Dirty(ctx context.Context, at Place) (bool, error) {
+func (g *Git) Dirty(ctx context.Context, at Place) (dirty bool, err error) {
 	if at.In != "" {
 		out, err := g.Run(ctx, at, "status", "--porcelain", "-z", "--untracked-files=normal",
 			"--ignore-submodules=dirty")
 		return out != "", err
 	}
-	_, err := g.Run(ctx, at, "diff-index", "--cached", "--quiet", "HEAD")
+	head := "HEAD"
+	_, err = g.Run(ctx, at, "rev-parse", "--verify", "-q", head)
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // the branch has no commit yet
+		head, err = g.Run(ctx, at, "hash-object", "-t", "tree", "/dev/null")
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = g.Run(ctx, at, "diff-index", "--cached", "--quiet", strings.TrimSpace(head))
 	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 {
 		return true, nil
 	}
@@ -96,11 +104,9 @@ func (g *Git) Dirty(ctx context.Context, at Place) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	defer func() { err = errors.Join(err, n.close()) }()
 	list := []string{"ls-files", "-z", "--modified", "--deleted", "--others", "--directory", "--no-empty-directory",
 		"--exclude-standard"}
-	if _, err := os.Stat(n.exclude); err == nil {
-		list = append(list, "--exclude-from="+n.exclude)
-	}
 	out, err := n.run(ctx, n.index, "", list...)
 	return out != "", err
 }
