@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"ductor/internal/config"
@@ -24,4 +27,26 @@ func TestTheNextMessageIsTheTextThatWasAskedFor(t *testing.T) {
 	town.await("It runs as a prompt, too.")
 	town.awaitDone(1)
 	town.await("it runs as a prompt")
+}
+
+// While ductor transcribes a voice message, the user taps a button that asks for the name of a job. The voice message
+// is a prompt, because the user sent it before the question.
+func TestAnEarlierVoiceMessageIsNotTheTextThatWasAskedFor(t *testing.T) {
+	asked := filepath.Join(t.TempDir(), "asked")
+	script := fmt.Sprintf(`while [ ! -e %q ]; do sleep 0.05; done; cat "$1"`, asked)
+	town := listeningTown(t, script, func(cfg *config.Config) { cfg.Permissions.Mode = "bypass" })
+	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
+	town.press("✏️ Change")
+	town.press("⚙️ More")
+	town.awaitButton("Name")
+	town.chat.Person().SendVoice(town.chat, []byte(`[[text "it runs as a prompt"]]`))
+	town.press("Name")
+	town.await("Reply to this message with its new name.")
+	if err := os.WriteFile(asked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	town.awaitDone(1)
+	town.await("it runs as a prompt")
+	town.say("CI report")
+	town.await("New job: CI report")
 }
