@@ -44,16 +44,17 @@ type Journal interface {
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 }
 
-// Expected returns the ID of the message that asked a user for a text last. It returns 0 if there is none, or if by is
-// older than the press after which that message asked. The caller must check whether the message still asks.
-func Expected(ctx context.Context, in Journal, by orchestrator.Press) (int, error) {
+// Expected returns the ID of the message that asked a user for a text last, and the time of the press after which it
+// asked. It returns 0 if there is none, or if by is older than the press. The caller must check whether the message still
+// asks.
+func Expected(ctx context.Context, in Journal, by orchestrator.Press) (id int, since time.Time, err error) {
 	e, _, err := LoadValue[expectation](ctx, in, expectationKey(by))
 	switch {
 	case err != nil || e.precededBy(by):
-		return 0, err
+		return 0, time.Time{}, err
 	case e.Key == "":
-		return e.Message, nil
+		return e.Message, e.Pressed, nil
 	}
 	m, err := in.FindMessage(ctx, e.Key)
-	return m.ID, err
+	return m.ID, e.Pressed, err
 }

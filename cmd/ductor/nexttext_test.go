@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"ductor/internal/config"
@@ -47,6 +48,26 @@ func TestAnEarlierVoiceMessageIsNotTheTextThatWasAskedFor(t *testing.T) {
 	}
 	town.awaitDone(1)
 	town.await("it runs as a prompt")
+	town.say("CI report")
+	town.await("New job: CI report")
+}
+
+// After a button that asks for the name of a job, the agent asks a question. The user's next message answers the newer
+// question, and the message after that is the name.
+func TestTheNextMessageAnswersTheNewestQuestion(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Agents.Default = "codex" })
+	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
+	town.press("✏️ Change")
+	town.press("⚙️ More")
+	town.press("Name")
+	town.await("Reply to this message with its new name.")
+	town.say(`/new [[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`)
+	asked := town.awaitButton("✖ Don't answer")
+	town.awaitKnown(asked)
+	town.say("MariaDB")
+	if m := town.awaitDone(1); !strings.Contains(m.Text, "MariaDB") {
+		t.Errorf("the turn got %q", m.Text)
+	}
 	town.say("CI report")
 	town.await("New job: CI report")
 }
