@@ -47,10 +47,13 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message, t
 		h.commands.log.Error("commit what a turn changed", "update", in.Update(), "err", err)
 		answer = p.Text("bot.log-says", p.Text("bot.not-done"))
 	}
-	if ok {
-		h.finisher.Answer(ctx, in, answer, nil)
+	if !ok || !h.finisher.Answer(ctx, in, answer, nil) {
+		return ok
 	}
-	return ok
+	if err := h.commands.screens.changes.Withdraw(ctx, in.Conversation, to, answer); err != nil {
+		h.commands.log.Warn("withdraw the question about a commit", "update", in.Update(), "err", err)
+	}
+	return true
 }
 
 func approvalMessage(in *updates.Message) approval.Message {
