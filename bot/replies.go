@@ -14,16 +14,16 @@ import (
 )
 
 // handleExpected handles a message that is no reply, but the text for which the user has just tapped a button. It
-// returns false for any other message.
+// returns false for any other message, also if the message answers a question of the agent that is newer than the press.
 func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) bool {
 	if in.ReplyTo != 0 || len(in.Files) > 0 {
 		return false
 	}
-	to, err := message.Expected(ctx, h.journal, in.Press)
+	to, since, err := message.Expected(ctx, h.journal, in.Press)
 	if err != nil {
 		h.commands.log.Error("find the question before a message", "update", in.Update(), "err", err)
 	}
-	if to == 0 || !h.handleText(ctx, in, to) {
+	if to == 0 || h.approvals.AnswersNewer(ctx, approvalMessage(in), since) || !h.handleText(ctx, in, to) {
 		return false
 	}
 	h.offerPrompt(ctx, in, nil, h.transcripts.Expected)
@@ -47,20 +47,26 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message, t
 		h.commands.log.Error("commit what a turn changed", "update", in.Update(), "err", err)
 		answer = p.Text("bot.log-says", p.Text("bot.not-done"))
 	}
-	if ok {
-		h.finisher.Answer(ctx, in, answer, nil)
+	if !ok || !h.finisher.Answer(ctx, in, answer, nil) {
+		return ok
 	}
-	return ok
+	if err := h.commands.screens.changes.Withdraw(ctx, in.Conversation, to, answer); err != nil {
+		h.commands.log.Warn("withdraw the question about a commit", "update", in.Update(), "err", err)
+	}
+	return true
 }
 
-// handleDecision handles a message that answers an approval or a question. It returns false for any other message.
-func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
-	said := approval.Message{
+func approvalMessage(in *updates.Message) approval.Message {
+	return approval.Message{
 		Conversation: in.Conversation, User: in.Person, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text,
 		Plain: in.Plain, Updates: in.Updates,
 		Files: in.Files, Private: in.Private, Arrived: in.Arrived,
 	}
-	o := h.approvals.Reply(ctx, said)
+}
+
+// handleDecision handles a message that answers an approval or a question. It returns false for any other message.
+func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool {
+	o := h.approvals.Reply(ctx, approvalMessage(in))
 	f := h.finisher
 	if o.Secret {
 		h.feedback.Remove(in.Conversation, in.ID)

@@ -193,7 +193,7 @@ func (m BusyMode) During(running Turn, p Prompt, current SessionID) BusyMode {
 		return BusyQueue
 	case p.PartOf != 0 && p.PartOf == running.Prompt.Message:
 		return BusySteer
-	case m == BusySteer && current != running.Session: // the user has sent /new, or changed the project
+	case current != running.Session: // the user has sent /new, or changed the project
 		return BusyQueue
 	}
 	return m

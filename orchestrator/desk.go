@@ -16,7 +16,7 @@ type Press struct {
 	Person       PersonID
 	Role         UserRole
 	Updates      []int64
-	Arrived      time.Time // when the message arrived; zero for a button
+	Arrived      time.Time // when the message or press arrived; zero for a press in a terminal
 }
 
 // May reports whether the user's role includes a right.

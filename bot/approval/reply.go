@@ -74,6 +74,12 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	return o
 }
 
+// AnswersNewer reports whether Reply would use the message for an approval or question that is newer than since.
+func (s *Screen) AnswersNewer(ctx context.Context, m Message, since time.Time) bool {
+	e, approval, err := s.addressee(ctx, m)
+	return err == nil && e != nil && approval.Asked.After(since)
+}
+
 // addressee returns the approval to which a message may belong, or nil.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {

@@ -37,10 +37,10 @@ func (s *Screen) openQuestion(ctx context.Context, by orchestrator.Press, turn s
 }
 
 // expects reports whether the next message of a user answers the question in the message with the key, although it is
-// no reply.
+// no reply. The arrival of the message counts, because ductor may handle the message again much later.
 func (s *Screen) expects(ctx context.Context, by orchestrator.Press, turn, key string) (bool, error) {
 	q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(turn))
-	return q.Key == key && q.From == by.Person && s.o.Now().Before(q.Until), err
+	return q.Key == key && q.From == by.Person && by.Arrived.Before(q.Until), err
 }
 
 // isComing reports whether a question for the turn is open and not in the chat yet.

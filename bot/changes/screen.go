@@ -306,18 +306,19 @@ func (s *Screen) commit(ctx context.Context, by orchestrator.Press, messageID in
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	done, err := s.commitAs(ctx, by, id, messageID, proposal(c))
+	done, err := s.commitAs(ctx, by, id, proposal(c))
 	if err != nil {
 		return tgapi.Answer{}, err
+	}
+	if err := s.closeQuestion(ctx, by.Conversation, id, messageID, done); err != nil {
+		s.o.Log.Warn("withdraw the question about a commit", "turn", id, "err", err)
 	}
 	return tgapi.Answer{Edit: tgapi.Page{Text: done}}, nil
 }
 
-// commitAs commits the changes of a turn and withdraws the question about the commit. It also removes the button that
-// opened the question, even if someone else has committed the changes. If the user pressed a button of the question,
-// pressed is the ID of the question's message.
-func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id string, pressed int,
-	text string) (string, error) {
+// commitAs commits the changes of a turn. It also removes the button that opened the question about the commit, even if
+// someone else has committed the changes. The caller must close the question.
+func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, text string) (string, error) {
 	c, err := s.o.Changes.Commit(ctx, by, cli.TurnID(id), text)
 	if err == nil || errors.Is(err, orchestrator.ErrCommitted) {
 		if q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(id)); err == nil && q.Answer != 0 {
@@ -327,11 +328,7 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id string,
 	if err != nil {
 		return "", err
 	}
-	done := s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), text)
-	if err := s.closeQuestion(ctx, by.Conversation, id, pressed, done); err != nil {
-		s.o.Log.Warn("withdraw the question about a commit", "turn", id, "err", err)
-	}
-	return done, nil
+	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Changed.Files, short(c.Commit), text), nil
 }
 
 // Reply is a user's message that may be the message of a commit.
@@ -343,7 +340,8 @@ type Reply struct {
 }
 
 // Replied handles a reply. If the user replied to the message that askCommit sent, Replied commits the changes, with
-// the reply as the commit message. Otherwise, it returns false.
+// the reply as the commit message. Otherwise, it returns false. The caller must then mark the reply as handled and call
+// Withdraw, in this order. With the other order, a crash in between could send the reply to the agent as a prompt.
 func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, err error) {
 	by := r.By
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -357,7 +355,7 @@ func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, 
 			return "", false, err
 		}
 	}
-	answer, err = s.commitAs(ctx, by, id, 0, r.Text)
+	answer, err = s.commitAs(ctx, by, id, r.Text)
 	if why := s.why(by.Conversation, err); why != "" {
 		return why, true, nil
 	}
@@ -365,4 +363,19 @@ func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, 
 		return p.Text("changes.no-message"), true, nil
 	}
 	return answer, true, err
+}
+
+// Withdraw closes the question in the message with the ID to and deletes the message, if the changes are committed. If
+// Telegram does not allow the deletion, the message shows the given text.
+func (s *Screen) Withdraw(ctx context.Context, in orchestrator.ConversationID, to int, text string) error {
+	m, err := s.o.Store.MessageAt(ctx, in, to)
+	if err != nil {
+		return err
+	}
+	id, _, _ := strings.Cut(strings.TrimPrefix(m.Key, commitKey), "/")
+	c, err := s.o.Changes.Changes(ctx, in, id)
+	if err != nil || c.Commit == "" {
+		return err
+	}
+	return s.closeQuestion(ctx, in, id, 0, text)
 }

@@ -255,6 +255,16 @@ func TestACommitAsksForItsMessage(t *testing.T) {
 		a.Text != "These changes are committed already." {
 		t.Errorf("another button for the commit: %+v, %v", a, err)
 	}
+	next := Reply{By: by(1), To: 44, Next: true, Text: "My words"}
+	if text, ok, _ = b.screen().Replied(t.Context(), next); !ok || text != "These changes are committed already." {
+		t.Errorf("the same message after a crash: %q, %v", text, ok)
+	}
+	if err := b.screen().Withdraw(t.Context(), by(1).Conversation, 44, text); err != nil {
+		t.Error(err)
+	}
+	if _, ok, _ = b.screen().Replied(t.Context(), next); ok {
+		t.Error("a later message is another commit message")
+	}
 	again := Reply{By: by(1), To: 44, Text: "Again"}
 	if text, _, _ = b.screen().Replied(t.Context(), again); text != "These changes are committed already." {
 		t.Errorf("once more: %q", text)

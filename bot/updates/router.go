@@ -150,7 +150,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	switch {
 	case w.Callback != nil:
 		r.noteLanguage(ctx, &w.Callback.From, w.Callback.Message)
-		return r.callback(ctx, u.ID, w.Callback)
+		return r.callback(ctx, u, w.Callback)
 	case w.Message != nil && r.gate.allow.moves(w.Message):
 		return r.moved(ctx, u.ID, w.Message)
 	case w.Message != nil:
@@ -170,12 +170,12 @@ func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdat
 	return taken
 }
 
-func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fate {
+func (r *Router) callback(ctx context.Context, u orchestrator.Update, c *wireCallback) fate {
 	p := Press{
 		Query: c.ID, Data: c.Data, Message: c.Message.ID, Buttons: c.Message.Markup.keyboard(), Name: c.From.name(),
 		By: orchestrator.Press{
-			Conversation: conversationOf(c.Message), Person: orchestrator.PersonID(c.From.ID), Updates: []int64{update},
-			Role: r.gate.allow.roleOf(orchestrator.PersonID(c.From.ID)),
+			Conversation: conversationOf(c.Message), Person: orchestrator.PersonID(c.From.ID), Updates: []int64{u.ID},
+			Arrived: u.Received, Role: r.gate.allow.roleOf(orchestrator.PersonID(c.From.ID)),
 		},
 	}
 	return r.enqueue(ctx, &task{

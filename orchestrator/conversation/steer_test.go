@@ -94,32 +94,39 @@ func TestWhatTheAgentDoesNotTakeRunsNext(t *testing.T) {
 	}
 }
 
-// In the mode steer, the message after /new was handed to the running turn of the old session.
-func TestThePromptOfANewSessionIsNotHandedToTheOldOne(t *testing.T) {
-	h, end, waiting := busy(t)
-	h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
-	if ok, err := h.CancelQueued(t.Context(), waiting["c"].Turn, by(1, here)); !ok || err != nil { // make room
-		t.Fatal(err)
-	}
-	if err := h.New(t.Context(), here); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Set(t.Context(), here, orchestrator.SettingBusy, string(orchestrator.BusySteer)); err != nil {
-		t.Fatal(err)
-	}
-	next := h.submit(t, here, "new")
-	if next.Did != orchestrator.BusyQueue {
-		t.Errorf("the mode is %q", next.Did)
-	}
-	old, err := h.db.Turn(t.Context(), waiting["running"].Turn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	close(end)
-	h.await(t, "done new")
-	asked, err := h.db.Turn(t.Context(), next.Turn)
-	if err != nil || asked.Session == "" || asked.Session == old.Session {
-		t.Errorf("the new turn is %+v, %v; the old session is %s", asked, err, old.Session)
+// In the mode steer, the message after /new was handed to the running turn of the old session. In the mode interrupt, it
+// aborted that turn.
+func TestThePromptOfANewSessionWaitsForTheOldOne(t *testing.T) {
+	for _, mode := range []orchestrator.BusyMode{orchestrator.BusySteer, orchestrator.BusyInterrupt} {
+		h, end, waiting := busy(t)
+		h.agent.steer = func(cli.TurnID, cli.Request) error { return nil }
+		if ok, err := h.CancelQueued(t.Context(), waiting["c"].Turn, by(1, here)); !ok || err != nil { // make room
+			t.Fatal(err)
+		}
+		if err := h.New(t.Context(), here); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Set(t.Context(), here, orchestrator.SettingBusy, string(mode)); err != nil {
+			t.Fatal(err)
+		}
+		next := h.submit(t, here, "new")
+		if next.Did != orchestrator.BusyQueue {
+			t.Errorf("the mode is %q", next.Did)
+		}
+		old, err := h.db.Turn(t.Context(), waiting["running"].Turn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		close(end)
+		h.await(t, "done new")
+		asked, err := h.db.Turn(t.Context(), next.Turn)
+		if err != nil || asked.Session == "" || asked.Session == old.Session {
+			t.Errorf("the new turn is %+v, %v; the old session is %s", asked, err, old.Session)
+		}
+		old, err = h.db.Turn(t.Context(), old.ID)
+		if err != nil || old.State != orchestrator.TurnDone {
+			t.Errorf("%s: the old turn is %s, %v", mode, old.State, err)
+		}
 	}
 }
 
