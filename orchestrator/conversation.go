@@ -193,7 +193,8 @@ func (m BusyMode) During(running Turn, p Prompt, current SessionID) BusyMode {
 		return BusyQueue
 	case p.PartOf != 0 && p.PartOf == running.Prompt.Message:
 		return BusySteer
-	case current != running.Session: // the user has sent /new, or changed the project
+	case current != running.Session && (m == BusySteer || !running.IsSeparate()):
+		// The user has sent /new, or changed the project. A job in its own session may still be interrupted.
 		return BusyQueue
 	}
 	return m
