@@ -46,17 +46,32 @@ func kept(t *testing.T, dir string) []string {
 	return names
 }
 
+// commandLine returns the command line of a process. It is empty for a moment while the process executes its program, so
+// commandLine waits.
+func commandLine(t *testing.T, pid int) string {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(raw) > 0 {
+			return string(raw)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d has no command line", pid)
+		}
+	}
+}
+
 // inspect examines the public and the private data of the process of s.
 func inspect(t *testing.T, s cli.Session) {
 	t.Helper()
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.Info().PID))
-	if err != nil || len(raw) == 0 {
-		t.Fatalf("no command line of %+v: %v", s.Info(), err)
-	}
-	args := strings.Split(string(raw), "\x00")
+	raw := commandLine(t, s.Info().PID)
+	args := strings.Split(raw, "\x00")
 	for line := range strings.Lines(replacing + adding) {
 		for word := range strings.FieldsSeq(line) {
-			if len(word) > 4 && strings.Contains(string(raw), word) {
+			if len(word) > 4 && strings.Contains(raw, word) {
 				t.Errorf("everybody can read %q: %q", word, args)
 			}
 		}
