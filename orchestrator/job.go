@@ -30,7 +30,15 @@ func ConfiguredJob(kind JobKind, name string) JobID {
 	if kind == JobHook || kind == JobHeartbeat {
 		return JobID(string(kind) + "/" + name)
 	}
-	return JobID("config/" + name)
+	return JobID(configuredJob + name)
+}
+
+const configuredJob = "config/"
+
+// Configured reports whether the configuration defines the job.
+func (id JobID) Configured() bool {
+	kind, _, _ := strings.Cut(string(id), "/")
+	return kind == string(JobHook) || kind == string(JobHeartbeat) || strings.HasPrefix(string(id), configuredJob)
 }
 
 // Values of Job.Session.

@@ -115,7 +115,7 @@ func count(diff string) (files, added, removed int) {
 }
 
 // Diff handles "/diff". It shows what has changed since the start of the last turn that changed files. If no turn
-// changed files, it shows the changes since the last commit. If path is not empty, it shows only the changes of that
+// changed files, it shows the changes since the last commit to users who may reach files. If path is not empty, it shows only the changes of that
 // file or directory.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -124,7 +124,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	}
 	path = strings.TrimSpace(path)
 	a, err := s.since(ctx, by, 0, orchestrator.SinceTurn, false, path)
-	if errors.Is(err, orchestrator.ErrNoChanges) {
+	if errors.Is(err, orchestrator.ErrNoChanges) && by.May(orchestrator.ReachFiles) {
 		a, err = s.since(ctx, by, 0, orchestrator.SinceCommit, false, path)
 	}
 	if why := s.why(by.Conversation, err); why != "" {
@@ -161,6 +161,9 @@ func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, messageI
 // since shows the changes since an earlier state of the files. The message has buttons that select other states.
 func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int, since orchestrator.DiffSince,
 	dark bool, path string) (tgapi.Answer, error) {
+	if since == orchestrator.SinceCommit && !by.May(orchestrator.ReachFiles) {
+		return tgapi.Answer{}, orchestrator.ErrNotAllowed // the changes need not be those of turns of this conversation
+	}
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
 	if err != nil {
 		return tgapi.Answer{}, err
@@ -174,6 +177,9 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, messageID int
 	for _, one := range []orchestrator.DiffSince{
 		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,
 	} {
+		if one == orchestrator.SinceCommit && !by.May(orchestrator.ReachFiles) {
+			continue
+		}
 		text := map[orchestrator.DiffSince]string{
 			orchestrator.SinceTurn:    p.Text("changes.since-turn"),
 			orchestrator.SinceSession: p.Text("changes.since-session"),

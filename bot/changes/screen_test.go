@@ -331,6 +331,26 @@ func TestADiffIsAPictureOrAFile(t *testing.T) {
 	}
 }
 
+// A viewer sees only the changes of turns. Those since the last commit may be of anyone.
+func TestAViewerSeesTheChangesOfTurns(t *testing.T) {
+	b := newFake()
+	viewer := by(1)
+	viewer.Role = orchestrator.RoleViewer
+	if a, err := b.screen().Diff(t.Context(), viewer, ""); err != nil || len(a.Messages) > 0 || a.Text == "" {
+		t.Errorf("/diff shows %q, %v", shown(a), err)
+	}
+	for _, data := range []string{"s:cl", "s:cd", "s:clx"} {
+		a, err := b.screen().Press(t.Context(), viewer, tgapi.Pressed{Message: 9}, data)
+		if err != nil || len(a.Messages) > 0 || !strings.HasPrefix(a.Text, "Only users whom the owner listed") {
+			t.Errorf("%s shows %q, %v", data, shown(a), err)
+		}
+	}
+	a, err := b.screen().Press(t.Context(), viewer, tgapi.Pressed{Message: 9}, "s:sl")
+	if err != nil || !strings.Contains(shown(a), "since the session") && len(a.Messages) != 1 {
+		t.Errorf("the session's changes: %q, %v", shown(a), err)
+	}
+}
+
 type noMessages struct{ orchestrator.MessageStore }
 
 func (noMessages) OwedMessages(context.Context) ([]orchestrator.Message, error) { return nil, nil }

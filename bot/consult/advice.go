@@ -60,6 +60,9 @@ func (s *Screen) advice(ctx context.Context, by orchestrator.Press, id cli.TurnI
 func (s *Screen) give(ctx context.Context, by orchestrator.Press, messageID int,
 	data string) (a tgapi.Answer, err error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
+	if !by.May(orchestrator.ActAsChat) { // members may send only prompts that their names precede
+		return a, orchestrator.ErrNotAllowed
+	}
 	id, named, _ := strings.Cut(data, ":")
 	entry, err := s.advice(ctx, by, cli.TurnID(id))
 	if err != nil {

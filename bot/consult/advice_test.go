@@ -90,7 +90,7 @@ func TestAnAnswerIsGivenOnce(t *testing.T) {
 	if _, err := give(elsewhere, data); !errors.Is(err, orchestrator.ErrElsewhere) {
 		t.Errorf("from another chat: %v", err)
 	}
-	// A member must not change the session that the chat continues.
+	// A member's prompts need the member's name, and a member must not change the session that the chat continues.
 	if _, err := give(press(1, orchestrator.RoleMember), data); !errors.Is(err, orchestrator.ErrNotAllowed) {
 		t.Errorf("a member: %v", err)
 	}

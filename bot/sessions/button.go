@@ -115,10 +115,12 @@ func parseListed(arg string) listed {
 	return l
 }
 
-// changes reports whether the operation requires the right to change sessions.
-func (o op) changes() bool {
+// restricted reports whether the operation requires the right to change sessions. The lists of sessions outside of this
+// conversation require it too, because users without this right see only the conversation in which they ask.
+func (o op) restricted() bool {
 	switch o {
-	case opResume, opPin, opArchive, opRename, opFork, opDelete, opDeleted, opMove, opStored, opReported:
+	case opResume, opPin, opArchive, opRename, opFork, opDelete, opDeleted, opMove, opStored, opReported,
+		opElsewhere, opMoving, opTerminal:
 		return true
 	}
 	return false

@@ -95,7 +95,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 func (s *Screen) act(ctx context.Context, by orchestrator.Press, message int, p pressed) (a tgapi.Answer, err error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
 	in, id := by.Conversation, orchestrator.SessionID(p.key)
-	if p.op.changes() && !by.May(orchestrator.ChangeSessions) {
+	if p.op.restricted() && !by.May(orchestrator.ChangeSessions) {
 		return a, orchestrator.ErrNotAllowed
 	}
 	if p.op == opRename {

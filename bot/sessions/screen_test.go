@@ -358,6 +358,18 @@ func TestNoButtonReachesAnotherChat(t *testing.T) {
 	})
 }
 
+// A viewer sees only the sessions of the conversation.
+func TestAViewerListsNoSessionsOfOtherPlaces(t *testing.T) {
+	r := newRig(t)
+	viewer := owner
+	viewer.Role = orchestrator.RoleViewer
+	for _, data := range []string{"e:0:", "x:s1:", "X:s1:", "T::", "R:claude:x"} {
+		if a, err := r.screen.Press(t.Context(), viewer, question, data); !errors.Is(err, orchestrator.ErrNotAllowed) {
+			t.Errorf("%s: %+v, %v", data, a, err)
+		}
+	}
+}
+
 // fileOf returns the file that an answer sends, or the zero value.
 func fileOf(t testing.TB, a tgapi.Answer) message.File {
 	if len(a.Messages) == 0 {

@@ -264,8 +264,8 @@ func (a *App) formerChat(chat int64) int64 {
 
 // permits reports whether a waiting turn may start. A turn of a job, or of a pressed button, needs an allowed group if
 // it runs in a group. If the group has become a supergroup, its former ID may be in the list of allowed groups instead.
-// A job that repeats a user's prompt also needs the right of that user. For other prompts in a group, only the rights
-// of the user count.
+// A job that repeats a user's prompt also needs the right of that user. A job that a user created in their private chat
+// needs that user's right to create jobs. For other prompts in a group, only the rights of the user count.
 func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole,
 	formerChat func(int64) int64, t orchestrator.Turn) bool {
 	in, role, of := t.Prompt.Conversation, roleOf(t.Prompt.Person), t.Prompt.Rights.Of
@@ -279,8 +279,12 @@ func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.
 	switch {
 	case job && later:
 		return role.May(orchestrator.ActAsChat)
+	case job && in.Group():
+		return true
+	case job && t.Wants.Job.Configured():
+		return roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone
 	case job:
-		return in.Group() || roleOf(orchestrator.PersonID(in.Chat)) != orchestrator.RoleNone
+		return roleOf(orchestrator.PersonID(in.Chat)).May(orchestrator.MakeSchedules)
 	case of == orchestrator.RightsOfMember && role == orchestrator.RoleNone:
 		return cfg.Telegram.GroupMembers == updates.AllMembers
 	case of == orchestrator.RightsOfMember:

@@ -130,6 +130,39 @@ func TestAnInvitationOutlivesARestart(t *testing.T) {
 	}
 }
 
+// The invitations of a user who may no longer manage users let nobody in, not even this user.
+func TestAnInvitationNeedsItsInviter(t *testing.T) {
+	for name, end := range map[string]func(r *rig) error{
+		"removed":    func(r *rig) error { return r.Remove(r.t.Context(), asOwner, ann) },
+		"a user now": func(r *rig) error { return r.SetRole(r.t.Context(), asOwner, ann, orchestrator.RoleUser) },
+		"removed by the command": func(r *rig) error { // in another process, on the same database
+			_, err := r.db.RemoveUser(r.t.Context(), ann, orchestrator.AuditEntry{At: r.now, What: orchestrator.AuditUser})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.Join(t.Context(), ann, "Ann", r.invite(orchestrator.RoleOwner))
+			byAnn := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: ann}, Person: ann, Role: orchestrator.RoleOwner}
+			code, err := r.Invite(t.Context(), byAnn, orchestrator.RoleOwner)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := end(r); err != nil {
+				t.Fatal(err)
+			}
+			before := r.RoleOf(ann)
+			for _, user := range []orchestrator.PersonID{ann, bob} {
+				if r.Join(t.Context(), user, "X", code) {
+					t.Errorf("%d joined", user)
+				}
+			}
+			r.has(ann, before)
+			r.has(bob, orchestrator.RoleNone)
+		})
+	}
+}
+
 func TestTooManyWrongCodesCloseAllInvitations(t *testing.T) {
 	r := newRig(t)
 	code := r.invite(orchestrator.RoleUser)

@@ -52,13 +52,13 @@ func (d *Directory) expire() {
 }
 
 // Join implements updates.Joins. It does nothing if there is no open invitation, or if the text does not look like a
-// code. After paircode.MostWrong wrong codes, it closes all invitations.
+// code. An invitation is invalid if its inviter may no longer manage users. After paircode.MostWrong wrong codes, it closes all invitations.
 func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
 	if !paircode.Shaped(code) {
 		return false
 	}
 	i, ok := d.match(ctx, code)
-	if !ok {
+	if !ok || !d.RoleOf(i.By).May(orchestrator.ManageUsers) {
 		return false
 	}
 	u := orchestrator.JoinedUser{ID: id, Name: name, Role: i.Role, By: i.By, Joined: d.opts.Now()}
