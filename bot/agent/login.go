@@ -159,10 +159,10 @@ func notice(by orchestrator.Press, page tgapi.Page) tgapi.Answer {
 	})}}
 }
 
-// start starts a log-in, or asks the user for a token. The text in others describes the login methods outside of the
+// start starts a log-in, or asks the user for a token. othersText describes the login methods outside of the
 // chat.
 func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login,
-	others string) (tgapi.Answer, error) {
+	othersText string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
 	name := nameOf(p, of)
 	end := tgapi.NewButton(p.Text("common.cancel"), tgapi.LogInAction, string(of.LogInID())+":"+opEndLogin)
@@ -179,7 +179,7 @@ func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.
 	s.mu.Lock()
 	s.waits[sender{by.Conversation, by.Person}] = awaited{of, way, s.now().Add(waitLife)}
 	s.mu.Unlock()
-	text := p.Text("login.ask-token", way.Command, p.Span(waitLife), name) + others
+	text := p.Text("login.ask-token", way.Command, p.Span(waitLife), name) + othersText
 	return notice(by, tgapi.Page{Text: text, Keyboard: cancel}), nil
 }
 
