@@ -73,7 +73,7 @@ func (s *Screen) open(e *entry, suffix string,
 	return s.o.Messages.Open(message.Spec{
 		Key: keyPrefix + string(e.id) + suffix, Turn: e.approval.Turn, To: e.conv, New: e.loaded,
 		Content: func(ctx context.Context) (message.Content, error) { return content(ctx, e) },
-		Called:  func(m *message.Message) { s.called(e, m) },
+		Called:  func(m *message.Message) { s.afterRequest(e, m) },
 	})
 }
 
@@ -91,9 +91,9 @@ func (s *Screen) push(e *entry) {
 	}
 }
 
-// called runs after each request to Telegram about a message of the entry. If Telegram did not confirm the approval's
-// message, called sends the notice. If the approval is closed, called ensures that the entry is dropped later.
-func (s *Screen) called(e *entry, m *message.Message) {
+// afterRequest runs after each request to Telegram about a message of the entry. If Telegram did not confirm the approval's
+// message, afterRequest sends the notice. If the approval is closed, afterRequest ensures that the entry is dropped later.
+func (s *Screen) afterRequest(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
 		e.notice.Update(outbox.Awaited)
@@ -104,19 +104,19 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.open() || s.entries[e.id] != e || slices.Contains(s.over, e) {
+	if e.open() || s.entries[e.id] != e || slices.Contains(s.closed, e) {
 		return
 	}
 	s.scheduleLocked(e)
-	if s.over = append(s.over, e); len(s.over) > overKept {
-		delete(s.entries, s.over[0].id)
-		s.over = s.over[1:]
+	if s.closed = append(s.closed, e); len(s.closed) > maxClosed {
+		delete(s.entries, s.closed[0].id)
+		s.closed = s.closed[1:]
 	}
 }
 
-// overKept is the maximum number of closed approvals in memory. For an approval in memory, Screen knows whether the
+// maxClosed is the maximum number of closed approvals in memory. For an approval in memory, Screen knows whether the
 // message already shows the decision. A late press of a button then causes no edit.
-const overKept = 16
+const maxClosed = 16
 
 // content returns the current content of the approval's message. If the approval is closed, the message may be edited,
 // but not sent.
