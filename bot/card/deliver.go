@@ -73,7 +73,7 @@ func (s contents) perMessage() []message.Content {
 		out[last].Keyboard = s.buttons
 		out[last].Text = withRemark(out[last].Text, s.remark)
 		if s.rich.Blocks != nil {
-			out[last].Rich = s.rich.with(remarkText(s.remark)).Blocks
+			out[last].Rich = s.rich.withTexts(remarkText(s.remark)).Blocks
 		}
 	}
 	return out
@@ -275,7 +275,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	appended := alone
 	appended.first, appended.strips = saved.First, max(alone.strips-1, 0)
 	if saved.Rich.Blocks != nil {
-		appended.rich = saved.Rich.with(mark)
+		appended.rich = saved.Rich.withTexts(mark)
 		alone = appended
 	}
 	shown := saved.Texts[len(saved.Texts)-1]

@@ -67,10 +67,10 @@ func (d *document) part(from, to position) render.Text {
 		s := d.segments[n]
 		begin, end := textOffset{}, s.shown.end()
 		if n == from.segment {
-			begin = s.shown.find(from.offset)
+			begin = s.shown.atUnit(from.offset)
 		}
 		if n == to.segment {
-			end = s.shown.find(to.offset)
+			end = s.shown.atUnit(to.offset)
 		}
 		p.add(s.kind, n, s.shown.between(begin, end))
 	}
@@ -139,7 +139,7 @@ func (d *document) tail(from position) *tailText {
 		d.show(s)
 		begin := textOffset{}
 		if i == from.segment {
-			begin = s.shown.find(from.offset)
+			begin = s.shown.atUnit(from.offset)
 		}
 		end := s.shown.seek(begin, begin.units+3*render.MessageLimit)
 		t := s.shown.between(begin, end)

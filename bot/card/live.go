@@ -158,7 +158,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	newest := c.snapshotLocked(last, texts[last], rich)
 	lines := c.doc.liveLines(now)
 	texts[last] = withLive(newest.text, lines)
-	wants := contents{texts: texts, buttons: c.liveButtonsLocked(now), rich: rich.with(lines)}.perMessage()
+	wants := contents{texts: texts, buttons: c.liveButtonsLocked(now), rich: rich.withTexts(lines)}.perMessage()
 	drafts := c.draftsLocked()
 	if drafts {
 		wants = wants[:last]

@@ -186,7 +186,7 @@ func (d *document) wholeWord(start, p position) position {
 	}
 	d.show(d.segments[p.segment])
 	s := &d.segments[p.segment].shown
-	at := s.find(p.offset).bytes
+	at := s.atUnit(p.offset).bytes
 	next, _ := utf8.DecodeRuneInString(s.text.Text[at:])
 	word := s.text.Text[len(strings.TrimRightFunc(s.text.Text[:at], ofWord)):at]
 	if word == "" || !ofWord(next) {

@@ -213,8 +213,8 @@ type richContent struct {
 	Cut    bool           `json:"cut,omitempty"` // true if the blocks omit a part of the answer
 }
 
-// with appends texts to the blocks, unless the card is plain.
-func (r richContent) with(texts ...render.Text) richContent {
+// withTexts appends texts to the blocks, unless the card is plain.
+func (r richContent) withTexts(texts ...render.Text) richContent {
 	if r.Blocks == nil {
 		return r
 	}
