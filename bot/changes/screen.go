@@ -88,16 +88,16 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 	}
 }
 
-// Press handles a button of this package. The parameter on is the message with the button. data is the button's data
+// Press handles a button of this package. The parameter pressed is the message with the button. data is the button's data
 // without the action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on tgapi.Pressed,
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, pressed tgapi.Pressed,
 	data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, id, _ := strings.Cut(data, ":")
 	if s.o.Changes == nil {
 		return tgapi.Stale(p), nil
 	}
-	a, err := s.act(ctx, by, on, op(what), id)
+	a, err := s.act(ctx, by, pressed, op(what), id)
 	if why := s.why(by.Conversation, err); why != "" {
 		a, err = tgapi.Answer{Text: why, Instead: a.Instead}, nil
 	}
@@ -365,10 +365,10 @@ func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, 
 	return answer, true, err
 }
 
-// Withdraw closes the question in the message with the ID to and deletes the message, if the changes are committed. If
+// Withdraw closes the question in the message with the ID messageID and deletes the message, if the changes are committed. If
 // Telegram does not allow the deletion, the message shows the given text.
-func (s *Screen) Withdraw(ctx context.Context, in orchestrator.ConversationID, to int, text string) error {
-	m, err := s.o.Store.MessageAt(ctx, in, to)
+func (s *Screen) Withdraw(ctx context.Context, in orchestrator.ConversationID, messageID int, text string) error {
+	m, err := s.o.Store.MessageAt(ctx, in, messageID)
 	if err != nil {
 		return err
 	}
