@@ -249,13 +249,13 @@ func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.C
 
 // chosenText returns a text about the chosen model or account. The text also contains the number of waiting prompts
 // that will use it. These are the prompts that name no agent. After the choice of an account, they include the prompts
-// that name the account's agent. account is this agent; it is "" after the choice of a model.
+// that name the account's agent. accountOf is this agent; it is "" after the choice of a model.
 func chosenText(ctx context.Context, of Service, p lang.Printer, in orchestrator.ConversationID, chosen string,
-	account cli.Agent) string {
+	accountOf cli.Agent) string {
 	st, err := of.Status(ctx, in)
 	follow := 0
 	for _, wants := range st.Queue {
-		if wants.Agent == "" || wants.Agent == account {
+		if wants.Agent == "" || wants.Agent == accountOf {
 			follow++
 		}
 	}
