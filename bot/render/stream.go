@@ -208,7 +208,7 @@ func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 
 // keep appends the blocks of r to the stored blocks, which can no longer change.
 func (s *Stream) keep(r *renderer) {
-	t := r.out.blocks()
+	t := r.out.untrimmed()
 	if len(t.Text) == 0 {
 		return
 	}
@@ -233,7 +233,7 @@ func (s *Stream) gap(r *renderer) string {
 
 // joined returns the stored blocks followed by the blocks of r.
 func (s *Stream) joined(r *renderer) Text {
-	t := r.out.blocks()
+	t := r.out.untrimmed()
 	gap := s.gap(r)
 	text := strings.TrimRight(string(s.done)+gap+t.Text, " \n")
 	es := make([]Entity, 0, len(s.ents)+len(t.Entities))
