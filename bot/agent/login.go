@@ -57,7 +57,7 @@ type Logins struct {
 
 	mu    sync.Mutex
 	waits map[sender]awaited
-	held  map[int64]heldToken // tokens by the update ID of their message
+	held  map[int64]heldToken // key: update ID of the message that contains the token
 }
 
 type sender struct {
@@ -159,8 +159,7 @@ func notice(by orchestrator.Press, page tgapi.Page) tgapi.Answer {
 	})}}
 }
 
-// start starts a log-in, or asks the user for a token. othersText describes the login methods outside of the
-// chat.
+// start starts a log-in, or asks the user for a token. othersText describes the login methods outside of the chat.
 func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login,
 	othersText string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
@@ -198,9 +197,11 @@ func (s *Logins) cancel(by orchestrator.Press, of orchestrator.AgentEnv) tgapi.A
 	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}
 }
 
-// Take searches a message for a token, and stores the token for Paste. It returns true if it found a token. The caller
-// must then not store the message. While ductor waits for a token from this user, Take also accepts a text that only
-// may be a token. A complete token ends this wait.
+// Take searches a message for a token, and stores the token for Paste. If Take returns true, it has found a token, and
+// the caller must not store the message.
+//
+// While ductor waits for a token from this user, Take also accepts a long word without tokenPrefix. When Take finds a
+// complete token, ductor stops waiting.
 func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
