@@ -40,7 +40,7 @@ type gate string
 
 const (
 	gateOpen   gate = "open"
-	gateUnread gate = "unread" // users may allow only after they read the full text; the message omits a part
+	gateUnread gate = "unread" // the message omits a part, so users may allow only after they read the full text
 	gateShut   gate = "shut"   // users may never allow: the request is empty, or too long for the chat
 )
 
