@@ -101,8 +101,9 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// detachFrom makes the card send messages again. It starts with the first message whose state is in the list states.
-// It includes all later messages, because they must appear below this message. The old messages stay in the chat.
+// detachFrom makes the card send messages again that may be missing in the chat. These are the first message with one
+// of the given states, and all messages after it, because they must appear below it. Messages before the index first
+// are not sent again. The old messages stay in the chat.
 func (s *messages) detachFrom(ctx context.Context, first int, states ...orchestrator.SendState) error {
 	if slices.Contains(states, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {

@@ -42,8 +42,7 @@ func (s contents) forChat(m *messages) contents {
 	return s
 }
 
-// text returns the plain text for clients that cannot show rich messages. This is the first of the texts that is not
-// empty.
+// text returns the plain text for clients that cannot show rich messages: the first of the texts that is not empty.
 func (r richContent) text(texts []render.Text) render.Text {
 	for _, t := range texts {
 		if t.Text != "" {
@@ -160,8 +159,8 @@ func (c *Cards) amend(ctx context.Context, s *messages, content contents) error 
 	return nil
 }
 
-// postDelivery makes a Telegram request without which the card would be incomplete. The outbox may repeat the request,
-// because run never sends a message twice.
+// postDelivery makes a Telegram request without which the card would be incomplete. The outbox may call run again after
+// a failure, so run must never send a message twice.
 func (c *Cards) postDelivery(
 	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
 ) error {

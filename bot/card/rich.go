@@ -25,7 +25,7 @@ type Displays interface {
 // keptOutput is how much of the end of a tool's output or diff a card stores, in UTF-16 units.
 const keptOutput = 2000
 
-// blocks renders the document as the blocks of a rich message. The result cut is true if the blocks omit a part of the
+// blocks renders the document as the blocks of a rich message. It returns cut = true if the blocks omit a part of the
 // answer.
 func (d *document) blocks() (blocks []render.Block, cut bool) {
 	follows := render.Block{

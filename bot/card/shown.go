@@ -77,7 +77,8 @@ func (s *shownText) atByte(bytes int) textOffset {
 	return p
 }
 
-// atUnit returns the offset at a UTF-16 unit. If the unit is inside a character, atUnit returns the end of the character.
+// atUnit returns the offset at a UTF-16 unit. If the unit is inside a character, atUnit returns the end of the
+// character.
 func (s *shownText) atUnit(unit int) textOffset {
 	var p textOffset
 	i := 0
