@@ -181,7 +181,7 @@ func (b *builder) text() Text {
 	return t
 }
 
-// untrimmed returns the built text. It does not remove white space at the end.
+// untrimmed returns the built text, including white space at the end.
 func (b *builder) untrimmed() Text {
 	sortEntities(b.entities)
 	return Text{Text: string(b.buf), Entities: b.entities}

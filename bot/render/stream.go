@@ -107,8 +107,8 @@ func (s *Stream) render() Text {
 }
 
 // advance parses tail, which is the source after the last mark. If blocks in tail can no longer change, advance adds a
-// mark after them and returns true. The returned renderer then contains only the text after the new mark. Otherwise it
-// contains all of tail.
+// mark after them and returns true. The returned renderer then contains only the text after the new mark. If advance
+// returns false, the renderer contains all of tail.
 func (s *Stream) advance(tail []byte) (r *renderer, found bool) {
 	from, fence := s.last().source, s.fence(tail)
 	raw := append([]byte(fence), tail...)
@@ -194,8 +194,8 @@ func openFence(doc ast.Node, source []byte) string {
 }
 
 // finalBlock returns the last top-level block whose start can no longer change: its first line is complete, and the
-// line before it is blank. All blocks before it cannot change either. finalBlock returns nil if there are no blocks
-// before it.
+// line before it is blank. The blocks before this block cannot change either. If there are no blocks before it,
+// finalBlock returns nil.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())
