@@ -14,8 +14,8 @@ import (
 )
 
 // listStored lists the sessions that agents have stored for the conversation's directory, for example sessions in a
-// terminal. In a group, all members can read the list. So listStored first asks the user to confirm this, unless the
-// parameter confirmed is toAll.
+// terminal. In a group, all members can read the list. So listStored first asks the user to confirm this, unless
+// confirmed is toAll.
 func (s *Screen) listStored(ctx context.Context, in orchestrator.ConversationID,
 	confirmed audience) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
