@@ -194,8 +194,8 @@ func openFence(doc ast.Node, source []byte) string {
 }
 
 // finalBlock returns the last top-level block whose start can no longer change: its first line is complete, and the
-// line before it is blank. The blocks before this block cannot change either. If there are no blocks before it,
-// finalBlock returns nil.
+// line before it is blank. The blocks before this block cannot change either. finalBlock returns nil if no block
+// precedes it.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())
