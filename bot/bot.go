@@ -47,10 +47,10 @@ type Options struct {
 	Users users.Directory       // manages users for /pair and /users; nil: the configuration defines all users
 	Owner orchestrator.PersonID // user to notify of problems with polling; 0: none
 
-	Lost        time.Time                           // earlier messages may already be handled; zero: no loss
+	Lost        time.Time                           // messages from before this time may already be handled; zero: none
 	Polled      func(err error, wait time.Duration) // called after each poll; see updates.PollerOptions
-	AlbumWindow time.Duration                       // wait for further files of an album; default: 1.5 s; < 0: no wait
-	PasteWindow time.Duration                       // wait for further parts of a text; default: 300 ms; < 0: no wait
+	AlbumWindow time.Duration                       // wait for other files of an album; default: 1.5 s; < 0: no wait
+	PasteWindow time.Duration                       // wait for other parts of a text; default: 300 ms; < 0: no wait
 
 	Aliases func() map[string]naming.Alias // returns short names of models for /model; nil: none
 	Reload  Reload                         // for /reload; nil: not available
@@ -191,7 +191,8 @@ func (b *Bot) cardOptions(ctx context.Context, lost *lostAnswers, asks *display.
 	return o
 }
 
-// learnUsers stores the names of the users who accepted an invitation. Other names follow with the updates.
+// learnUsers stores the names of the users who accepted an invitation. ductor learns the names of other users from
+// their messages.
 func (b *Bot) learnUsers(ctx context.Context, names *tgapi.ChatNames) {
 	if b.opts.Users == nil {
 		return
@@ -267,8 +268,8 @@ func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
 // Backlog returns how many requests to Telegram are waiting, and how long the oldest has been waiting.
 func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Backlog() }
 
-// StoredAborts returns the aborts that the previous process stored but did not handle, for the orchestrator's Recover
-// and for Run.
+// StoredAborts returns the aborts that the previous process stored but did not handle. The caller must pass them to the
+// orchestrator's Recover and to Run.
 func (b *Bot) StoredAborts(ctx context.Context) ([]orchestrator.PendingAborts, error) {
 	return updates.FindAborts(ctx, b.opts.Journal, b.opts.Allow, abortCommand())
 }

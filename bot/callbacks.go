@@ -22,8 +22,8 @@ import (
 )
 
 // Actions of buttons. The data of a button starts with its action. Most buttons also contain the ID of a turn, an
-// approval or a job, so that they work after a restart. The buttons of menus contain a random number instead, so they
-// expire.
+// approval or a job, so that they work after a restart. The buttons of a menu contain a random number. ductor stores
+// this number only in memory, so these buttons do not work after a restart.
 const (
 	actShow      = "v"
 	actCancel    = "c"
@@ -31,7 +31,7 @@ const (
 	actSteer     = "t"
 	actInterrupt = "i"
 	actRestart   = "e"
-	actBoth      = "B" // restart the running turn with its own prompt and the waiting one
+	actBoth      = "B" // restart the running turn with its own prompt and the waiting prompt
 	actKeep      = "k" // decline the restart
 )
 
@@ -87,8 +87,8 @@ type button struct {
 
 type pressFunc func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error)
 
-// onTurn returns a pressFunc for buttons that contain the ID of a turn. The user sees the text that act returns as a
-// short notice.
+// onTurn returns a pressFunc for buttons that contain the ID of a turn. The function act handles the press, and returns
+// a short notice for the user.
 func onTurn(act func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error)) pressFunc {
 	return func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 		text, err := act(ctx, p, cli.TurnID(what))

@@ -153,7 +153,7 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	if meant := meantCommand(r.Name, names); meant != "" {
 		text = p.Text("bot.mistyped-command", r.Name, meant)
 	}
-	switch r.Name { // buttons replace these commands
+	switch r.Name { // ductor has buttons, but no commands, with these functions
 	case "export":
 		text = p.Text("bot.export-is-a-button")
 	case "login":
@@ -163,7 +163,7 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 }
 
 // foreignCommands maps commands of other programs to the command of ductor that does the same. The value is "" if
-// ductor has no such command: it must then not suggest a command only because the names are similar.
+// ductor has no such command. Users then get no suggestion, even if a command of ductor has a similar name.
 func foreignCommands() map[string]string {
 	return map[string]string{
 		"cancel": "abort", "kill": "abort", "quit": "abort", "exit": "abort",

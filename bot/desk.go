@@ -23,10 +23,10 @@ type Desk interface {
 	// Steer adds a waiting prompt to the running turn, so that the agent reads the prompt during this turn. The prompt
 	// then gets no turn of its own. Steer returns:
 	//   - ErrNotWaiting if the prompt is not in the queue, or no turn is running
-	//   - ErrCannotSteer if the agent accepts no prompt now; the prompt then moves to the front of the queue,
-	//     unless it may not join the running turn (Turn.MayJoin)
-	// - ErrSteerUnknown if it is unknown whether the agent got the prompt; the chat then shows the prompt as
-	// interrupted
+	//   - ErrCannotSteer if the prompt may not join the running turn (Turn.MayJoin)
+	//   - ErrCannotSteer if the agent accepts no prompt now; the prompt then moves to the front of the queue
+	//   - ErrSteerUnknown if it is unknown whether the agent got the prompt; the chat then shows the prompt as
+	//     interrupted
 	Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
 	// Interrupt stops the running turn and then runs the given waiting turn. Other turns stay in the queue. It returns
 	// ErrNotWaiting if the turn is not in the queue.
@@ -61,7 +61,7 @@ type Desk interface {
 	// StopTurn stops only the given running turn. It returns ErrNoTurn if the turn is not running, ErrElsewhere if the
 	// turn belongs to another conversation, and ErrNotAllowed if a member tries to stop the turn of another user.
 	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
-	// Stopping returns the turn that the previous process was stopping in this conversation when it ended, or nil.
+	// Stopping returns the turn of the conversation that was being stopped when the previous process ended, or nil.
 	Stopping(id orchestrator.ConversationID) *orchestrator.Stopping
 	// AwaitAborts implements updates.Turns.
 	AwaitAborts(aborts orchestrator.PendingAborts)
@@ -88,7 +88,7 @@ type Desk interface {
 	// offered, ErrElsewhere if the turn belongs to another conversation, and ErrStillOpen if the turn has not ended.
 	//
 	// ActionDrop cancels the next retry of a running turn, or deletes the job that ActionLater created. An action that
-	// runs the prompt now also deletes this job. It returns ErrRepeated if the job has started.
+	// runs the prompt now also deletes this job, or returns ErrRepeated if the job has started.
 	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action,
 		by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the result of a turn again, as new messages.

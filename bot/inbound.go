@@ -175,7 +175,8 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 	}
 }
 
-// Moved implements updates.Handler. The group keeps its language, its open approvals and its queue cards.
+// Moved implements updates.Handler. The group with the new ID keeps its language, its open approvals and its queue
+// cards.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if err == nil {
@@ -273,7 +274,7 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 	return h.restarts.offer(ctx, in, message, text)
 }
 
-// Heard implements updates.Handler. It asks the user to confirm the transcript, if that is configured.
+// Heard implements updates.Handler. It asks the user to confirm the transcript if Options.Confirm is set.
 func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt, w orchestrator.Wants) bool {
 	if !h.confirms {
 		return false
@@ -303,7 +304,8 @@ func (h *handlers) handleCorrection(ctx context.Context, in *updates.Message) bo
 	return ok
 }
 
-// sessionFiles returns a value for sessions.Options.Files. It returns nil if ductor does not record changes.
+// sessionFiles returns a function that creates the button for the restore points of a session. It returns nil if ductor
+// does not record changes.
 func sessionFiles(kept orchestrator.FileChanges) func(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
 	if kept == nil {
 		return nil

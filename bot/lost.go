@@ -27,7 +27,9 @@ type lostAnswers struct {
 	owner    orchestrator.PersonID
 	lang     *lang.Choices
 	log      *slog.Logger
-	back     chan int64 // IDs of chats that accept messages again; if it is full, answers wait for the next start
+	// back receives the IDs of chats that accept messages again. If the channel is full, the answers of a chat wait for
+	// the next start of ductor.
+	back chan int64
 
 	mu sync.Mutex // held while a stored list changes
 }

@@ -46,8 +46,8 @@ func (c modelCommand) offer(r updates.Request) {
 
 // byName selects the model with the name that the user wrote. While agents are still listing their models, byName first
 // sends a message that asks the user to wait, and later edits this message to show the result. It marks the update as
-// handled only after the edit. The user's next messages wait for this. If ductor stops before, the next process runs
-// the command again.
+// handled only after the edit. The user's next messages wait until then. If ductor stops before the edit, the next
+// process runs the command again.
 func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 	page, later, err := c.menus.ModelByName(ctx, r.In.Press, r.Args)
 	if err != nil || later == nil {

@@ -23,11 +23,11 @@ import (
 type queueCards struct {
 	messages *message.Messages
 	lang     *lang.Choices
-	edits    *editOffers // withdraws the offer to restart a turn when the turn leaves the queue
+	edits    *editOffers // closes the offer to restart a turn when the turn has ended
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
-	past  map[cli.TurnID]bool // turns that left the queue before queued was called
+	past  map[cli.TurnID]bool // turns that left the queue before their card was created
 }
 
 func newQueueCards(messages *message.Messages, l *lang.Choices, edits *editOffers) *queueCards {
@@ -39,7 +39,7 @@ func newQueueCards(messages *message.Messages, l *lang.Choices, edits *editOffer
 
 // queueCard is the message about one waiting turn. queueCards.mu guards it.
 type queueCard struct {
-	turn    orchestrator.Turn // the turn, as passed to queued or unqueued
+	turn    orchestrator.Turn // the turn, as passed to queueCards.queued or queueCards.unqueued
 	ahead   int
 	hint    string // text about a further reason to wait, such as an open approval; may be empty
 	over    bool   // true if the turn has left the queue
@@ -70,8 +70,8 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 	return c
 }
 
-// content returns the content of a card. The lifecycle in it makes message.Messages delete the card when the turn
-// starts. The card of a cancelled turn stays.
+// content returns the content of a card. When the turn starts, message.Messages deletes the card. The card of a
+// cancelled turn stays.
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
@@ -227,9 +227,9 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 // maxMoved is the maximum number of other cards that are edited when one card changes.
 const maxMoved = 4
 
-// moveUp updates the positions of all cards behind the given position, and returns the cards that must be edited. These
-// are the first maxMoved cards if a user cancelled a turn, and otherwise only the next card. The limit is necessary
-// because each edit uses a part of Telegram's rate limit, which delays the answer.
+// moveUp updates the positions of all cards behind the given position, and returns the cards that must be edited. If a
+// user cancelled a turn, these are the first maxMoved cards. Otherwise, this is only the card that is now next. The
+// limit is necessary because each edit uses a part of Telegram's rate limit, which delays the answer.
 func (q *queueCards) moveUp(id orchestrator.ConversationID, behind int, cancelled bool) (next []*queueCard) {
 	for _, c := range q.cards {
 		if c.over || c.turn.Prompt.Conversation != id || c.ahead <= behind || c.ahead <= 1 {

@@ -13,8 +13,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// handleExpected handles a message that is no reply, but the text for which the user has just tapped a button. It
-// returns false for any other message, also if the message answers a question of the agent that is newer than the press.
+// handleExpected handles a text that a user sends after pressing a button that asks for a text. It returns false for
+// any other message, and for replies. It also returns false if the message answers a question of the agent that is
+// newer than the press.
 func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) bool {
 	if in.ReplyTo != 0 || len(in.Files) > 0 {
 		return false
@@ -30,14 +31,15 @@ func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// handleText handles a text for which a message of the bot asks: a field of a job, the title of a session, or the
-// message of a commit. It returns false if the message asks for none.
+// handleText handles a text for which the bot has asked: a field of a job, the title of a session, or the message of a
+// commit. to is the ID of the message in which the bot asked. handleText returns false if this message asks for no
+// text.
 func (h *handlers) handleText(ctx context.Context, in *updates.Message, to int) bool {
 	return h.handleJobReply(ctx, in, to) || h.handleRenaming(ctx, in, to) || h.handleCommitReply(ctx, in, to)
 }
 
-// handleCommitReply commits the changes of a turn if a message of the bot asks for a commit message. It returns false
-// for any other message.
+// handleCommitReply commits the changes of a turn if the bot's message with the ID to asks for a commit message. It
+// returns false if that message asks for something else.
 func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message, to int) bool {
 	p := h.commands.lang.Of(in.Conversation.Chat)
 	answer, ok, err := h.commands.screens.changes.Replied(ctx, changes.Reply{
@@ -90,8 +92,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// offerPrompt sends a notice for what the user's message was used. A button of this notice also sends the message to the
-// agent as a prompt.
+// offerPrompt sends a notice that explains how the bot used the user's message. The notice has a button that also sends
+// the message to the agent as a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64,
 	notice func(context.Context, orchestrator.Prompt) (orchestrator.Message, error)) {
 	m, err := notice(ctx, orchestrator.Prompt{
@@ -106,8 +108,8 @@ func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish 
 	h.finisher.Finish(ctx, finish, m)
 }
 
-// handleJobReply changes a scheduled job if a message of the bot asks for a field of the job. It returns false for any
-// other message.
+// handleJobReply changes a scheduled job if the bot's message with the ID to asks for a field of the job. It returns
+// false if that message asks for something else.
 func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message, to int) bool {
 	reply := cron.Reply{By: in.Press, To: to, Text: in.Text}
 	state := h.commands.screens.jobs.Reply(ctx, reply, func(p tgapi.Page) {
@@ -119,8 +121,8 @@ func (h *handlers) handleJobReply(ctx context.Context, in *updates.Message, to i
 	return state != cron.Prompt
 }
 
-// handleRenaming renames a session if a message of the bot asks for the new title of the session. It returns false for any
-// other message.
+// handleRenaming renames a session if the bot's message with the ID to asks for the new title of the session. It
+// returns false if that message asks for something else.
 func (h *handlers) handleRenaming(ctx context.Context, in *updates.Message, to int) bool {
 	answer, page, ok, err := h.commands.screens.sessions.Replied(ctx, in.Press, to, in.Plain)
 	decided := answer != "" // without an answer, the user may reply again

@@ -36,18 +36,19 @@ type editedPrompt struct {
 // editKey returns the database key for the new text of a turn's prompt.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to restart the running turn after its prompt was edited. The parameter prompt is the ID of the prompt's
-// message. offer returns false if no turn with this prompt is running, or if the user's own words are the same as
-// before. If the user edits the prompt again, an open offer changes to the newest text.
-func (r *restarts) offer(ctx context.Context, in *updates.Message, prompt int, text string) bool {
+// offer offers to restart the running turn after its prompt was edited. promptID is the ID of the prompt's message.
+// offer returns false if no turn with this prompt is running, or if the user's own words are the same as before. If the
+// user edits the prompt again, an open offer changes to the newest text.
+func (r *restarts) offer(ctx context.Context, in *updates.Message, promptID int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
-	if err != nil || st.Running == nil || st.Running.Message != prompt || sameWords(st.Running.Prompt, text, in.Text) {
+	if err != nil || st.Running == nil || st.Running.Message != promptID ||
+		sameWords(st.Running.Prompt, text, in.Text) {
 		return false
 	}
 	turn := st.Running.Turn
 	offer := message.Compose(in.Conversation, message.Content{
-		Text: render.Plain(p.Text("bot.edited")), ReplyTo: prompt,
+		Text: render.Plain(p.Text("bot.edited")), ReplyTo: promptID,
 		Keyboard: tgapi.Keyboard{{
 			turnButton(p.Text("bot.start-over"), actRestart, turn),
 			turnButton(p.Text("bot.keep-running"), actKeep, turn),
@@ -68,14 +69,14 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, prompt int, t
 	return true
 }
 
-// sameWords reports whether the user's own words in a prompt are unchanged. It takes the old prompt, the new prompt,
-// and the user's own words in the new prompt. The rest may differ: it quotes the message to which the user replied.
-func sameWords(prompt, text, words string) bool {
-	before, ok := strings.CutSuffix(prompt, words)
+// sameWords reports whether the user's own words in a prompt are unchanged. newWords are the user's own words in
+// newPrompt. The rest of a prompt may differ, because it quotes the message to which the user replied.
+func sameWords(oldPrompt, newPrompt, newWords string) bool {
+	before, ok := strings.CutSuffix(oldPrompt, newWords)
 	for line := range strings.Lines(before) {
 		ok = ok && (line == "\n" || strings.HasPrefix(line, "> ") || strings.HasPrefix(line, "["))
 	}
-	return ok || prompt == text
+	return ok || oldPrompt == newPrompt
 }
 
 func (r *restarts) load(ctx context.Context, turn cli.TurnID) (editedPrompt, error) {
@@ -105,7 +106,7 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
 		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
-		// The turn ended first, so record that it was not restarted.
+		// The turn ended before the restart. So record that the turn was not restarted.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
@@ -140,7 +141,7 @@ func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (
 	return "", nil
 }
 
-// editOffers withdraws the offers of restarts.
+// editOffers closes an offer to restart a turn after the turn has ended. See restarts.
 type editOffers struct {
 	journal  orchestrator.CardStore
 	messages *message.Messages
@@ -148,7 +149,7 @@ type editOffers struct {
 	log      *slog.Logger
 }
 
-// ended replaces the open offer to restart a turn by a text that the turn has ended.
+// ended closes the open offer to restart a turn. The message with the offer then shows that the turn has ended.
 func (o *editOffers) ended(ctx context.Context, t orchestrator.Turn) {
 	e, _, err := message.LoadValue[editedPrompt](ctx, o.journal, editKey(t.ID))
 	if err == nil && e.Offer != "" {

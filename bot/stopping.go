@@ -20,8 +20,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// stop handles /abort. It stops the running turn, empties the queue, and replies. First, it sends the reply. Then one
-// transaction stores the end of the turns and the final text of the reply, and marks the updates as handled.
+// stop handles /abort. It stops the running turn, empties the queue, and replies. One transaction stores the end of the
+// turns and the final text of the reply, and marks the updates as handled. If a turn is running, the reply is sent
+// before this transaction.
 func (c *commands) stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
@@ -82,7 +83,7 @@ type stopReply struct {
 // stopPrefix is the prefix of the database keys of replies to /abort.
 const stopPrefix = "stop/"
 
-// sendStopping sends the reply if a turn is running, which means that s is not nil.
+// sendStopping sends the reply if a turn is running. If no turn is running, s is nil.
 func (r *stopReply) sendStopping(s *orchestrator.Stopping) {
 	r.mu.Lock()
 	r.stopping = s

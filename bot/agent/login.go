@@ -57,7 +57,7 @@ type Logins struct {
 
 	mu    sync.Mutex
 	waits map[sender]awaited
-	held  map[int64]heldToken // tokens by the update ID of their message
+	held  map[int64]heldToken // key: update ID of the message that contains the token
 }
 
 type sender struct {
@@ -159,10 +159,9 @@ func notice(by orchestrator.Press, page tgapi.Page) tgapi.Answer {
 	})}}
 }
 
-// start starts a log-in, or asks the user for a token. The text in others describes the login methods outside of the
-// chat.
+// start starts a log-in, or asks the user for a token. othersText describes the login methods outside of the chat.
 func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.Login,
-	others string) (tgapi.Answer, error) {
+	othersText string) (tgapi.Answer, error) {
 	p := s.lang.Of(by.Conversation.Chat)
 	name := nameOf(p, of)
 	end := tgapi.NewButton(p.Text("common.cancel"), tgapi.LogInAction, string(of.LogInID())+":"+opEndLogin)
@@ -179,7 +178,7 @@ func (s *Logins) start(by orchestrator.Press, of orchestrator.AgentEnv, way cli.
 	s.mu.Lock()
 	s.waits[sender{by.Conversation, by.Person}] = awaited{of, way, s.now().Add(waitLife)}
 	s.mu.Unlock()
-	text := p.Text("login.ask-token", way.Command, p.Span(waitLife), name) + others
+	text := p.Text("login.ask-token", way.Command, p.Span(waitLife), name) + othersText
 	return notice(by, tgapi.Page{Text: text, Keyboard: cancel}), nil
 }
 
@@ -198,9 +197,11 @@ func (s *Logins) cancel(by orchestrator.Press, of orchestrator.AgentEnv) tgapi.A
 	return tgapi.Answer{Text: said, Edit: tgapi.Page{Text: said}}
 }
 
-// Take searches a message for a token, and stores the token for Paste. It returns true if it found a token. The caller
-// must then not store the message. While ductor waits for a token from this user, Take also accepts a text that only
-// may be a token. A complete token ends this wait.
+// Take searches a message for a token, and stores the token for Paste. If Take returns true, it has found a token, and
+// the caller must not store the message.
+//
+// While ductor waits for a token from this user, Take also accepts a long word without tokenPrefix. When Take finds a
+// complete token, ductor stops waiting.
 func (s *Logins) Take(in orchestrator.ConversationID, user orchestrator.PersonID, update int64, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

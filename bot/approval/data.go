@@ -31,7 +31,7 @@ const (
 	opWords       operation = "w" // the user's next message is the answer
 	opNext        operation = "n" // show the next question, or send all answers
 	opOption      operation = "o"
-	opShow        operation = "h" // show the approval in place of the notice that it may be missing
+	opShow        operation = "h" // replace the notice about a missing approval by the approval
 )
 
 // choice returns the decision that the operation makes, or false if it makes none.
@@ -70,8 +70,8 @@ func (p buttonData) encode() (string, bool) {
 	return tgapi.ButtonData(Action, what)
 }
 
-// parseButtonData parses the data of a button without the action; see encode. The data may be forged, so the caller
-// must compare its nonce with the nonce of the approval.
+// parseButtonData parses the data of a button without the action. The data may be forged, so the caller must compare
+// its nonce with the nonce of the approval.
 func parseButtonData(what string) (buttonData, bool) {
 	id, rest, ok := strings.Cut(what, ":")
 	nonce, op, ok2 := strings.Cut(rest, ":")

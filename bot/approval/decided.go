@@ -9,7 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// decidedMax is the maximum length of a request in the line that remains after the decision, in UTF-16 units.
+// decidedMax is the maximum length of the request in a closed approval, in UTF-16 units. A closed approval has only one
+// line.
 const decidedMax = 80
 
 // drawDecided shows a closed approval in one line, with the decision and the request. Only a plan stays complete,
@@ -56,7 +57,6 @@ func (a view) shortSubject() render.Text {
 	return render.Concat(render.Styled(render.Bold, tool), render.Plain(" "), about)
 }
 
-// shortFields describes a request that consists only of fields.
 func (a view) shortFields() string {
 	var all []string
 	for _, f := range a.Request.Fields {

@@ -25,8 +25,8 @@ type entry struct {
 	conv     orchestrator.ConversationID
 	log      *slog.Logger
 	message  *message.Message
-	notice   *message.Message // notice that the approval's message may be missing; sent if Telegram did not confirm it
-	reminder *message.Message // reminder of the open approval; a reply to the approval's message
+	notice   *message.Message // warns that the approval's message may be missing, because Telegram did not confirm it
+	reminder *message.Message // reminds users of the open approval; replies to the approval's message
 
 	approval orchestrator.Approval
 	draft    draft
@@ -73,7 +73,7 @@ func (s *Screen) open(e *entry, suffix string,
 	return s.o.Messages.Open(message.Spec{
 		Key: keyPrefix + string(e.id) + suffix, Turn: e.approval.Turn, To: e.conv, New: e.loaded,
 		Content: func(ctx context.Context) (message.Content, error) { return content(ctx, e) },
-		Called:  func(m *message.Message) { s.called(e, m) },
+		Called:  func(m *message.Message) { s.afterRequest(e, m) },
 	})
 }
 
@@ -91,9 +91,10 @@ func (s *Screen) push(e *entry) {
 	}
 }
 
-// called runs after each request to Telegram about a message of the entry. If Telegram did not confirm the approval's
-// message, called sends the notice. If the approval is closed, called ensures that the entry is dropped later.
-func (s *Screen) called(e *entry, m *message.Message) {
+// afterRequest runs after each request to Telegram about a message of the entry. If Telegram did not confirm the
+// approval's message, afterRequest sends the notice. If the approval is closed, afterRequest makes Screen drop the
+// entry later.
+func (s *Screen) afterRequest(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
 		e.notice.Update(outbox.Awaited)
@@ -104,19 +105,19 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.open() || s.entries[e.id] != e || slices.Contains(s.over, e) {
+	if e.open() || s.entries[e.id] != e || slices.Contains(s.closed, e) {
 		return
 	}
 	s.scheduleLocked(e)
-	if s.over = append(s.over, e); len(s.over) > overKept {
-		delete(s.entries, s.over[0].id)
-		s.over = s.over[1:]
+	if s.closed = append(s.closed, e); len(s.closed) > maxClosed {
+		delete(s.entries, s.closed[0].id)
+		s.closed = s.closed[1:]
 	}
 }
 
-// overKept is the maximum number of closed approvals in memory. For an approval in memory, Screen knows whether the
-// message already shows the decision. A late press of a button then causes no edit.
-const overKept = 16
+// maxClosed is the maximum number of closed approvals in memory. For these approvals, Screen knows whether the message
+// in the chat already shows the decision. So Screen need not edit the message if a user presses a button late.
+const maxClosed = 16
 
 // content returns the current content of the approval's message. If the approval is closed, the message may be edited,
 // but not sent.
@@ -190,9 +191,11 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
-// load reads the stored draft of an approval once. If no user has used the buttons since the message was sent, load
-// also records that the message needs no edit. It does not record this for a group that is not a supergroup: the group
-// may have become a supergroup meanwhile, and only an edit reveals this.
+// load reads the stored draft of an approval once. If no user has pressed a button since the message was sent, load
+// also records that the message is up to date.
+//
+// load does not record this in an ordinary group. The group may have become a supergroup in the meantime, and ductor
+// learns this only from an edit.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -225,9 +228,11 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// loadOpen reads the stored drafts of all open approvals that this process has not shown yet. It reads the drafts of
-// all conversations, because only the stored message shows whether a group's approval has moved to a supergroup. It
-// returns errors about approvals of the given conversation, and logs errors about other approvals.
+// loadOpen reads the stored drafts of all open approvals that this process has not shown yet. It returns errors about
+// approvals of the given conversation, and logs errors about other approvals.
+//
+// loadOpen reads the drafts of all conversations. If a group became a supergroup, only the stored message of an
+// approval contains the new ID of the group.
 func (s *Screen) loadOpen(ctx context.Context, conversation orchestrator.ConversationID) error {
 	s.mu.Lock()
 	entries := slices.Collect(maps.Values(s.entries))
@@ -285,8 +290,8 @@ func (s *Screen) saveDraft(ctx context.Context, e *entry, f func(d *draft) bool)
 }
 
 // adoptMessage handles the press of a button in the message with the given ID. If Telegram has not confirmed the
-// approval's message, this message becomes the approval's message. The notice becomes the approval's message only if op
-// is opShow.
+// approval's message, the message with the pressed button becomes the approval's message. If the button is in the
+// entry's notice, this happens only if op is opShow.
 func (s *Screen) adoptMessage(ctx context.Context, e *entry, id int, op operation) error {
 	notice := e.notice.ID() == id
 	if e.message.State() != orchestrator.Unknown || id <= 0 || notice && op != opShow {

@@ -118,7 +118,7 @@ func (a view) fullTextTooLong() bool {
 		bytes += len(text)
 	}
 	switch {
-	case bytes < render.MessageLimit: // fits, even if many characters are replaced by escapes
+	case bytes < render.MessageLimit: // fits into fullTextMax messages, even if many characters become escapes
 		return false
 	case bytes > fullTextMax*render.MessageLimit*utf8.UTFMax:
 		return true

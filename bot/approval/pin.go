@@ -34,8 +34,8 @@ func (s *Screen) pin(e *entry) {
 	}
 }
 
-// postPin asks the outbox to pin or unpin a message. Unpinning is more urgent, because a pinned message asks users to
-// decide.
+// postPin asks the outbox to pin or unpin a message. Unpinning is more urgent: as long as a message is pinned, it asks
+// users to decide.
 func (s *Screen) postPin(e *entry, id int, pin bool) {
 	priority := outbox.Housekeeping
 	if !pin {

@@ -20,8 +20,10 @@ type Press struct {
 
 // Press handles a button of this package. data is the button's data without the action. Press returns a short text that
 // Telegram shows after the press. If the user asked for the full text of the request, Press also returns the full text,
-// which the caller must send as replies. If the press comes too late, from another conversation, or from a user who may
-// not decide, nothing changes, and the short text explains the reason.
+// which the caller must send as replies.
+//
+// Nothing changes if the press comes too late, from another conversation, or from a user who may not decide. The short
+// text then explains the reason.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
 	say := s.o.Lang.Of(p.By.Conversation.Chat)
 	pressed, ok := parseButtonData(data)
@@ -70,9 +72,11 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 	return s.advance(ctx, e, a, p, pressed)
 }
 
-// decide passes the user's decision to the service, which calls Show for the decided approval. messageID is the message
-// with the pressed button, or the message to which the user replied. If it is an old message of the approval, decide
-// edits it, too. If the service does not accept the decision, decide shows the draft again.
+// decide passes the user's decision to the service. The service then calls Show for the approval. If the service does
+// not accept the decision, decide shows the draft again.
+//
+// messageID is the message with the pressed button, or the message to which the user replied. If this is an older
+// message of the approval, decide also edits the older message.
 func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, messageID int,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
@@ -155,8 +159,8 @@ func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.C
 	return ""
 }
 
-// openFullText records that the user has read the full text, and returns the text. It returns the text only for the
-// first press.
+// openFullText records that the user has read the full text, and returns the text. It returns no text if a user presses
+// the button again.
 func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Approval,
 	p Press) (string, []render.Text, error) {
 	again := false

@@ -46,9 +46,9 @@ const (
 	MarkHandled                   // mark the message as handled, and send Text to the user unless Text is empty
 )
 
-// Reply handles a message that is the reason of a denial, or the answer to a question. This is the case if the message
-// replies to the approval's message, or if the user has pressed a button that asks for text. In a private chat, it is
-// also the case if only a single question is open.
+// Reply handles a message that contains the reason of a denial, or the answer to a question. A message counts as such a
+// text if it replies to the approval's message, or if the user has pressed a button that asks for text. In a private
+// chat, a message also counts as the answer if only a single question is open.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	e, approval, err := s.addressee(ctx, m)
 	switch {
@@ -138,9 +138,11 @@ func (s *Screen) listening(m Message) (last *entry) {
 	return last
 }
 
-// onlyQuestion returns the only open question in a private chat. It returns nil if the message cannot be the answer.
-// The message cannot be the answer if it is older than the question, has a file, or is none of the options of a
-// question that accepts only its options. It also cannot be the answer if the question asks for a secret.
+// onlyQuestion returns the only open question in a private chat. It returns nil if the message cannot be the answer:
+//   - because it is older than the question
+//   - because it has a file
+//   - because the question accepts only its options, and the message is none of them
+//   - because the question asks for a secret
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +178,8 @@ func optionOf(q cli.Question, text string) int {
 }
 
 // denyWithReason denies the request if the user pressed the button that asks for a reason. The reason is the text of
-// the message. A message that follows the denial is a prompt.
+// the message. If the user has denied the request already, denyWithReason does nothing, and the message becomes a
+// prompt.
 func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	denied := a.State == orchestrator.ApprovalDenied && a.By == m.User && !d.changedBy(m.Updates)
 	switch {

@@ -46,7 +46,7 @@ type Screen struct {
 	mu      sync.Mutex
 	service Service // nil until Attach
 	entries map[orchestrator.ApprovalID]*entry
-	over    []*entry                         // closed approvals that are still in entries, oldest first
+	closed  []*entry                         // closed approvals that are still in entries, oldest first
 	names   map[orchestrator.PersonID]string // names of users who pressed a button
 }
 

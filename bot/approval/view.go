@@ -40,7 +40,7 @@ type gate string
 
 const (
 	gateOpen   gate = "open"
-	gateUnread gate = "unread" // users may allow only after they read the full text; the message omits a part
+	gateUnread gate = "unread" // the message omits a part, so users may allow only after they read the full text
 	gateShut   gate = "shut"   // users may never allow: the request is empty, or too long for the chat
 )
 
@@ -160,9 +160,9 @@ func (a view) drawDecision(user string) render.Text {
 			p.Text("approval.allowed-by-with-rule", user, render.Slot)), rule)
 	case orchestrator.ApprovalDenied:
 		if a.Request == nil {
-			return a.because(by(p.Text("approval.not-answered"), p.Text("approval.not-answered-by", user)))
+			return a.withReason(by(p.Text("approval.not-answered"), p.Text("approval.not-answered-by", user)))
 		}
-		return a.because(by(p.Text("approval.denied"), p.Text("approval.denied-by", user)))
+		return a.withReason(by(p.Text("approval.denied"), p.Text("approval.denied-by", user)))
 	case orchestrator.ApprovalAnswered:
 		return render.Plain(by(p.Text("approval.answered"), p.Text("approval.answered-by", user)))
 	case orchestrator.ApprovalExpired:
@@ -171,11 +171,11 @@ func (a view) drawDecision(user string) render.Text {
 		}
 		return render.Plain(p.Text("approval.expired", clock(a.Expires)))
 	}
-	return a.because(p.Text("approval.withdrawn"))
+	return a.withReason(p.Text("approval.withdrawn"))
 }
 
-// because adds the reason of a decision to the text about the decision.
-func (a view) because(what string) render.Text {
+// withReason adds the reason of a decision to the text about the decision.
+func (a view) withReason(what string) render.Text {
 	if reason := render.ShortLine(a.Reason, reasonMax); reason != "" {
 		return render.Plain(a.lang.Text("common.because", what, reason))
 	}

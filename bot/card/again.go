@@ -101,15 +101,16 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// detachFrom makes the card send messages again. It starts with the first message whose state is in the list missing.
-// It includes all later messages, because they must appear below this message. The old messages stay in the chat.
-func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchestrator.SendState) error {
-	if slices.Contains(missing, s.file.State()) {
+// detachFrom makes the card send messages again that may be missing in the chat. These are the first message with one
+// of the given states, and all messages after it, because they must appear below it. Messages before the index first
+// are not sent again. The old messages stay in the chat.
+func (s *messages) detachFrom(ctx context.Context, first int, states ...orchestrator.SendState) error {
+	if slices.Contains(states, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
 			return err
 		}
 	}
-	from := slices.IndexFunc(s.parts, func(p *part) bool { return slices.Contains(missing, p.State()) })
+	from := slices.IndexFunc(s.parts, func(p *part) bool { return slices.Contains(states, p.State()) })
 	if from < 0 {
 		return nil
 	}
@@ -117,7 +118,7 @@ func (s *messages) detachFrom(ctx context.Context, first int, missing ...orchest
 	// If ductor crashes in this loop, the next attempt must find the same first message. So the loop resets this
 	// message last.
 	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
-		if st := p.State(); st != orchestrator.Sent && !slices.Contains(missing, st) {
+		if st := p.State(); st != orchestrator.Sent && !slices.Contains(states, st) {
 			continue
 		}
 		if err := p.Reset(ctx, orchestrator.Pending); err != nil {

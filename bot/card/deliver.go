@@ -42,8 +42,7 @@ func (s contents) forChat(m *messages) contents {
 	return s
 }
 
-// text returns the plain text for clients that cannot show rich messages. This is the first of the texts that is not
-// empty.
+// text returns the plain text for clients that cannot show rich messages: the first of the texts that is not empty.
 func (r richContent) text(texts []render.Text) render.Text {
 	for _, t := range texts {
 		if t.Text != "" {
@@ -73,7 +72,7 @@ func (s contents) perMessage() []message.Content {
 		out[last].Keyboard = s.buttons
 		out[last].Text = withRemark(out[last].Text, s.remark)
 		if s.rich.Blocks != nil {
-			out[last].Rich = s.rich.with(remarkText(s.remark)).Blocks
+			out[last].Rich = s.rich.withTexts(remarkText(s.remark)).Blocks
 		}
 	}
 	return out
@@ -160,8 +159,8 @@ func (c *Cards) amend(ctx context.Context, s *messages, content contents) error 
 	return nil
 }
 
-// postDelivery makes a Telegram request without which the card would be incomplete. The outbox may repeat the request,
-// because run never sends a message twice.
+// postDelivery makes a Telegram request without which the card would be incomplete. The outbox may call run again after
+// a failure, so run must never send a message twice.
 func (c *Cards) postDelivery(
 	ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error,
 ) error {
@@ -275,7 +274,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	appended := alone
 	appended.first, appended.strips = saved.First, max(alone.strips-1, 0)
 	if saved.Rich.Blocks != nil {
-		appended.rich = saved.Rich.with(mark)
+		appended.rich = saved.Rich.withTexts(mark)
 		alone = appended
 	}
 	shown := saved.Texts[len(saved.Texts)-1]

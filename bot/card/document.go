@@ -235,8 +235,8 @@ func (d *document) addOwn(s *segment) bool {
 	return true
 }
 
-// lead returns the notes of ductor at the start of the document. They do not come again when the agent's events are
-// replayed after a restart.
+// lead returns the notes of ductor at the start of the document. After a restart, the agent's events are replayed, but
+// no event contains these notes.
 func (d *document) lead() []*segment {
 	n := slices.IndexFunc(d.segments, func(s *segment) bool { return !s.own })
 	if n < 0 {

@@ -5,8 +5,8 @@ import "time"
 // The line of a running tool shows how long the tool has been running. Each update costs an edit, so updates become
 // less frequent over time.
 const (
-	elapsedFirst = 30 * time.Second // a tool's running time is shown only after this time
-	elapsedLeast = 10 * time.Second // shortest running time that the line shows
+	elapsedFirst = 30 * time.Second // after this running time, the message is edited only to show the time
+	elapsedLeast = 10 * time.Second // after this running time, an edit for another reason also shows the time
 )
 
 // stopwatch measures how long a tool runs. It does not count the time in which the tool waits for a user's approval.

@@ -19,8 +19,8 @@ type cutDocument struct {
 }
 
 // slices cuts the document into messages at the given starts. Each message ends where the next one starts, without
-// white space at its edges. The last message begins at the position newest, which may lie after its start: the message
-// then omits the text in between. slices reuses unchanged messages of its previous call.
+// white space at its edges. The last message shows the text from the position newest on. If newest lies after the start
+// of this message, the message omits the text in between. slices reuses unchanged messages of its previous call.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
 		d.show(s)
@@ -67,10 +67,10 @@ func (d *document) part(from, to position) render.Text {
 		s := d.segments[n]
 		begin, end := textOffset{}, s.shown.end()
 		if n == from.segment {
-			begin = s.shown.find(from.offset)
+			begin = s.shown.atUnit(from.offset)
 		}
 		if n == to.segment {
-			end = s.shown.find(to.offset)
+			end = s.shown.atUnit(to.offset)
 		}
 		p.add(s.kind, n, s.shown.between(begin, end))
 	}
@@ -139,7 +139,7 @@ func (d *document) tail(from position) *tailText {
 		d.show(s)
 		begin := textOffset{}
 		if i == from.segment {
-			begin = s.shown.find(from.offset)
+			begin = s.shown.atUnit(from.offset)
 		}
 		end := s.shown.seek(begin, begin.units+3*render.MessageLimit)
 		t := s.shown.between(begin, end)
@@ -202,7 +202,7 @@ func (e *tailText) cut() position {
 	for i, p := range slices.Backward(parts) {
 		if i > 0 {
 			at -= render.Len(p.Text.Text) + render.Len(p.Gap)
-		} else { // white space at the start of the text does not count
+		} else { // white space at the start of the text is not sent, so it does not count
 			full += at - render.Len(p.Text.Text) - render.Len(p.Gap)
 		}
 	}

@@ -261,7 +261,7 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField,
 	return strings.Join(parts, " · ")
 }
 
-// nearlyFull is a percentage of the context window. If the window is fuller, the footer shows how full it is.
+// nearlyFull is the percentage of the context window above which the footer shows how full the window is.
 const nearlyFull = 60
 
 // withReceipt adds time and cost to the fields of a footer. A footer always shows both fields if the turn changed

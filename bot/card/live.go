@@ -158,7 +158,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	newest := c.snapshotLocked(last, texts[last], rich)
 	lines := c.doc.liveLines(now)
 	texts[last] = withLive(newest.text, lines)
-	wants := contents{texts: texts, buttons: c.liveButtonsLocked(now), rich: rich.with(lines)}.perMessage()
+	wants := contents{texts: texts, buttons: c.liveButtonsLocked(now), rich: rich.withTexts(lines)}.perMessage()
 	drafts := c.draftsLocked()
 	if drafts {
 		wants = wants[:last]
@@ -271,8 +271,8 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	return []render.Text{rich.text(texts)}, rich
 }
 
-// liveButtonsLocked returns the buttons of a running card. The first text of an answer may already be the complete
-// answer, so it has no buttons while no tool is running and the turn does not wait.
+// liveButtonsLocked returns the buttons of a running card. The first text of an answer gets no buttons, because it may
+// already be the whole answer. But it gets buttons if a tool is running or the turn waits.
 func (c *card) liveButtonsLocked(now time.Time) tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {

@@ -59,7 +59,7 @@ func (d *document) newest() position {
 		if line := strings.IndexByte(text[at:], '\n'); line >= 0 && line < left/2 {
 			at += line + 1
 		}
-		return position{i, s.shown.before(at).units}
+		return position{i, s.shown.atByte(at).units}
 	}
 	return position{}
 }

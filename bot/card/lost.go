@@ -31,8 +31,8 @@ func (c *Cards) reportLost(ctx context.Context, s *messages, ended bool) {
 	}
 }
 
-// retryLostChat makes the card send messages again, after Telegram has rejected one because the bot may not write to
-// the chat. It returns false if Telegram has rejected no message for this reason.
+// retryLostChat makes the card send messages again, after Telegram has rejected a message because the bot may not write
+// to the chat. It returns false if Telegram has rejected no message for this reason.
 func (s *messages) retryLostChat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ type messages struct {
 // part is a message that shows a part of the card's document.
 type part struct {
 	*message.Message
-	touched int  // number of the last request for this message
+	touched int  // sequence number of the last request for this message
 	sealed  bool // true if the message is complete: further text belongs to the next part
 }
 
@@ -104,8 +104,11 @@ func (s *messages) next(first int, wants []message.Content, final bool) (act act
 }
 
 // before reports whether request a must be made before request b. Request b concerns an earlier message than request a.
-// If both are edits, the message whose last edit is older goes first. Otherwise, frequent changes of an old message
-// could block the newest one. But a message must show its complete text before another message is sent after it.
+//
+// If both requests are edits, the message that was not edited for longer goes first, so that frequent changes of an old
+// message cannot block the newest message.
+//
+// If request a sends a message, it must wait until the earlier message shows its complete text.
 func (s *messages) before(a, b action) bool {
 	if b.step != message.Edit {
 		return false
@@ -197,9 +200,9 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// withButtons returns how many of the first n messages may have buttons, counted from the end. The last message may
-// have buttons. An earlier message may have buttons if a request about it failed, because ductor then does not know
-// what the chat shows.
+// withButtons returns how many of the first n messages follow the first message that may have buttons, including this
+// message. The last of the n messages may have buttons. An earlier message may have buttons if a request about it
+// failed, because ductor then does not know what the chat shows.
 func (s *messages) withButtons(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,7 +342,7 @@ const (
 	endName    = "end"
 )
 
-// settled returns err. It returns nil if err only means that the next request will try another form of the message.
+// settled returns err, or nil if err only means that the next request will try another form of the message.
 func settled(err error) error {
 	if errors.Is(err, outbox.ErrOtherForm) {
 		return nil

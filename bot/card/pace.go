@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	secondAfter   = 300 * time.Millisecond // delay of the second request; the first text is often short
+	secondAfter   = 300 * time.Millisecond // delay of the second request; the first text is often only a word
 	firstTyping   = 600 * time.Millisecond // delay of the typing indicator; a faster answer needs none
 	typingEvery   = 4500 * time.Millisecond
 	typingQuiet   = 2 * time.Second // pause of the typing indicator after an edit

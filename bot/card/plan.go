@@ -14,7 +14,7 @@ import (
 type planList struct {
 	lang   lang.Printer
 	steps  []cli.PlanStep
-	room   int // maximum length of the list in UTF-16 units, because the text after it may fill the message
+	room   int // maximum length in UTF-16 units; a longer list would leave no space for the text after it
 	folded bool
 }
 
@@ -65,8 +65,8 @@ func (p *planList) rendered() render.Text {
 	return text
 }
 
-// list renders the plan, one step per line. Of a long plan, it shows only the middle, and the numbers of finished steps
-// before and of further steps after it.
+// list renders the plan, one step per line. If the plan is long, list omits finished steps at the start and further
+// steps at the end, and shows how many steps it omits.
 func (p *planList) list() string {
 	lines := []string{p.title()}
 	rest := p.steps

@@ -18,7 +18,7 @@ import (
 type snapshot struct {
 	part      int
 	unchanged int         // number of earlier messages, which will not change any more
-	text      render.Text // text of the last message, without the live lines
+	text      render.Text // text of the last message, without the lines of liveLines
 	starts    []position  // positions in the document at which the messages start
 	rich      richContent // content of the last message if it is a rich message
 	lead      []leadNote  // notes of ductor at the start of the document
@@ -171,8 +171,8 @@ type savedCard struct {
 	File    bool           `json:"file,omitempty"`   // whether a file with the whole answer follows
 	Rich    richContent    `json:"rich,omitzero"`    // shown instead of Texts, if Telegram accepts rich messages
 	End     *ending        `json:"end,omitempty"`    // message that announces the end of the turn; nil for none
-	// Strips is the number of messages before First whose buttons are removed. If it was 1, older versions stored
-	// StripsButtons in place of it.
+	// Strips is the number of messages before First whose buttons are removed. If this number was 1, older versions of
+	// ductor stored StripsButtons = true.
 	Strips        int  `json:"stripped,omitempty"`
 	StripsButtons bool `json:"strips,omitempty"`
 

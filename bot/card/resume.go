@@ -58,8 +58,8 @@ func (c *Cards) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Ca
 	return k
 }
 
-// recall reads the content that the previous process stored, unless an earlier call has already read it. The card must
-// call recall before it changes the chat, because it does not know its messages otherwise.
+// recall reads the content that the previous process stored, unless an earlier call has already read it. Before recall,
+// the card does not know its messages, so it must not change the chat.
 func (c *card) recall(ctx context.Context) error {
 	c.recalling.Lock()
 	defer c.recalling.Unlock()
@@ -178,15 +178,14 @@ func (d *document) reach(starts []position, i int) position {
 const longestWord = 32
 
 // wholeWord returns the start of the word that contains p. If this start does not lie after the position start, it
-// returns p. The result is the start of a message that follows a possibly missing message, and should not begin with
-// half a word.
+// returns p. The next message begins at the result, so that it does not begin with half a word.
 func (d *document) wholeWord(start, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p
 	}
 	d.show(d.segments[p.segment])
 	s := &d.segments[p.segment].shown
-	at := s.find(p.offset).bytes
+	at := s.atUnit(p.offset).bytes
 	next, _ := utf8.DecodeRuneInString(s.text.Text[at:])
 	word := s.text.Text[len(strings.TrimRightFunc(s.text.Text[:at], ofWord)):at]
 	if word == "" || !ofWord(next) {

@@ -25,7 +25,7 @@ type Displays interface {
 // keptOutput is how much of the end of a tool's output or diff a card stores, in UTF-16 units.
 const keptOutput = 2000
 
-// blocks renders the document as the blocks of a rich message. The result cut is true if the blocks omit a part of the
+// blocks renders the document as the blocks of a rich message. It returns cut = true if the blocks omit a part of the
 // answer.
 func (d *document) blocks() (blocks []render.Block, cut bool) {
 	follows := render.Block{
@@ -213,8 +213,8 @@ type richContent struct {
 	Cut    bool           `json:"cut,omitempty"` // true if the blocks omit a part of the answer
 }
 
-// with appends texts to the blocks, unless the card is plain.
-func (r richContent) with(texts ...render.Text) richContent {
+// withTexts appends texts to the blocks, unless the card is plain.
+func (r richContent) withTexts(texts ...render.Text) richContent {
 	if r.Blocks == nil {
 		return r
 	}

@@ -27,7 +27,7 @@ func (s *shownText) set(t render.Text) {
 	if t.Text == s.text.Text && slices.Equal(t.Entities, s.text.Entities) {
 		return
 	}
-	same := s.before(samePrefix(t.Text, s.text.Text)).units
+	same := s.atByte(samePrefix(t.Text, s.text.Text)).units
 	for i := range max(len(t.Entities), len(s.text.Entities)) {
 		if i < len(t.Entities) && i < len(s.text.Entities) && t.Entities[i] == s.text.Entities[i] {
 			continue
@@ -57,9 +57,9 @@ func samePrefix(a, b string) int {
 	return n
 }
 
-// before returns the offset at a byte position. If the position is inside a character, before returns the start of the
+// atByte returns the offset at a byte position. If the position is inside a character, atByte returns the start of the
 // character.
-func (s *shownText) before(bytes int) textOffset {
+func (s *shownText) atByte(bytes int) textOffset {
 	var p textOffset
 	for _, known := range s.offsets {
 		if known.bytes <= bytes {
@@ -77,8 +77,9 @@ func (s *shownText) before(bytes int) textOffset {
 	return p
 }
 
-// find returns the offset at a UTF-16 unit. If the unit is inside a character, find returns the end of the character.
-func (s *shownText) find(unit int) textOffset {
+// atUnit returns the offset at a UTF-16 unit. If the unit is inside a character, atUnit returns the end of the
+// character.
+func (s *shownText) atUnit(unit int) textOffset {
 	var p textOffset
 	i := 0
 	for ; i < len(s.offsets) && s.offsets[i].units <= unit; i++ {
@@ -92,7 +93,7 @@ func (s *shownText) find(unit int) textOffset {
 	return p
 }
 
-// seek is like find, but starts its search at the given offset, which must not be after unit.
+// seek is like atUnit, but starts its search at the given offset, which must not be after unit.
 func (s *shownText) seek(p textOffset, unit int) textOffset {
 	for p.bytes < len(s.text.Text) && p.units < unit {
 		r, size := utf8.DecodeRuneInString(s.text.Text[p.bytes:])

@@ -36,7 +36,7 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, messageID in
 type look struct {
 	theme picture.Theme
 	other []tgapi.Button // buttons that show this picture in the other theme
-	since []tgapi.Button // buttons that compare the files with other earlier states
+	since []tgapi.Button // buttons that compare the files with another earlier state
 }
 
 func themeOf(dark bool) picture.Theme {
@@ -133,7 +133,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	return a, err
 }
 
-// sinceOf returns the DiffSince whose first letter is the given one, from the data of a button.
+// sinceOf returns the DiffSince that starts with the given letter. The data of a button contains only this letter.
 func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	for _, one := range []orchestrator.DiffSince{
 		orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit,

@@ -88,16 +88,16 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 	}
 }
 
-// Press handles a button of this package. The parameter on is the message with the button. data is the button's data
-// without the action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on tgapi.Pressed,
+// Press handles a button of this package. pressed is the message with the button. data is the button's data without the
+// action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, pressed tgapi.Pressed,
 	data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, id, _ := strings.Cut(data, ":")
 	if s.o.Changes == nil {
 		return tgapi.Stale(p), nil
 	}
-	a, err := s.act(ctx, by, on, op(what), id)
+	a, err := s.act(ctx, by, pressed, op(what), id)
 	if why := s.why(by.Conversation, err); why != "" {
 		a, err = tgapi.Answer{Text: why, Instead: a.Instead}, nil
 	}
@@ -288,8 +288,7 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on tgapi.
 // subjectMost is the usual maximum length of a commit's subject, in UTF-16 units.
 const subjectMost = 72
 
-// proposal returns a commit message: the first words of the prompt. It cuts a long prompt between two words, because
-// Git shows the message without a hint that more words would follow.
+// proposal returns a commit message: the first words of the prompt. It cuts a long prompt between two words.
 func proposal(c orchestrator.TurnChanges) string {
 	title := render.OneLine(c.Title)
 	text, _ := strings.CutSuffix(render.ShortLine(title, subjectMost), "…")
@@ -339,9 +338,11 @@ type Reply struct {
 	Text string
 }
 
-// Replied handles a reply. If the user replied to the message that askCommit sent, Replied commits the changes, with
-// the reply as the commit message. Otherwise, it returns false. The caller must then mark the reply as handled and call
-// Withdraw, in this order. With the other order, a crash in between could send the reply to the agent as a prompt.
+// Replied handles a reply to the message that askCommit sent: it commits the changes, with the reply as the commit
+// message. It returns false if the reply belongs to another message.
+//
+// If Replied returns true, the caller must first mark the reply as handled, and then call Withdraw. In the other order,
+// a crash between these steps could make the next process send the reply to the agent as a prompt.
 func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, err error) {
 	by := r.By
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -365,10 +366,10 @@ func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, 
 	return answer, true, err
 }
 
-// Withdraw closes the question in the message with the ID to and deletes the message, if the changes are committed. If
-// Telegram does not allow the deletion, the message shows the given text.
-func (s *Screen) Withdraw(ctx context.Context, in orchestrator.ConversationID, to int, text string) error {
-	m, err := s.o.Store.MessageAt(ctx, in, to)
+// Withdraw closes the question in the message with the given ID, if the changes are committed. It also deletes the
+// message. If Telegram does not allow the deletion, the message shows the given text.
+func (s *Screen) Withdraw(ctx context.Context, in orchestrator.ConversationID, messageID int, text string) error {
+	m, err := s.o.Store.MessageAt(ctx, in, messageID)
 	if err != nil {
 		return err
 	}

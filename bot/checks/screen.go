@@ -86,7 +86,7 @@ func (s *Screen) Doctor(ctx context.Context, by orchestrator.Press, replyTo int)
 	}
 }
 
-// round is one execution of the checks. The report appears in the field message.
+// round is one execution of the checks. Its message first tells the user to wait, and then shows the report.
 type round struct {
 	s       *Screen
 	p       lang.Printer

@@ -60,9 +60,11 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	return tgapi.Page{}, s.begin(ctx, a.By, q)
 }
 
-// namedModel is a word of a command that may name a model. In "/consult codex, gemini why …", the word gemini names the
-// second model. But in "/consult codex, why …", the word after the comma begins the question. For this second case, the
-// field question contains the command from the word on. It is empty if no space precedes the word.
+// namedModel is a word of a command that may name a model, or may be the first word of the question. In "/consult
+// codex, gemini why …", the word gemini names a model. In "/consult codex, why …", the word why begins the question.
+//
+// The field question contains the command from this word on. It is empty if no space precedes the word, because the
+// word then cannot begin a question.
 type namedModel struct{ name, question string }
 
 // splitModels splits the arguments of a command into the names of models, for example "codex" or "codex, gemini", and
@@ -163,8 +165,8 @@ func modelOf(t orchestrator.Turn) orchestrator.ModelChoice {
 	return orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model, Effort: t.Wants.Effort}
 }
 
-// refuse tells the user that the answer no longer exists, so that the model cannot be asked again. It returns err if
-// the error has another reason.
+// refuse handles an error about the answer to which the user replied. If this answer no longer exists, refuse tells the
+// user that the model cannot be asked again. It returns any other error.
 func (s *Screen) refuse(ctx context.Context, a Asked, err error) error {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession),

@@ -84,9 +84,9 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Screen sends users' questions to models. After a restart that interrupted a question, ductor does not repeat the
-// question automatically: its progress message then has a button that asks it again. Methods may be called concurrently
-// only for different conversations.
+// Screen sends users' questions to models. If a restart interrupts a question, ductor does not repeat the question
+// automatically. The progress message of the question then has a button that asks the question again. Methods may be
+// called concurrently only for different conversations.
 type Screen struct{ o Options }
 
 // New returns a Screen.
@@ -127,7 +127,7 @@ type Asked struct {
 	Context string // quotes the message that the user replied to; empty, or ends with a line break
 }
 
-// maxQuestion is the maximum length of a question in bytes. Telegram's limit for messages is much lower.
+// maxQuestion is the maximum length of a question in bytes.
 const maxQuestion = 64 << 10
 
 const (

@@ -130,7 +130,7 @@ func modelText(p lang.Printer, j orchestrator.Job) string {
 	return render.ChoiceText(p, j.Agent, j.Model, j.Effort)
 }
 
-// setText returns the function that reads a field which accepts any text.
+// setText returns a function that stores the user's text in a field of a job. Any text is valid.
 func setText(at func(j *orchestrator.Job) *string) func(orchestrator.Jobs, *orchestrator.Job, string) error {
 	return func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 		*at(j) = strings.TrimSpace(text)

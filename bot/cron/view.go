@@ -161,8 +161,8 @@ func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
 			newButton(p.Text("cron.all-jobs"), opList, "", "0")})}
 }
 
-// promptLines returns the prompt of a job for its page. If the job's name, which stands above, is the whole prompt, it
-// returns nothing.
+// promptLines returns the prompt of a job for its page. It returns nothing if the job's name is the whole prompt,
+// because the page already shows the name.
 func promptLines(j orchestrator.Job) []string {
 	prompt := strings.TrimSpace(j.Prompt)
 	if prompt == "" || prompt == render.Cut(j.Name, nameShown) {

@@ -99,7 +99,7 @@ func (s *Screen) suggest(ctx context.Context, by orchestrator.Press, missing *or
 	})}
 }
 
-// Limits of find.
+// Limits of the method find.
 const (
 	maxFound    = 3
 	maxSearched = 40 // directories

@@ -122,7 +122,7 @@ func (k *Menus) openLoading(in orchestrator.ConversationID, m *modelMenu) (page 
 	k.spawn(func(ctx context.Context) {
 		entries, err := k.service.Menu(ctx, in)
 		if err != nil {
-			return // do nothing, because the user can open another menu
+			return // the menu stays as it is, and the user can open it again
 		}
 		current, err := k.service.Status(ctx, in)
 		if err != nil {

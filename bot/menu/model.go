@@ -63,7 +63,7 @@ func (k *Menus) newModelMenu(in orchestrator.ConversationID, entries []cli.MenuE
 func (m *modelMenu) fill(entries []cli.MenuEntry, current orchestrator.Status) {
 	m.current = current
 	for i, e := range entries {
-		// Replace only these entries, because buttons contain the indexes of entries.
+		// Change no other entries, because the buttons in the chat contain the indexes of entries.
 		if i < len(m.entries) && naming.IsLoading(m.entries[i]) {
 			m.entries[i] = e
 		}
@@ -143,7 +143,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 		return tgapi.Page{}, err
 	}
 	var only []cli.Agent
-	if args != "" { // ask only the current agent for its models
+	if args != "" { // without a menu, the models of other agents are not needed
 		only = append(only, st.Agent)
 	}
 	entries, err := k.service.Menu(ctx, by.Conversation, only...)
@@ -247,15 +247,17 @@ func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.C
 	return chosenText(ctx, in, p, of, choiceText(p, c), ""), nil
 }
 
-// chosenText returns a text about the chosen model or account. The text also contains the number of waiting prompts
-// that will use it. These are the prompts that name no agent. After the choice of an account, they include the prompts
-// that name the account's agent. account is this agent; it is "" after the choice of a model.
+// chosenText returns a text about the chosen model or account. The text mentions how many waiting prompts will use the
+// choice. A waiting prompt uses the choice if it names no agent. It also uses a chosen account if it names the agent of
+// this account.
+//
+// accountOf is the agent of the chosen account, or "" if a model was chosen.
 func chosenText(ctx context.Context, of Service, p lang.Printer, in orchestrator.ConversationID, chosen string,
-	account cli.Agent) string {
+	accountOf cli.Agent) string {
 	st, err := of.Status(ctx, in)
 	follow := 0
 	for _, wants := range st.Queue {
-		if wants.Agent == "" || wants.Agent == account {
+		if wants.Agent == "" || wants.Agent == accountOf {
 			follow++
 		}
 	}
@@ -290,7 +292,7 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 	}
 	m := k.newModelMenu(in, entries, current)
 	m.action, m.end = JobModelAction, back
-	// The returned text is empty, because the page of the function back replaces it.
+	// Return no text for users, because the menu shows the page that back returns.
 	m.set = func(ctx context.Context, c naming.Choice) (string, error) {
 		if err := choose(ctx, c.Agent, c.Model, c.Effort); err != nil {
 			return "", fmt.Errorf("choose the model of a job: %w", err)
@@ -314,8 +316,8 @@ type Offers struct {
 	// Add adds an agent to the configuration file and loads the file. If the file was changed but not loaded, Add
 	// returns ErrNotLoaded.
 	Add func(ctx context.Context, id string) error
-	// Known returns an agent that can be added to the configuration, by its ID, whether it is installed or not. If Known
-	// is nil, no agent is known.
+	// Known returns the agent with the given ID if it can be added to the configuration. The agent need not be
+	// installed. If Known is nil, no agent is known.
 	Known func(id string) (NewAgent, bool)
 	// AccountTable returns the name of the table in the configuration file that defines the account "work" of an agent.
 	// It returns "" if the agent cannot have several accounts. If AccountTable is nil, no agent can have several

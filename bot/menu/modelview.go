@@ -140,7 +140,7 @@ func (m *modelMenu) agentsView() tgapi.Page {
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
 }
 
-// answers reports whether the conversation's messages go to an agent that is logged in. It needs no list of models.
+// answers reports whether the conversation uses the agent, and the agent is logged in.
 func (m *modelMenu) answers(e cli.MenuEntry) bool {
 	return e.Agent == m.current.Agent && e.Auth.State == cli.Authenticated
 }

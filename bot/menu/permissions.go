@@ -109,7 +109,7 @@ func (m *permissionMenu) setText(mode cli.PermissionMode) string {
 	return text
 }
 
-// line explains a mode in one line. A second line follows if the conversation's agent supports only parts of the mode.
+// line explains a mode. The explanation has a second line if the conversation's agent supports only parts of the mode.
 func (m *permissionMenu) line(mode cli.PermissionMode) string {
 	line := m.modeLine(mode)
 	if why := m.now.Cannot[mode]; why != "" {

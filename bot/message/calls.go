@@ -184,9 +184,9 @@ func (m *Message) nextFallback(f tgapi.Fault, err error) bool {
 	return true
 }
 
-// commit ensures that the stored row of the message survives if the process is killed. If the row were lost, the next
-// process would not know the message's ID. It could not edit the message, and would send text again that an edit has
-// already shown. If commit fails, the edit happens anyway.
+// commit ensures that the stored row of the message survives if the process is killed. It is called before an edit. If
+// the row were lost after the edit, the next process would not know the message's ID. It would send the text again,
+// although the chat already shows the text. If commit fails, it only logs the error.
 func (m *Message) commit(ctx context.Context) {
 	m.mu.Lock()
 	needed := m.storage == saved
@@ -203,8 +203,8 @@ func (m *Message) commit(ctx context.Context) {
 }
 
 func (m *Message) edit(ctx context.Context, want Content) error {
-	// The edit replaces the final content, so first store that the message no longer shows it. After a crash, the next
-	// process must show the final content again.
+	// The edit replaces the final content, so first store that the message no longer shows the final content. After a
+	// crash, the next process must show it again.
 	if want.Lifecycle != EditOnly && m.updateEnd(want) {
 		if err := m.save(ctx, orchestrator.Sent, m.ID()); err != nil {
 			return err

@@ -18,11 +18,12 @@ func (s *Messages) Early(spec Spec) *Message {
 // Announce passes the final text of an early message to Messages.Noticed.
 func (m *Message) Announce(last Content) { m.all.notice(m.spec.To, m.spec.Key, last) }
 
-// Keep returns a row for the database. The row contains the final content of the message, which is the parameter last.
-// The caller must store the row and then call Kept. If ductor crashes before the chat shows this content, the next
-// process shows it. Keep returns false if no row is necessary, because the chat already shows the final content.
+// Keep returns a row for the database. The row contains last, which is the final content of the message. The caller
+// must store the row and then call Kept. If ductor crashes before the chat shows this content, the next process shows
+// it. Keep returns false if no row is necessary, because the chat already shows the final content.
 //
-// Until the call of Kept, no new request sends the message. Otherwise both this process and the next one could send it.
+// Between Keep and Kept, this process starts no request that sends the message. After a crash, the next process could
+// otherwise send the message a second time.
 func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -31,7 +31,7 @@ type Message struct {
 	writing   sync.Mutex // held while writing to the database, so that an old state never replaces a newer one
 	mu        sync.Mutex
 	calls     calls
-	landed    func(err error) // replaces Spec.Called; must retry a failed request; may be nil
+	landed    func(err error) // if not nil, called in place of Spec.Called; must retry a failed request
 	row       orchestrator.Message
 	storage   storage
 	shown     string // fingerprint of the content in the chat; "": unknown; the constant stale: an edit is necessary
@@ -56,7 +56,7 @@ const (
 	behind                   // the row is out of date
 	early                    // no row exists yet; see Messages.Early
 	putting                  // the caller of Keep is storing the row; do not send the message until Kept
-	overtaken                // the caller of Keep is storing the row, but the state has changed since
+	overtaken                // the caller of Keep is storing the row, but the state of the message has changed since
 )
 
 // upToDate reports whether the stored row has the current state.
@@ -66,10 +66,10 @@ func (s storage) upToDate() bool { return s == kept || s == saved }
 type fallbacks uint8
 
 const (
-	inMainTopic fallbacks = 1 << iota // send it to the main topic, with a note that its topic was deleted
+	inMainTopic fallbacks = 1 << iota // send the message to the main topic, with a note that its topic was deleted
 	withoutFormatting
-	sentTwice   // it was sent a second time after a user deleted it; do not send it a third time
-	undeletable // show its text, because Telegram does not allow the bot to delete it
+	sentTwice   // the message was sent again after a user deleted it; do not send it a third time
+	undeletable // show the text of the message, because Telegram does not allow the bot to delete it
 	asDocuments // send pictures as documents
 	asText      // send a text instead of the files
 	notRich     // send plain text instead of rich content

@@ -36,8 +36,8 @@ type Messages struct {
 	log    *slog.Logger
 	owed   owed
 	spool  *Spool // nil: messages cannot have files from a spool
-	// Noticed is called with the text of each message that is stored before it is sent, and of each early message, but
-	// not for messages of PostTyped. It may be nil.
+	// Noticed is called with the text of each early message, and of each message that is stored before it is sent. It
+	// is not called for messages of PostTyped. It may be nil.
 	Noticed func(in orchestrator.ConversationID, key, text string)
 
 	flights   *flights
@@ -121,7 +121,7 @@ func (s *Messages) KeyAt(ctx context.Context, in orchestrator.ConversationID, id
 
 // calls describes the requests of a message that are in the outbox. Message.mu guards it.
 type calls struct {
-	delayed bool // true if the first request was made after Spec.Delay
+	delayed bool // true after the first call of Update; later requests do not wait for Spec.Delay
 	waits   bool // true if a request is waiting, which will call Content when it starts
 	urgency outbox.Priority
 	fails   int // number of failed requests since the last successful one

@@ -35,7 +35,7 @@ func newOwed() owed {
 
 const (
 	maxHeld     = 128
-	maxArrivals = 256             // limit for owed.arrival, where messages that are never sent stay
+	maxArrivals = 256             // limit for owed.arrival; messages that are never sent would stay in it
 	owedRetry   = 5 * time.Second // pause after an error of the database or outbox
 	lastCollect = 5 * time.Second
 )
@@ -274,7 +274,8 @@ func (s *Messages) notice(in orchestrator.ConversationID, key string, c Content)
 }
 
 // hold reserves a message for the caller, who may then pass it to the outbox. Until drop is called with the same key,
-// collect skips the message. hold returns false if the message is already reserved, or if too many messages are.
+// collect skips the message. hold returns false if the message is already reserved, or if too many messages are
+// reserved.
 func (s *Messages) hold(key string) bool {
 	s.owed.mu.Lock()
 	defer s.owed.mu.Unlock()

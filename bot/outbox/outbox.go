@@ -95,7 +95,7 @@ type Outbox struct {
 	closed bool
 }
 
-// New returns an Outbox. The caller must call Drain when it is no longer needed.
+// New returns an Outbox. The caller must call Drain when the Outbox is no longer needed.
 func New(o Options) *Outbox {
 	o = o.withDefaults()
 	life, kill := context.WithCancel(context.Background())

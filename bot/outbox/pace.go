@@ -8,10 +8,10 @@ import (
 
 // Parameters for adapting a rate to Telegram's rate limit.
 const (
-	slower       = 1.5 // factor for Every after an error outside of a burst: the interval is too short
-	littleSlower = 1.1 // factor for Every after an error within a burst: the burst is too large
+	slower       = 1.5 // factor for Rate.Every after an error outside of a burst: the interval was too short
+	littleSlower = 1.1 // factor for Rate.Every after an error within a burst: the burst was too large
 	faster       = 1.15
-	slowest      = 10 // maximum factor for Every compared with the normal rate
+	slowest      = 10 // maximum of Rate.Every, as a multiple of its normal value
 	stepCalls    = 60 // number of requests that must succeed before the rate is increased a little
 	stepTime     = 15 * time.Minute
 	mostCalls    = 32 * stepCalls

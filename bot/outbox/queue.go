@@ -43,7 +43,7 @@ type queue struct {
 	pace     *pace
 	edit     time.Time       // earliest time of the next Streaming call
 	waiting  []*entry        // waiting calls in order of arrival
-	flying   *entry          // running call; it is not in the field waiting
+	flying   *entry          // running call; queue.waiting does not contain it
 	parallel map[string]bool // keys of the running Parallel calls
 	runs     bool
 	wake     chan struct{} // capacity 1; signals that the queue changed

@@ -11,8 +11,9 @@ type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 // Diff draws a unified diff for a phone. It returns false if the diff needs more than maxRows rows, or contains a
 // character that the font lacks. The caller should then send the diff as a file.
 func Diff(theme Theme, unified string, maxRows int, words Words) (data []byte, ok bool, err error) {
-	const perColumn = 8 // bytes; a diff with more bytes per column certainly has more rows than maxRows
-	if len(unified) > perColumn*maxRows*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*maxRows {
+	const bytesPerCell = 8 // a diff with more bytes per cell of the picture certainly needs more than maxRows rows
+	if len(unified) > bytesPerCell*maxRows*PhoneColumns || !Drawable(unified) ||
+		strings.Count(unified, "\n") > 2*maxRows {
 		return nil, false, nil
 	}
 	rows := diffRows(unified, words)

@@ -25,7 +25,7 @@ const (
 	failed  state = "failed"
 )
 
-// emoji returns the icon of a state. Telegram allows only a few emoji as icons, including all that emoji returns.
+// emoji returns the icon of a state. It returns only emoji that Telegram allows as icons.
 func (s state) emoji() string {
 	return map[state]string{idle: "💬", working: "⚡", waiting: "❓", failed: "❗"}[s]
 }
@@ -68,8 +68,8 @@ type topic struct {
 	due          bool
 }
 
-// NewIcons returns Icons for all stored topics. An icon may still show a running turn of the previous process, and soon
-// changes to idle. If this turn continues, the caller must call Follow to prevent the change.
+// NewIcons returns Icons for all stored topics. If an icon shows that a turn of the previous process is running, the
+// icon soon changes to idle. If this turn continues, the caller must call Follow to prevent the change.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)

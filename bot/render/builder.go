@@ -176,13 +176,13 @@ func (b *builder) add(t Text) {
 
 // text returns the built text. It removes white space at the end.
 func (b *builder) text() Text {
-	t := b.blocks()
+	t := b.untrimmed()
 	t.Text = strings.TrimRight(t.Text, " \n")
 	return t
 }
 
-// blocks returns the built text. It does not remove white space at the end.
-func (b *builder) blocks() Text {
+// untrimmed returns the built text, including white space at the end.
+func (b *builder) untrimmed() Text {
 	sortEntities(b.entities)
 	return Text{Text: string(b.buf), Entities: b.entities}
 }

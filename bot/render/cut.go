@@ -16,9 +16,9 @@ type cuts struct {
 	word      int
 }
 
-// cut returns the length of the next part in bytes. window contains all text that fits into the part, and is not the
-// end of the whole text. cut prefers the end of a paragraph or line to the end of a sentence or word, unless the part
-// would be too short.
+// cut returns the length of the next part in bytes. window contains all text that fits into the part. More text follows
+// after window. cut prefers the end of a paragraph or line to the end of a sentence or word, unless the part would be
+// too short.
 func (s *splitter) cut(window string) int {
 	c := s.find(window)
 	half, quarter, little := len(window)/2, len(window)/4, len(window)/16

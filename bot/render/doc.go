@@ -32,7 +32,7 @@ type Entity struct {
 	Language string // only for Pre; may be empty
 }
 
-// End returns the offset of the first unit after the entity.
+// End returns the offset of the first UTF-16 unit after the entity.
 func (e Entity) End() int { return e.Offset + e.Length }
 
 // raw reports whether k is a kind of code. Code cannot contain other entities, and only quotes can contain code.

@@ -18,9 +18,8 @@ import (
 //   - In 2**3**4, a ** between letters or digits can end bold text, but not start it.
 //   - Within a web address, these characters are a part of the address.
 //   - __init__.py is the name of a file, not bold.
-//
-// - Next to Chinese, Japanese or Korean text, a * needs no space or punctuation around it, because these languages use
-// no spaces.
+//   - Next to Chinese, Japanese or Korean text, a * needs no space or punctuation around it, because these languages
+//     use no spaces.
 type emphasis struct{}
 
 func (emphasis) Trigger() []byte { return []byte{'*', '_', '~'} }

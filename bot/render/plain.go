@@ -44,7 +44,7 @@ func LastLines(text string, limit int) string {
 	if len(runes) <= limit/2 || Len(text) <= limit {
 		return text
 	}
-	end := string(runes[max(len(runes)-limit/2, 0):]) // these characters fit, because each has at most two UTF-16 units
+	end := string(runes[max(len(runes)-limit/2, 0):]) // a character has 1 or 2 UTF-16 units, so these characters fit
 	if _, whole, ok := strings.Cut(end, "\n"); ok && whole != "" {
 		end = whole
 	}

@@ -23,8 +23,8 @@ const maxAttributes = 8 << 10
 //
 // Split cuts at the end of a paragraph if that makes the part long enough. Otherwise it cuts at the end of a line, a
 // sentence or a word. It cuts inside a word only if the word is almost as long as a whole part. It avoids cutting
-// inside a visible character. A cut entity continues in the next part. Split starts another part earlier if a message
-// cannot hold all entities; see Carried.
+// inside a visible character. A cut entity continues in the next part. If one message cannot hold all entities of a
+// part, Split makes the part shorter; see Carried.
 //
 // Joined together, all parts and gaps are the text of t without white space at its start. If text is appended to t,
 // only the last part changes.

@@ -107,8 +107,8 @@ func (s *Stream) render() Text {
 }
 
 // advance parses tail, which is the source after the last mark. If blocks in tail can no longer change, advance adds a
-// mark after them and returns true. The returned renderer then contains only the text after the new mark. Otherwise it
-// contains all of tail.
+// mark after them and returns true. The returned renderer then contains only the text after the new mark. If advance
+// returns false, the renderer contains all of tail.
 func (s *Stream) advance(tail []byte) (r *renderer, found bool) {
 	from, fence := s.last().source, s.fence(tail)
 	raw := append([]byte(fence), tail...)
@@ -194,8 +194,8 @@ func openFence(doc ast.Node, source []byte) string {
 }
 
 // finalBlock returns the last top-level block whose start can no longer change: its first line is complete, and the
-// line before it is blank. All blocks before it cannot change either. finalBlock returns nil if there are no blocks
-// before it.
+// line before it is blank. The blocks before this block cannot change either. finalBlock returns nil if no block
+// precedes it.
 func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 	for n := doc.LastChild(); n != nil && n != doc.FirstChild(); n = n.PreviousSibling() {
 		start := lineStart(source, n.Pos())
@@ -208,7 +208,7 @@ func (s *Stream) finalBlock(doc ast.Node, source []byte) ast.Node {
 
 // keep appends the blocks of r to the stored blocks, which can no longer change.
 func (s *Stream) keep(r *renderer) {
-	t := r.out.blocks()
+	t := r.out.untrimmed()
 	if len(t.Text) == 0 {
 		return
 	}
@@ -233,7 +233,7 @@ func (s *Stream) gap(r *renderer) string {
 
 // joined returns the stored blocks followed by the blocks of r.
 func (s *Stream) joined(r *renderer) Text {
-	t := r.out.blocks()
+	t := r.out.untrimmed()
 	gap := s.gap(r)
 	text := strings.TrimRight(string(s.done)+gap+t.Text, " \n")
 	es := make([]Entity, 0, len(s.ents)+len(t.Entities))

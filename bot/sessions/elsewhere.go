@@ -11,9 +11,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// elsewhere lists the user's sessions in other chats. In a group, all members can read the titles. So elsewhere first
-// asks the user to confirm this, unless the parameter confirmed is toAll.
-func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
+// listElsewhere lists the user's sessions in other chats. In a group, all members can read the titles. So listElsewhere
+// first asks the user to confirm this, unless confirmed is toAll.
+func (s *Screen) listElsewhere(ctx context.Context, by orchestrator.Press, page int,
 	confirmed audience) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if by.Conversation.Group() && confirmed != toAll {

@@ -121,7 +121,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, message int, p 
 		return tgapi.Answer{Text: say.Text("sessions.json-is-gone")}, nil
 	case opElsewhere:
 		page, _ := tgapi.ButtonNumber(p.key)
-		a.Edit, err = s.elsewhere(ctx, by, page, audience(p.arg))
+		a.Edit, err = s.listElsewhere(ctx, by, page, audience(p.arg))
 		return a, err
 	case opMoving:
 		a.Edit, err = s.movePage(ctx, by, id)
@@ -130,7 +130,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, message int, p 
 		now, err := s.o.Sessions.TakeOver(ctx, by, id)
 		return s.resumed(ctx, say, now, say.Text("sessions.resumed", s.title(say, now)), err)
 	case opTerminal:
-		a.Edit, err = s.stored(ctx, in, audience(p.arg))
+		a.Edit, err = s.listStored(ctx, in, audience(p.arg))
 		return a, err
 	case opStored, opReported:
 		return s.resumeStored(ctx, by, p)

@@ -13,10 +13,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// stored lists the sessions that agents have stored for the conversation's directory, for example sessions in a
-// terminal. In a group, all members can read the list. So stored first asks the user to confirm this, unless the
-// parameter confirmed is toAll.
-func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, confirmed audience) (tgapi.Page, error) {
+// listStored lists the sessions that agents have stored for the conversation's directory, for example sessions in a
+// terminal. In a group, all members can read the list. So listStored first asks the user to confirm this, unless
+// confirmed is toAll.
+func (s *Screen) listStored(ctx context.Context, in orchestrator.ConversationID,
+	confirmed audience) (tgapi.Page, error) {
 	p := s.o.Lang.Of(in.Chat)
 	if in.Group() && confirmed != toAll {
 		return s.askToShow(p, opTerminal, "", p.Text("sessions.terminal-in-group")), nil

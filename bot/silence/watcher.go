@@ -26,7 +26,7 @@ const Action = "W"
 type Options struct {
 	Messages *message.Messages
 	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // returns a button that stops the turn
-	After    func() time.Duration                               // returns how long a silence causes a notice; 0: never
+	After    func() time.Duration                               // silence after which a notice is sent; 0: never
 	Quiet    func(at time.Time) bool                            // reports whether notices must make no sound
 	Lang     *lang.Choices
 }
@@ -217,7 +217,7 @@ func (k *Turn) content() message.Content {
 	}
 }
 
-// end removes the notice and sets the state of the turn. After the state waited, no further notices follow.
+// end removes the notice and sets the state of the turn. If the new state is waited, no further notice follows.
 func (k *Turn) end(s state) {
 	k.timer.Stop()
 	k.mu.Lock()

@@ -66,7 +66,8 @@ const (
 	buttonColumns = 2
 )
 
-// fitted splits rows whose texts a phone would cut, because the texts are longer in some languages.
+// fitted splits a row of buttons into several rows if a phone would cut the texts of the buttons. The length of a text
+// depends on the language.
 func (k Keyboard) fitted() Keyboard {
 	rows := make(Keyboard, 0, len(k))
 	for _, row := range k {

@@ -103,9 +103,9 @@ func (s *Screen) offer(ctx context.Context, p orchestrator.Prompt, w waiting,
 	return m, nil
 }
 
-// Ask stores the prompt of a voice message. It returns a message with buttons that send or discard the prompt. If the
-// prompt's text does not end with the transcript, because it consists of several messages, the user confirms the whole
-// text.
+// Ask stores the prompt of a voice message. It returns a message with buttons that send or discard the prompt. The text
+// of a prompt that consists of several messages may not end with the transcript. In this case, the user confirms the
+// whole text.
 func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, wants orchestrator.Wants,
 	transcript string) (orchestrator.Message, error) {
 	before, last := strings.CutSuffix(p.Text, transcript)

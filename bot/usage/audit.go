@@ -124,7 +124,8 @@ func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrato
 	return line
 }
 
-// modeText returns a permission mode for users. A mode that ends has a Go duration, such as "bypass 1h0m0s".
+// modeText returns a permission mode for users. The mode of an entry can include a Go duration, for example "bypass
+// 1h0m0s".
 func modeText(p lang.Printer, mode string) string {
 	name, lasts, _ := strings.Cut(mode, " ")
 	if d, err := time.ParseDuration(lasts); err == nil {

@@ -189,8 +189,8 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, id orchestrato
 	return tgapi.Page{}, orchestrator.ErrNoUser
 }
 
-// Greeting returns a message that tells an owner that a user has joined with the owner's link. It returns no message if
-// ductor knows the user already. The caller must store the message and then call done.
+// Greeting returns a message that tells an owner that a user has joined with the owner's link. The caller must store
+// the message and then call the function done. If ductor knows the user already, Greeting returns no message.
 func (s *Screen) Greeting(ctx context.Context,
 	user orchestrator.PersonID) (notices []orchestrator.Message, done func(context.Context) error, err error) {
 	if s.Directory == nil {
