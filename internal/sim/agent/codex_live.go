@@ -54,7 +54,7 @@ type codexThread struct {
 	left   []*toolLeft // commands that outlived an interrupted turn
 }
 
-// steeredIn is a prompt that the client sent during a turn. client is the client's ID for the prompt.
+// steeredIn is a prompt that the client sent during a turn. The field client contains the client's ID for the prompt.
 type steeredIn struct{ prompt, client string }
 
 // toolLeft is a command that outlives its turn.
@@ -87,7 +87,6 @@ type threadParams struct {
 
 const shellEnvPrefix = "shell_environment_policy.set."
 
-// adjust applies the settings in p to the thread.
 func (t *codexThread) adjust(p threadParams) {
 	if p.Dir != "" {
 		t.dir = p.Dir
@@ -273,7 +272,6 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	go c.play(turn, sink, p.prompt())
 }
 
-// play runs a turn until it ends.
 func (c *codexThreads) play(turn *codexTurn, sink *liveSink, prompt string) {
 	code := turn.run(prompt)
 	switch {

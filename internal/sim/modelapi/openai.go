@@ -29,7 +29,6 @@ type offer struct {
 	Tools []offer `json:"tools"`
 }
 
-// inputItem is an item in the input of a request.
 type inputItem struct {
 	Type    string          `json:"type"`
 	Role    string          `json:"role"`
