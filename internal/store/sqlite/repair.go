@@ -44,8 +44,8 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 			}
 			whole = whole && err == nil
 		}
-		// An integrity check does not notice an overwritten row. But then rows of other tables may refer to a row that
-		// no longer exists.
+		// An integrity check does not notice that a row was overwritten. So search for rows of other tables that refer
+		// to a row that no longer exists.
 		dangling, err := ManyIn(t, Value[string], `SELECT "table" FROM pragma_foreign_key_check(NULL, 'main')`)
 		if err != nil {
 			return err
