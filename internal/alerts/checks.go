@@ -65,8 +65,8 @@ func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err e
 	}}
 }
 
-// Rows checks for database rows that ductor skips because it cannot decode them. tables returns the names of the tables
-// with such rows.
+// Rows checks for database rows that ductor skips because it cannot decode them. The function tables returns the names
+// of the tables with such rows.
 func Rows(p Printer, tables func() []string) Check {
 	return Check{"row", func(context.Context, func(string) bool) (found []Trouble, known bool, err error) {
 		for _, table := range tables() {
@@ -88,8 +88,8 @@ func Room(dir string) (free, size uint64, err error) {
 // usedWithin is the maximum age of an account's last turn. LogIns skips accounts whose last turn is older.
 const usedWithin = 30 * 24 * time.Hour
 
-// LogIns checks whether the accounts with recent turns are logged in. accounts returns the accounts of all agents on
-// this machine.
+// LogIns checks whether the accounts with recent turns are logged in. The function accounts returns the accounts of all
+// agents on this machine.
 func LogIns(p Printer, accounts func(context.Context) []cli.MenuEntry,
 	usage func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error), now func() time.Time,
 ) Check {

@@ -186,7 +186,8 @@ func (a agents) accounts(g runEnv) (out []service.AccountProvider) {
 // selection.
 func (a agents) accountVars(name string) cli.AccountVars {
 	vars := cli.AccountVars{Home: a.cfg.Agents.AccountVariable(name)}
-	// An ACP agent may start Claude, Codex, Gemini or Copilot. Then it also needs the variables of that program.
+	// An ACP agent may start Claude, Codex, Gemini or Copilot. Such an agent also needs the variables of the program
+	// that it starts.
 	vars.Leads = map[string][]string{
 		"CLAUDE_CONFIG_DIR": claude.LoginVars(), "CODEX_HOME": codex.LoginVars(), "GEMINI_CLI_HOME": gemini.LoginVars(),
 		"COPILOT_HOME": copilot.LoginVars(),
@@ -277,7 +278,6 @@ func (a agents) providerOptions(g runEnv, name cli.Agent, home cli.AccountHome, 
 	}
 }
 
-// startDir returns the directory for acp.Options.StartDir.
 func (a agents) startDir() string { return filepath.Join(a.cfg.Storage.Dir, environment.ProbesDir) }
 
 // acp returns the provider of an ACP agent. An agent in a sandbox may not use ductor's file and terminal methods,
@@ -297,7 +297,6 @@ func (a agents) acp(name cli.Agent, c acp.Settings, g runEnv, memory loginMemory
 	return acp.New(o)
 }
 
-// defaultsOf returns the configured model, effort and arguments of each agent.
 func defaultsOf(agents config.Agents) map[cli.Agent]orchestrator.AgentDefaults {
 	defaults := map[cli.Agent]orchestrator.AgentDefaults{}
 	for name, c := range agents.Own() {
@@ -318,8 +317,8 @@ func SandboxAgents(cfg config.Config, b *environment.Sandbox) []cli.Provider {
 func RunsPath(cfg config.Config) string { return filepath.Join(cfg.Storage.Dir, runsDir) }
 
 // endSupervised ends agents that an old version of ductor started. That version had a separate supervisor process for
-// each agent. endSupervised only starts a runner for the directory of these agents, because a runner ends every run
-// whose files it does not understand. The turns of these agents appear as interrupted.
+// each agent. endSupervised starts a runner for the directory of these agents. The runner ends every run whose files it
+// does not understand. The turns of these agents appear as interrupted.
 func endSupervised(ctx context.Context, cfg config.Config, start runner.Options) error {
 	dir := filepath.Join(cfg.Storage.Dir, oldRunsDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -336,7 +335,6 @@ func endSupervised(ctx context.Context, cfg config.Config, start runner.Options)
 	return os.RemoveAll(dir)
 }
 
-// openHost returns a launcher that starts agents on this machine.
 func openHost(cfg config.Config, start runner.Options, log *slog.Logger) (*host.Launcher, error) {
 	start.Upgrade = true
 	return host.Open(host.Options{

@@ -51,10 +51,10 @@ const (
 
 // Time limits for the stages of a shutdown.
 const (
-	drainTurns   = 20 * time.Second // to wait for running turns
-	drainAgents  = 10 * time.Second // to end the processes of agents
-	drainNotices = 10 * time.Second // to send messages that must not be lost
-	drainCards   = 5 * time.Second  // to show the latest output of turns that continue
+	drainTurns   = 20 * time.Second // time limit for running turns
+	drainAgents  = 10 * time.Second // time limit for ending the processes of agents
+	drainNotices = 10 * time.Second // time limit for sending messages that must not be lost
+	drainCards   = 5 * time.Second  // time limit for showing the latest output of turns that continue
 )
 
 const (
@@ -283,8 +283,8 @@ func (a *App) Run(ctx context.Context) error {
 	if err := a.orchestrator.Recover(ctx, aborts...); err != nil {
 		return err
 	}
-	// The scheduler must stop before Close or Leave, which close the orchestrator. Otherwise a job could submit a turn
-	// to a closed orchestrator.
+	// The scheduler must stop before Close or Leave, which close the orchestrator, so that no job submits a turn to a
+	// closed orchestrator.
 	defer a.timers.start(ctx, a)()
 	defer a.serveTerminals(ctx)()
 	defer a.attached.serve(ctx, a.Log)()

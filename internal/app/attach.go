@@ -12,14 +12,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// attached connects the terminals in which the owner runs `ductor attach`. The hub is created before the server,
-// because turns send events to the hub from the start.
+// attached connects ductor with the terminals in which the owner runs `ductor attach`. The hub is created before the
+// server, because turns send events to the hub from the start.
 type attached struct {
 	hub    *attach.Hub
 	server *attach.Server
 }
 
-// openTerminals creates the server for attached terminals.
 func (a *App) openTerminals(guard statesocket.Guard) {
 	a.attached.server = attach.NewServer(attach.Options{
 		Hub: a.attached.hub, Dir: a.cfg.Storage.Dir, Version: a.Version, Admit: guard.Admit,

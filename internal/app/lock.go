@@ -63,8 +63,8 @@ func StorageUser(storage string) (pid int, runs bool) {
 func lockDir() string { return filepath.Join(config.StateDir(), "locks") }
 
 // lockFile locks a file until the file is closed. If another process holds the lock, the error message contains two
-// texts from the caller. use describes what the other process is doing. advice describes how both processes can run at
-// the same time.
+// texts from the caller. The parameter use describes what the other process is doing. The parameter advice describes
+// how both processes can run at the same time.
 func lockFile(path, use, advice string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("make lock directory: %w", err)

@@ -27,7 +27,8 @@ import (
 type machineAgents struct {
 	used []cli.Provider
 
-	// mu guards the fields below. addable caches the result of toAdd, which searches for many programs and can be slow.
+	// mu guards the fields below. The field addable caches the result of toAdd, which searches for many programs and
+	// can be slow.
 	mu      sync.Mutex
 	addable []acp.Entry
 	without *settings // the settings from which addable was computed
@@ -98,7 +99,6 @@ func (a *App) addAgent(ctx context.Context, id string) error {
 	return nil
 }
 
-// writeAgent adds an agent to the configuration file.
 func (a *App) writeAgent(id string) error {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()

@@ -43,8 +43,8 @@ func (a *App) openHealth() (afterPoll func(error, time.Duration), err error) {
 	return a.health.Polled, nil
 }
 
-// watchHealth reports ductor's health to systemd and to monitoring systems until ctx ends. stop notifies systemd that
-// ductor is stopping.
+// watchHealth reports ductor's health to systemd and to monitoring systems until ctx ends. The function stop notifies
+// systemd that ductor is stopping.
 func (a *App) watchHealth(ctx context.Context) (stop func()) {
 	manager := health.ManagerOf(a.Log)
 	if manager.Notify != nil || a.monitor.site != nil {
@@ -110,8 +110,8 @@ func (b budgetToWatch) Lifted(ctx context.Context) (bool, error) {
 	return b.a.db.BudgetsLifted(ctx, time.Now().Local().Format(time.DateOnly))
 }
 
-// Limits implements alerts.Spending. It returns zero if only one user can use ductor, because this user already sees
-// the warning below each turn.
+// Limits implements alerts.Spending. It returns zero if only one user can use ductor, because ductor already warns this
+// user below each turn.
 func (b budgetToWatch) Limits() (day, month float64) {
 	cfg := b.a.now()
 	if t := cfg.Telegram; len(t.AllowedUsers) > 1 || t.GroupMembers == "all" {

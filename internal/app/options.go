@@ -115,7 +115,8 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 		Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv,
 		Background: a.db.RecordBackground, Began: a.db.SaveBegun, Flush: a.db.Flush, Logger: a.Log,
 	}
-	// A launcher in the options may start agents on another machine. MachineMemory only knows this machine.
+	// Set Available only for this machine, because MachineMemory knows no other machine. A launcher in the options may
+	// start agents on another one.
 	if a.Launcher == nil {
 		o.Available = host.MachineMemory().Available
 	}
@@ -172,7 +173,6 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	return o
 }
 
-// turnsOf returns the options of turns.
 func turnsOf(cfg config.Config) conversation.TurnOptions {
 	return conversation.TurnOptions{
 		Permissions: cfg.Permissions, Sessions: cfg.Sessions, Recovery: cfg.Recovery, Agents: defaultsOf(cfg.Agents),
@@ -187,7 +187,6 @@ func (a *App) quietHour(at time.Time) bool {
 	return quiet
 }
 
-// budgets returns the configured budgets.
 func (a *App) budgets() *spending.Budgets {
 	return spending.New(spending.Options{Store: a.db, Limits: func() spending.Budget { return a.now().Budget }, Now: time.Now, Logger: a.Log})
 }
@@ -210,7 +209,6 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 	}
 }
 
-// settingsOf returns the default settings of chats.
 func settingsOf(cfg config.Config) orchestrator.Settings {
 	d := orchestrator.Settings{Notify: cfg.Notify.Mode, Think: orchestrator.ThinkOff, Display: cfg.Stream.Display}
 	if cfg.Stream.ShowThinking {
@@ -219,7 +217,6 @@ func settingsOf(cfg config.Config) orchestrator.Settings {
 	return d
 }
 
-// namedProjects returns the directories of all configured projects, by name.
 func namedProjects(cfg config.Config) map[string]string {
 	named := map[string]string{}
 	for name, p := range cfg.Sandbox.Projects {
@@ -237,9 +234,9 @@ const summaryWait = 20 * time.Second
 // deliveryWait limits how long a turn waits for the chat to show the outcome of the previous turn.
 const deliveryWait = 30 * time.Second
 
-// approvers returns the users who may decide an approval in a group. With the setting permissions.approvers =
-// "members", all users whose role allows it may decide. Otherwise only the user of the turn may decide, if the role of
-// that user allows it. If that role does not allow it, all users whose role allows it may decide.
+// approvers returns the users who may decide an approval in a group. Normally, only the user of the turn may decide. If
+// the role of this user does not allow it, or with the setting permissions.approvers = "members", all users whose role
+// allows it may decide.
 func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
 	all := a.users.Having(orchestrator.DecideRequests)
 	if a.now().Permissions.Approvers != "members" && a.users.RoleOf(user).May(orchestrator.DecideRequests) {
@@ -262,10 +259,10 @@ func (a *App) formerChat(chat int64) int64 {
 	return former
 }
 
-// permits reports whether a waiting turn may start. A turn of a job, or of a pressed button, needs an allowed group if
-// it runs in a group. If the group has become a supergroup, its former ID may be in the list of allowed groups instead.
-// A job that repeats a user's prompt also needs the right of that user. A job that a user created in their private chat
-// needs that user's right to create jobs. For other prompts in a group, only the rights of the user count.
+// permits reports whether a waiting turn may start. If a turn of a job or of a pressed button runs in a group, the
+// configuration must allow this group. For a supergroup, it may also allow the ID that the group had before. If a job
+// repeats a user's prompt, the rights of this user must also allow the turn. A job that a user created in their private
+// chat needs that user's right to create jobs. For other prompts in a group, only the rights of the user count.
 func permits(cfg config.Config, roleOf func(orchestrator.PersonID) orchestrator.UserRole,
 	formerChat func(int64) int64, t orchestrator.Turn) bool {
 	in, role, of := t.Prompt.Conversation, roleOf(t.Prompt.Person), t.Prompt.Rights.Of

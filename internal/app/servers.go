@@ -33,7 +33,6 @@ func serverLookup(cfg config.Config) servers.Lookup {
 	}
 }
 
-// serverSecrets returns the secrets of the configured MCP servers.
 func serverSecrets(cfg config.Config) (all []string) {
 	for name, s := range cfg.MCP.Servers {
 		all = append(all, s.Secrets(name, serverLookup(cfg))...)
@@ -48,7 +47,6 @@ type toolServers struct {
 	tokens *tokens
 }
 
-// close stops the checks of MCP servers.
 func (t toolServers) close() {
 	if t.owners != nil {
 		t.owners.Close()

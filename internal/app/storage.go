@@ -118,7 +118,6 @@ func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) 
 	return all, err
 }
 
-// rescueText describes the rescue to the owner.
 func rescueText(p lang.Printer, r store.Rescued) string {
 	now := time.Now()
 	text := p.Text("alert.rescued")

@@ -108,7 +108,6 @@ func (s turnStore) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Tim
 // jobEnded lets the scheduler check whether the next job can start.
 func (a *App) jobEnded() { a.timers.scheduler.Poke() }
 
-// scheduleOf parses the schedule of a configured job.
 func scheduleOf(j heartbeat.JobSettings) (schedule.Spec, error) {
 	if strings.HasPrefix(strings.ToLower(j.Schedule), "at ") {
 		// The schedule is a single time. The scheduler checks whether this time is in the past.

@@ -116,7 +116,8 @@ func (a *App) serveSandbox(b *environment.Sandbox) {
 func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
 	entries := a.service.Menu(ctx, in, nil)
 	choice, problem := naming.Names{Entries: entries, Aliases: a.now().Models}.Find(name)
-	if problem == nil || problem.Kind == naming.NoEfforts { // the caller does not need an effort
+	// The caller ignores the effort, so a model without efforts is fine.
+	if problem == nil || problem.Kind == naming.NoEfforts {
 		return orchestrator.ModelChoice(choice), nil
 	}
 	var there []string

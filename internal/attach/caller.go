@@ -50,7 +50,6 @@ func (c *caller) work(ctx context.Context) {
 	}
 }
 
-// handle handles a request, or queues it.
 func (c *caller) handle(ctx context.Context, r wire.Request) {
 	switch {
 	case r.List != nil:
@@ -128,7 +127,6 @@ func (c *caller) reply(id string, err error) {
 	c.t.queue(c.s.opts.Hub.encode(wire.Message{Reply: &r}))
 }
 
-// sentence explains an error to the user.
 func sentence(err error) string {
 	for is, text := range map[error]string{
 		orchestrator.ErrApprovalDecided:   "It was decided already.",
@@ -186,7 +184,6 @@ func (c *caller) command(ctx context.Context, in orchestrator.ConversationID, r 
 	return c.s.opts.Chat.CommandTyped(ctx, c.press(in), r.ID, r.Text)
 }
 
-// decide applies a decision that the user made in the terminal.
 func (c *caller) decide(ctx context.Context, in orchestrator.ConversationID, r wire.Decide) error {
 	a, err := c.s.opts.Desk.Approval(ctx, orchestrator.ApprovalID(r.Approval), in)
 	if err != nil {

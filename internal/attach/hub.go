@@ -161,7 +161,7 @@ func (h *Hub) Waits(t orchestrator.Turn, ahead int) {
 	}
 	e := entryOf(t)
 	e.Ahead = ahead
-	if ahead == 0 && e.State == wire.StateQueued { // the turn will start in a moment
+	if ahead == 0 && e.State == wire.StateQueued { // the turn will start in a moment, and Follow then sends the entry
 		return
 	}
 	h.sendLocked(t.Prompt.Conversation, wire.Message{Entry: &e})
@@ -193,8 +193,9 @@ type decision struct {
 	outcome   *wire.Approval // the approval after the decision; nil before the decision
 }
 
-// decide calls do to decide an approval for a terminal. do returns false if another decision was faster. decide then
-// sends the approval to terminals, and includes whether the decision came from a terminal or from the chat.
+// decide lets a terminal decide an approval. It calls the function do, which returns false if another decision was
+// faster. decide then sends the approval to terminals, and includes whether the decision came from a terminal or from
+// the chat.
 func (h *Hub) decide(in orchestrator.ConversationID, id orchestrator.ApprovalID, do func() (won bool)) {
 	h.mu.Lock()
 	r := h.roomLocked(in)

@@ -115,7 +115,8 @@ func (s *Server) entries(ctx context.Context, in orchestrator.ConversationID, ru
 	if err != nil {
 		return nil, fmt.Errorf("load open turns: %w", err)
 	}
-	// Load the ended turns after the open ones. Otherwise a turn that ends in between would be in neither list.
+	// Load the ended turns after the open ones. In the opposite order, a turn that ends in between would be in neither
+	// list.
 	ended, err := s.opts.Store.RecentTurns(ctx, in, mostEntries)
 	if err != nil {
 		return nil, fmt.Errorf("load the last turns: %w", err)

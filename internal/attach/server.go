@@ -23,8 +23,8 @@ type Options struct {
 	Hub     *Hub
 	Dir     string // state directory with the socket
 	Version string // version of ductor
-	// Admit checks whether the process at the other end of conn may attach. The process has sent the secret. Admit
-	// returns an error if the process may not attach.
+	// Admit returns an error if the process at the other end of conn may not attach. The parameter secret is the text
+	// that the process has sent.
 	Admit func(conn net.Conn, secret string) error
 	// Owner returns the user for whom terminals act. RoleOf returns the current role of a user.
 	Owner  func() orchestrator.PersonID
@@ -134,7 +134,7 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	defer cancel()
 	all.Go(func() {
 		t.write(ctx, func() bool { return s.allows(t) })
-		_ = conn.Close() // ends the reader
+		_ = conn.Close() // the reading goroutine then ends
 	})
 	c := &caller{s: s, t: t, all: &all, ordered: make(chan func(), mostOrdered)}
 	all.Go(func() { c.work(ctx) })

@@ -46,7 +46,7 @@ func (t *terminal) queue(line []byte) {
 	}
 	if t.bytes += len(line); t.bytes > mostQueued {
 		t.over, t.waiting, t.held = true, nil, nil
-		_ = t.conn.Close() // ends the reader and the writer
+		_ = t.conn.Close() // the reading and the writing goroutine then end
 		return
 	}
 	if t.holds {
@@ -80,8 +80,8 @@ func (t *terminal) signal() {
 	}
 }
 
-// write writes queued lines until ctx ends or the terminal disconnects. Before each write, it calls allowed, and stops
-// if allowed returns false.
+// write writes queued lines until ctx ends or the terminal disconnects. Before each write, it calls the function
+// allowed, and stops if the result is false.
 func (t *terminal) write(ctx context.Context, allowed func() bool) {
 	for {
 		t.mu.Lock()
@@ -117,7 +117,7 @@ func size(lines [][]byte) (n int) {
 func (t *terminal) bye(h *Hub, reason wire.Reason, sentence string) {
 	_ = t.conn.SetWriteDeadline(time.Now().Add(byeWait)) // if this fails, Write fails too
 	line := h.encode(wire.Message{Bye: &wire.Bye{Reason: reason, Sentence: sentence}})
-	_, _ = t.conn.Write(line) // the terminal may be gone
+	_, _ = t.conn.Write(line) // fails if the terminal has disconnected
 	_ = t.conn.Close()
 }
 

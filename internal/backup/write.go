@@ -97,9 +97,9 @@ func (w *writer) write(ctx context.Context, path string, what Contents) (m Manif
 	return w.manifest, errors.Join(err, w.tar.Close(), zip.Close(), f.Sync())
 }
 
-// writeContents writes the directories of the state, then the database, and then those files in the directories that
-// are new. So the archive contains every file to which a row of the database refers, even if the file is created or
-// deleted during the backup. The files outside of the state directory come last.
+// writeContents writes the directories of the state, then the database, and then the files that were created in the
+// directories in the meantime. So the archive contains every file to which a row of the database refers, even if the
+// file is created or deleted during the backup. The files outside of the state directory come last.
 func (w *writer) writeContents(ctx context.Context, what Contents) error {
 	if err := w.writeDirs(ctx, what.Dirs); err != nil {
 		return err

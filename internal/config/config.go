@@ -210,7 +210,6 @@ func (c *Config) RolesDir() string {
 	return filepath.Join(filepath.Dir(c.File), "roles")
 }
 
-// hasRole reports whether a role of this name exists.
 func (c *Config) hasRole(name string) bool {
 	if _, ok := c.Roles[name]; ok || slices.Contains(ShippedRoles(), name) {
 		return true

@@ -192,7 +192,6 @@ func tableWithKey(name string) (table string, ok bool) {
 	return found[0], true
 }
 
-// isValue reports whether a setting is not a table.
 func isValue(s setting) bool {
 	return s.value.Kind() != reflect.Struct && s.value.Kind() != reflect.Map
 }

@@ -83,8 +83,8 @@ func (d document) record(p *unstable.Parser, table []string, key unstable.Iterat
 	return path
 }
 
-// locate sets the position of each problem. If the file does not contain the key, locate uses the innermost table of
-// the key that the file contains.
+// locate sets the position of each problem. If the file does not contain the key of a problem, locate uses the position
+// of the innermost table around the key.
 func (d document) locate(found problems) {
 	for i := range found {
 		key := found[i].Key

@@ -24,7 +24,7 @@ type Change struct {
 }
 
 // Edit applies changes to the text of a file, and returns the new text. It preserves everything else, including
-// comments and unknown keys. If the file has a form that Edit cannot change, the error contains the key.
+// comments and unknown keys. If the file has a form that Edit cannot change, the error contains the key of the change.
 func Edit(text []byte, changes []Change) ([]byte, error) {
 	for _, c := range changes {
 		next, err := edit(text, c)

@@ -88,8 +88,8 @@ func build(path string, text []byte, mode fs.FileMode, env Environment) (Config,
 	return c, nil
 }
 
-// Mistake returns an *Invalid for a mistake in the value of a key that only the caller can find. It reads the file again
-// to find the position of the key. A name in the key needs no quotes.
+// Mistake returns an *Invalid for a wrong value that only the caller can detect. It reads the file again to find the
+// position of the key. Mistake quotes the elements of key if necessary.
 func (c Config) Mistake(err error, key ...string) error {
 	found := problems{{Key: dotted(key), Text: err.Error()}}
 	if text, _, readErr := readSmall(c.File); readErr == nil { // without the file, the mistake has no position

@@ -75,7 +75,6 @@ func (e *Invalid) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// problems collects Problems.
 type problems []Problem
 
 func (p *problems) add(key, format string, args ...any) {

@@ -99,8 +99,8 @@ func (d *decoder) setDefaults(table reflect.Value) {
 	})
 }
 
-// checker is a table with rules that tags cannot express. For each setting that violates a rule, Check calls problem
-// with the setting's key in the table. For a problem of the table itself, the key is "".
+// checker is a table with rules that tags cannot express. For each setting that violates a rule, Check calls the
+// function problem with the setting's key in the table. For a problem of the table itself, the key is "".
 type checker interface {
 	Check(problem func(key, format string, args ...any))
 }

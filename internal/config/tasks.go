@@ -68,7 +68,7 @@ func (c *Config) checkReferences(p *problems, s setting) {
 	}
 }
 
-// checkTools reports the names of tools that the given check rejects. A permission for such a name would have no
+// checkTools reports the names of tools that the function check rejects. A permission for such a name would have no
 // effect.
 func checkTools(p *problems, key string, names []string, check func(name string) error) {
 	for _, name := range names {

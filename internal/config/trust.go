@@ -87,7 +87,6 @@ func checkFile(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// shellWord quotes a path for a shell.
 func shellWord(path string) string {
 	if !strings.ContainsAny(path, " \t\n'\"\\$&;|<>()*?[]`!#~") {
 		return path

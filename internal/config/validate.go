@@ -46,7 +46,6 @@ func (c Config) Secrets() []string {
 	return all
 }
 
-// check checks all settings.
 func (c *Config) check() (p problems) {
 	c.checkTelegram(&p)
 	visit(setting{value: reflect.ValueOf(*c)}, func(s setting) {

@@ -86,8 +86,8 @@ func Unreadable(path string, err error) Findings {
 	return d.found
 }
 
-// cutFix splits a text that ends in its own fix, such as "run: chmod 600 FILE". For any other text it returns general
-// as the fix.
+// cutFix splits a text that ends with a fix, such as "run: chmod 600 FILE", into the problem and the fix. If the text
+// contains no fix, cutFix returns the parameter general as the fix.
 func cutFix(text, general string) (what, fix string) {
 	if what, command, found := strings.Cut(text, "; run: "); found {
 		return what, "run: " + command

@@ -49,7 +49,8 @@ type writing struct {
 // New returns a Health for which nothing has been reported yet.
 func New(o Options) *Health { return &Health{opts: o, polled: make(chan struct{}, 1)} }
 
-// Polled records the result of a poll. wait is the planned pause before the next poll. Polled never blocks.
+// Polled records the result of a poll. The parameter wait is the planned pause before the next poll. Polled never
+// blocks.
 func (h *Health) Polled(err error, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -44,7 +44,7 @@ type Name struct{ Agent, Variable string }
 
 // Key is an API key of an agent. It is never in the configuration file.
 type Key struct {
-	Agent, Name string // see type Name
+	Agent, Name string // agent and environment variable; see type Name
 	Value       secrets.Value
 	From        Place
 }

@@ -13,7 +13,7 @@ func Of(word string, candidates []string) (string, bool) {
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
 		d := editDistance(word, c)
 		if len(c) >= 3 && strings.HasPrefix(word, c) || len(word) >= 3 && strings.HasPrefix(c, word) {
-			d = min(d, 2) // an abbreviation
+			d = min(d, 2) // an abbreviation counts as at most two edits
 		}
 		// If two candidates are equally similar, prefer the candidate with the length of the word, because users often
 		// swap letters.

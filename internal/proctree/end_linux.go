@@ -11,7 +11,7 @@ import (
 )
 
 // HeadStart is how long End waits between SIGTERM to the root and SIGTERM to its descendants. An agent must receive the
-// signal before its tools. Otherwise the agent would regard the end of a tool as the tool's result, and continue.
+// signal before its tools. If a tool ended first, the agent would regard this end as the tool's result, and continue.
 const HeadStart = 100 * time.Millisecond
 
 // KillPatience limits how long End sends SIGKILL before it returns an error.
@@ -103,8 +103,8 @@ func (t *Tree) term(ctx context.Context, live []procStat, signaled map[ID]bool, 
 	return refused
 }
 
-// freeze stops many members with SIGSTOP before End kills them. Otherwise, a program that has reached its limit of
-// processes could fork again after each kill.
+// freeze stops many members with SIGSTOP before End kills them, so that a program that has reached its limit of
+// processes cannot fork again after each kill.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32
 	for range freezeRounds {

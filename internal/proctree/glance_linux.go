@@ -38,8 +38,8 @@ func (t *Tree) Glance() ([]ID, error) {
 	return ids, nil
 }
 
-// addBelow adds all descendants of a process to found. It returns an error if the kernel does not list the children of
-// a process.
+// addBelow adds all descendants of a process to the map found. It returns an error if the kernel does not list the
+// children of a process.
 func (t *Tree) addBelow(found map[int]procStat, pid int) error {
 	dir := fmt.Sprintf("/proc/%d/task/", pid)
 	raw, err := os.ReadFile(dir + strconv.Itoa(pid) + "/children")

@@ -10,10 +10,10 @@ import (
 // their parent. These processes are the tree's members. Not safe for concurrent use.
 type Tree struct {
 	root   ID
-	entry  string // environment entry of members ("NAME=value"), or ""
+	entry  string // processes with this environment entry ("NAME=value") are members; "" for none
 	self   int
-	cg     Group       // all processes of the group are members
-	inside bool        // this process itself is in the group
+	cg     Group       // all processes in this control group are members
+	inside bool        // this process itself is in the control group
 	known  map[ID]bool // all members found so far
 }
 
@@ -136,8 +136,8 @@ func (t *Tree) requiredScans() int {
 	return emptyScans
 }
 
-// marked reports whether the environment of p contains the tree's entry. If p cannot be inspected at the moment, known
-// is false. marked does not read the environment of a process that cannot be a member.
+// marked reports whether the environment of p contains the tree's entry. If p cannot be inspected at the moment, marked
+// returns known = false. It does not read the environment of a process that cannot be a member.
 func (t *Tree) marked(p procStat) (yes, known bool) {
 	if t.entry == "" || !t.mayDescend(p) || p.dead() {
 		return false, true

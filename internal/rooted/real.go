@@ -30,7 +30,8 @@ func RealPath(path string) (string, error) {
 func resolveStep(path string) (next string, done bool, err error) {
 	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
 		if _, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
-			// Go on with the parent directory. EvalSymlinks would fail here, after it has inspected all parents again.
+			// This part of the path does not exist, so continue with its parent. EvalSymlinks would inspect all parents
+			// again, and then fail.
 			continue
 		}
 		real, err := filepath.EvalSymlinks(at)

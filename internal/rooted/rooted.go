@@ -205,7 +205,7 @@ func write(folder *os.Root, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Remove(part) // after Link, the file still has its final name
+	defer folder.Remove(part) // removes only the temporary name; after Link, the file also has its final name
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -245,7 +245,7 @@ func OpenDir(path string) (*os.Root, error) {
 	return descend(at, strings.FieldsFunc(path, func(r rune) bool { return r == filepath.Separator }))
 }
 
-// descend opens a directory below at. The elements of its path are steps, which descend opens one after another. It
+// descend opens a directory below the directory at. It opens the elements of the path (steps) one after another, and
 // closes all directories except the last one.
 func descend(at *os.Root, steps []string) (*os.Root, error) {
 	for _, step := range steps {

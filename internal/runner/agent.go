@@ -27,7 +27,7 @@ const (
 // agent is the runner's representation of a run: the agent program with its process tree, files and limits.
 type agent struct {
 	s      *server
-	record record // content of run.json; its limits are those at the start
+	record record // content of run.json; a later change of the limits is not in it
 	life   *lifecycle
 	root   proctree.ID
 	in     *input
@@ -110,8 +110,8 @@ func (a *agent) recordExit(e Exit) {
 	a.s.life.Go(a.awaitOutputEnd)
 }
 
-// awaitOutputEnd waits for the end of the output. It returns at once if no other process of the run is left. Otherwise
-// it returns when no output has arrived for drainIdle, or after drainMax.
+// awaitOutputEnd waits for the end of the output. It returns at once if no other process of the run is left. If a
+// process is left, it returns when no output has arrived for drainIdle, or after drainMax.
 func (a *agent) awaitOutputEnd() {
 	began := time.Now()
 	grew, size := began, a.out.End()
@@ -155,7 +155,6 @@ func (a *agent) terminate(reason string, grace time.Duration) error {
 // updateFlow pauses or resumes the agent, depending on how far its client has read the output.
 func (a *agent) updateFlow() { a.life.updateFlow(a.out.Lag(), a.signalAll) }
 
-// signalAll sends a signal to all processes of the agent.
 func (a *agent) signalAll(sig syscall.Signal) {
 	live, err := a.terminator.Tree().Members()
 	if err != nil {
@@ -166,8 +165,8 @@ func (a *agent) signalAll(sig syscall.Signal) {
 	}
 }
 
-// logFreed writes to the run's log up to which offset the journal has deleted output. It writes nothing if the offset
-// has not changed.
+// logFreed records in the run's log how much output the journal has deleted. It writes nothing if the journal has
+// deleted nothing since the last call.
 func (a *agent) logFreed() {
 	if freed, changed := a.out.TakeFreed(); changed {
 		a.log.append(lineFreed, freed)

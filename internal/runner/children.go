@@ -15,8 +15,9 @@ import (
 	"ductor/internal/runner/fork"
 )
 
-// children are the agents whose programs are child processes of the runner. A lock prevents a child from being reaped
-// while it is started or signalled: the kernel could give its PID to another process.
+// children are the agents whose programs are child processes of the runner. After a child is reaped, the kernel may
+// give its PID to another process. So a lock prevents one goroutine from reaping a child while another one starts or
+// signals it.
 type children struct {
 	limits fork.Limits // kernel settings for new agents
 	group  string      // control group below which each agent gets its own group; empty if not available
@@ -64,8 +65,8 @@ func (c *children) signal(a *agent, sig syscall.Signal) error {
 	return syscall.Kill(-a.root.PID, sig)
 }
 
-// parentOf reports whether an agent is a child of this process, so that reap collects its exit. An upgrade replaces the
-// program of this process, but not its children.
+// parentOf reports whether an agent is a child of this process. If so, it registers the agent, so that reap collects
+// the agent's exit. After an upgrade of the program, this process still has its children.
 func (c *children) parentOf(a *agent) bool {
 	c.reaping.Lock()
 	defer c.reaping.Unlock()

@@ -92,7 +92,8 @@ func (s *scope) over() bool { return s.ctx.Err() != nil }
 // ownRuns are the runs that a client owns or follows.
 type ownRuns struct {
 	runs map[*Run]bool
-	// ends contains reports that a run has ended, by the run's ID, if they arrived before the client created the Run.
+	// ends contains reports that arrived too early: a run has ended, but the client has not created the Run yet. The
+	// key is the run's ID.
 	ends map[string]reply
 }
 
@@ -160,7 +161,6 @@ func (c *Client) Prepare(ctx context.Context) error {
 	return err
 }
 
-// reattach attaches to all runs of the client again, through a new connection.
 func (c *Client) reattach(ctx context.Context, l *link) error {
 	for _, r := range c.heldRuns() {
 		if r.end.hasEnded() {
@@ -179,7 +179,6 @@ func (c *Client) reattach(ctx context.Context, l *link) error {
 	return nil
 }
 
-// handleEnd handles the runner's report of a run's end.
 func (c *Client) handleEnd(r reply) {
 	c.mu.Lock()
 	if _, expected := c.held.ends[r.Run]; expected {
@@ -323,7 +322,7 @@ func (c *Client) Kill(ctx context.Context, id string) error { return c.end(ctx, 
 // Collect ends the remaining processes of a run, and deletes the run and its output. The client need not be attached.
 func (c *Client) Collect(ctx context.Context, id string) error { return c.end(ctx, id, opCollect) }
 
-// ownGrace means the grace period from the run's Limits. Only the requests of Kill and Collect contain it.
+// ownGrace in a request means the grace period from the run's Limits. Only Kill and Collect use it.
 const ownGrace = -1
 
 func (c *Client) end(ctx context.Context, id string, op op) error {

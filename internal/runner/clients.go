@@ -41,7 +41,6 @@ func (c *clients) count() int {
 	return len(c.conns)
 }
 
-// broadcast sends a reply to all clients.
 func (c *clients) broadcast(r reply) {
 	c.mu.Lock()
 	conns := slices.Collect(maps.Keys(c.conns))

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// link is a connection to the runner.
 type link struct {
 	frames
 	mu      sync.Mutex
@@ -355,7 +354,6 @@ func (p pendingReply) reply(ctx context.Context) (reply, error) {
 	}
 }
 
-// ask sends a request and waits for its reply.
 func (l *link) ask(ctx context.Context, q request, body []byte) (reply, error) {
 	return l.post(q, body).reply(ctx)
 }

@@ -18,7 +18,6 @@ type directory struct {
 	listener *net.UnixListener
 }
 
-// of returns the directory of a run.
 func (d *directory) of(id string) string { return filepath.Join(d.path, id) }
 
 // acquire makes this process the runner of the directory. It returns false if another process already is the runner.

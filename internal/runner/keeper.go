@@ -49,8 +49,8 @@ func (s *server) enforceDeadlines(signals <-chan os.Signal) {
 const restAfter = 500 * time.Millisecond
 
 // releaseMemory returns unused memory to the kernel, once in each period without agents. It returns the time of the
-// next call. released points to the start of the last period in which it has returned memory. releaseMemory updates
-// this time.
+// next call. *released is the start of the last period in which it returned memory, and releaseMemory updates this
+// value.
 func (s *server) releaseMemory(now time.Duration, released *time.Duration) time.Duration {
 	idleFrom, empty := s.runs.idleSince()
 	if !empty || idleFrom == *released {
@@ -121,7 +121,7 @@ func (s *server) endAll() {
 // agent.
 func (s *server) sweep() {
 	for _, id := range s.orphans() {
-		_ = kill(func() *proctree.Tree { return proctree.New(id, "") }) // the next sweep tries again
+		_ = kill(func() *proctree.Tree { return proctree.New(id, "") }) // on failure, the next sweep tries again
 	}
 }
 

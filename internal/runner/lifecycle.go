@@ -34,8 +34,8 @@ const (
 	pauseLag  = 64 << 20
 	resumeLag = 32 << 20
 	// reattachWithin is how long a new runner waits for a client of an agent that the previous runner started. During
-	// this time, the new runner does not resume a paused agent. Without a client, the journal would delete output of a
-	// resumed agent beyond its size limit.
+	// this time, the new runner does not resume a paused agent. A resumed agent could lose output, because the journal
+	// of a run without a client deletes output beyond its size limit.
 	reattachWithin = 10 * time.Second
 )
 
@@ -64,8 +64,8 @@ func newLifecycle(log runLog, limits Limits, owner *conn) *lifecycle {
 	}
 }
 
-// restore continues the lifecycle of a run from the previous runner's log. age is how long ago the run was started, and
-// alive reports whether its program is running.
+// restore continues the lifecycle of a run from the previous runner's log. age is how long ago the run was started.
+// alive is true if the run's program is running.
 func (l *lifecycle) restore(h history, age time.Duration, alive bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +164,6 @@ func (l *lifecycle) setLimits(limits Limits) {
 	l.log.append(lineAge, int64(from), limits)
 }
 
-// grace returns Limits.Grace.
 func (l *lifecycle) grace() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +246,6 @@ type deadlines struct {
 	retryAt  time.Duration // when to try again to end the agent, after a failed attempt
 }
 
-// action is the runner's next action for a run.
 type action struct {
 	end   string        // reason for ending the agent (a By constant); empty if the agent may continue
 	sweep bool          // end the remaining processes of an agent that has exited
@@ -255,7 +253,6 @@ type action struct {
 	grace time.Duration // Limits.Grace
 }
 
-// next returns the action that is due now.
 func (d deadlines) next(now time.Duration, p phase, owned bool) action {
 	a := action{at: now + checkEvery, grace: d.limits.Grace}
 	due := func(from, after time.Duration) bool {

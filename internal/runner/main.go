@@ -48,12 +48,12 @@ import (
 )
 
 const (
-	smallHeap  = 20 // GOGC after the start: the heap has only about a megabyte
+	smallHeap  = 20 // GOGC after the start; collections are cheap, because the heap has only about a megabyte
 	startLasts = time.Minute
 	softMemory = 24 << 20 // GOMEMLIMIT in bytes
 	socketFile = "sock"
 	lockFile   = "lock"
-	readyFD    = 3 // number of a pipe; the runner writes to it when the socket exists
+	readyFD    = 3 // file descriptor of a pipe, to which the runner writes when the socket exists
 )
 
 // Main runs a runner for the directory in args (root=DIR), and returns the exit code. The runner exits when no agent
@@ -153,7 +153,7 @@ func serve(args []string) error {
 	}
 	deaths := make(chan os.Signal, 1)
 	signal.Notify(deaths, syscall.SIGCHLD)
-	adoptErr := s.adoptAll() // on failure, the run stays for the next runner
+	adoptErr := s.adoptAll() // a run that cannot be adopted stays for the next runner
 	looking.Wait()           // InheritedFileLimit waits for a child process, which reap must not reap
 	s.life.Go(func() { s.growth.serve(s.life.ctx) })
 	s.life.Go(func() { s.children.reap(s.life.ctx, deaths) })

@@ -57,8 +57,8 @@ func (c *Client) newOutput(r *Run, offset int64) (*Output, error) {
 	return o, nil
 }
 
-// openPlain opens a regular file for reading. Reads do not change the time of the last access, if the kernel permits
-// this: each of these changes would be written to the disk.
+// openPlain opens a regular file for reading. If the kernel permits it, reads do not change the time of the last
+// access, because each such change would be written to the disk.
 func openPlain(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -123,8 +123,8 @@ const (
 	// paceEvery is the interval between reads of a busy stream. It is much shorter than the interval of updates to chat
 	// messages. All streams are read at the same moments, so that the machine wakes up once for all of them.
 	paceEvery = 100 * time.Millisecond
-	// A large read returns at least paceBig bytes or fills the buffer. After paceFull large reads in a row, reads are
-	// not delayed for the time paceBulk.
+	// A large read returns at least paceBig bytes or fills the buffer. After paceFull large reads in a row, no read is
+	// delayed for the duration paceBulk.
 	paceBig  = 32 << 10
 	paceFull = 2
 	paceBulk = time.Second
@@ -137,8 +137,8 @@ const (
 type pace struct {
 	on     atomic.Bool
 	urgent chan struct{}
-	// busy is the end of the time that the recent small reads should take: each of them adds paceEvery. If busy is too
-	// far in the future, the next read is delayed.
+	// busy shows how busy the stream is: each small read moves busy into the future by paceEvery. While busy is more
+	// than paceSpare*paceEvery in the future, reads are delayed.
 	busy time.Time
 	full int       // number of large reads in a row so far
 	bulk time.Time // reads before this time are not delayed, because output is arriving in bulk

@@ -44,7 +44,6 @@ func (f runFiles) close() {
 	f.out.Close()
 }
 
-// makeRunFiles creates the directory of a run and its files.
 func makeRunFiles(dir string) (runFiles, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return runFiles{}, fmt.Errorf("create the directory of a run: %w", err)
@@ -137,8 +136,8 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 	return p.files, nil
 }
 
-// prepareIfDue prepares a directory if p.at has passed and wanted returns true. If the disk has too little space,
-// prepareIfDue prepares nothing. It returns the time of the next call.
+// prepareIfDue prepares a directory if p.at has passed and the function wanted returns true. If the disk has too little
+// space, prepareIfDue prepares nothing. It returns the time of the next call.
 func (p *prepared) prepareIfDue(root string, now time.Duration, wanted func() bool) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +170,6 @@ func (p *prepared) wait() {
 	defer p.mu.Unlock()
 }
 
-// remove deletes the prepared directory.
 func (p *prepared) remove(root string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

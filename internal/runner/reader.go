@@ -109,8 +109,8 @@ func fileSize(f *os.File, fallback int64) int64 {
 	return info.Size()
 }
 
-// firstKept returns the first offset whose output was not deleted, beginning with the given offset. p contains the data
-// that was read at the given offset.
+// firstKept skips deleted output. It returns the first offset, from the given one on, whose output was not deleted. p
+// contains the data that was read at the given offset.
 func (r *reader) firstKept(p []byte, at int64) int64 {
 	if at < r.freed {
 		return r.freed
@@ -125,13 +125,13 @@ func (r *reader) firstKept(p []byte, at int64) int64 {
 	if err != nil || data <= at { // no output was deleted here; the agent itself printed a zero byte
 		return at
 	}
-	block := make([]byte, 4<<10) // the block may begin with freed bytes, because only whole blocks become a hole
+	block := make([]byte, 4<<10) // may begin with freed bytes, because only whole blocks become a hole
 	n, _ := r.file.ReadAt(block, data)
 	return data + int64(n-len(bytes.TrimLeft(block[:n], "\x00")))
 }
 
-// wait waits for a reported write, or for the time at which the reader checks the file without a report. In the second
-// case, wait returns looked = true.
+// wait waits until a write is reported, or until it is time to check the file without a report. In the second case, it
+// returns true.
 func (r *reader) wait(at int64) (looked bool, err error) {
 	every := r.files.arm(r)
 	if fileSize(r.file, at) != at { // the write happened before the call of arm

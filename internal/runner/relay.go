@@ -66,7 +66,6 @@ func (c *clients) otherEnd(from *conn, name string) (*conn, string) {
 	return nil, name
 }
 
-// endRelays ends the relays of a broken connection.
 func (c *clients) endRelays(broken *conn) {
 	c.mu.Lock()
 	var ends []*conn
@@ -97,14 +96,14 @@ func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	ours, theirs := net.Pipe()
-	go func() { // ends with either connection
+	go func() { // ends when either connection ends
 		defer conn.Close()
 		lines := bufio.NewScanner(ours)
 		lines.Buffer(nil, maxLine)
 		for seq := uint64(2); lines.Scan() && f.send(request{Seq: seq, Op: opRelay}, lines.Bytes()) == nil; seq++ {
 		}
 	}()
-	go func() { // ends with either connection
+	go func() { // ends when either connection ends
 		defer ours.Close()
 		for {
 			var r reply
@@ -160,7 +159,6 @@ func (c *Client) ServeTools(serve func(net.Conn)) {
 	}
 }
 
-// offerTools tells a runner that this client serves tools.
 func (c *Client) offerTools(ctx context.Context, l *link) error {
 	c.tools.mu.Lock()
 	serves := c.tools.serve != nil

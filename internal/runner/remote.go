@@ -15,8 +15,8 @@ import (
 // the environment is Hold; see Inside. Safe for concurrent use.
 type Remote interface {
 	// Dial starts the program Connect in the environment. The returned connection is the standard input and output of
-	// Connect. ctx limits only the start. If the environment does not exist, no run can be alive, and the error matches
-	// ErrNoEnvironment. Users see the errors of a Dial with the effort Make.
+	// Connect. ctx limits only the start. If the environment does not exist, the error matches ErrNoEnvironment, and
+	// all its runs have ended. If effort is Make, ductor shows the error to users.
 	Dial(ctx context.Context, effort Effort) (net.Conn, error)
 	Restart(ctx context.Context) error
 	// Program returns the identity of the program that should be the runner in the environment, and the path of its
@@ -53,7 +53,7 @@ const (
 	maxAway = 10 * time.Second
 	// greetWait is how long a runner in a remote environment may take to answer hello.
 	greetWait = 30 * time.Second
-	// maxPull is the size of a request for output.
+	// maxPull is the maximum number of bytes of output that a client requests at once.
 	maxPull = 128 << 10
 )
 

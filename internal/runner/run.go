@@ -141,7 +141,6 @@ func (r *Run) Status() Status {
 	return r.end.status
 }
 
-// hasEnded reports whether the end of the output is known.
 func (e *runEnd) hasEnded() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 type runTable struct {
 	mu       sync.Mutex
 	agents   map[string]*agent // by ID of the run
-	idleFrom time.Duration     // last time at which an agent was running, since boot
+	idleFrom time.Duration     // time since boot at which an agent was last running
 
 	pending   map[string]chan struct{} // closed at the end of the start; the key is the ID of the run
-	ended     time.Duration            // time of the last end of a start, since boot
-	forbidden int                      // number of callers of forbid: an upgrade, and the end of the runner
+	ended     time.Duration            // time since boot at which the last start ended
+	forbidden int                      // number of calls of forbid and forbidIfIdle that allow has not undone
 	// terminated contains the first SIGTERM. Nothing receives from this channel. So an upgrade sees the signal even if
 	// enforceDeadlines has not handled it yet.
 	terminated chan os.Signal
@@ -53,7 +53,6 @@ func (r *runTable) find(id string) (*agent, error) {
 	return nil, fmt.Errorf("run %s does not exist: %w", id, syscall.ENOENT)
 }
 
-// contains reports whether a run has started.
 func (r *runTable) contains(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

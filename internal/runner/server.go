@@ -17,7 +17,6 @@ import (
 // defaultIdle is how long a runner without an agent waits before it exits.
 const defaultIdle = 15 * time.Minute
 
-// server is the runner of a directory.
 type server struct {
 	dir      directory
 	program  string        // identity of this program
@@ -50,8 +49,8 @@ type conn struct {
 	serves bool   // whether the client serves tools; guarded by the clients' mu
 }
 
-// replyWait is how long a write to a client may block. After this time, the runner closes the connection. Otherwise a
-// client that does not read could delay the end of agents.
+// replyWait is how long a write to a client may block. After this time, the runner closes the connection, so that a
+// client that does not read cannot delay the end of agents.
 const replyWait = 3 * time.Second
 
 // sendReply sends a reply. If sending fails, sendReply closes the connection, and the client repeats its request on a
@@ -75,7 +74,6 @@ func (s *server) remove(a *agent) {
 	s.wake()
 }
 
-// wake wakes enforceDeadlines.
 func (s *server) wake() { signalOnce(s.wakes) }
 
 // signalOnce wakes the goroutine that receives from wakes. The channel must have a buffer of one.
@@ -203,8 +201,7 @@ func (s *server) handle(c *conn, q request, body []byte) (reply, error) {
 	case opStart:
 		return s.startFor(c, *q.Spec)
 	case opList:
-		// Wait for the starts in progress. The list must also include a run whose client has died while it was
-		// starting.
+		// Wait for the starts in progress, so that the list also includes a run whose client died during the start.
 		s.runs.await("")
 		r := reply{List: []Info{}}
 		for _, a := range s.runs.all() {
@@ -247,13 +244,11 @@ func (s *server) startFor(c *conn, spec Spec) (reply, error) {
 	return a.describe(false), nil // the agent may have exited already
 }
 
-// describe returns a reply that describes the run; see info.
 func (a *agent) describe(processes bool) reply {
 	info := a.info(processes)
 	return reply{Info: &info, Stderr: a.out.Stderr()}
 }
 
-// handle handles a request about one run.
 func (a *agent) handle(c *conn, q request, body []byte) (reply, error) {
 	switch q.Op {
 	case opAttach:

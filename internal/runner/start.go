@@ -19,8 +19,8 @@ import (
 )
 
 // Start starts an agent and attaches to it. ctx limits only the start. If the program does not exist, the error matches
-// fs.ErrNotExist. A missing working directory is another error. If a run with this ID exists, the error matches
-// fs.ErrExist. An ended run exists until Collect deletes it.
+// fs.ErrNotExist. The error for a missing working directory does not match it. If a run with this ID exists, the error
+// matches fs.ErrExist. An ended run exists until Collect deletes it.
 func (c *Client) Start(ctx context.Context, spec Spec) (*Run, error) {
 	spec, err := c.prepare(ctx, spec)
 	if err != nil {
@@ -160,7 +160,7 @@ type Spec struct {
 	Path   string            `json:"path"`
 	Args   []string          `json:"args"` // arguments, without the name of the program
 	Dir    string            `json:"dir,omitempty"`
-	Env    []string          `json:"env"`              // the complete environment; RunVar is added
+	Env    []string          `json:"env"`              // the complete environment; the runner adds RunVar
 	Labels map[string]string `json:"labels,omitempty"` // description of the run, which the runner does not interpret
 	Limits Limits            `json:"limits"`
 }
@@ -191,7 +191,6 @@ const (
 	maxID                = 64
 )
 
-// withDefaults replaces zero fields with the defaults.
 func (l Limits) withDefaults() Limits {
 	l.MaxAge = cmp.Or(l.MaxAge, -1)
 	l.OrphanAfter = cmp.Or(l.OrphanAfter, defaultOrphanAfter)

@@ -38,7 +38,7 @@ const (
 	opPull     op = "pull"
 	opStderr   op = "stderr"    // return the tail of standard error
 	opLookPath op = "look path" // resolve the program Path
-	// opRelay forwards a line, the body, between a program in the runner's environment and the client that serves
+	// opRelay forwards the line in the body between a program in the runner's environment and the client that serves
 	// tools; see Client.ServeTools.
 	opRelay op = "relay"
 )
@@ -187,7 +187,6 @@ type Member struct {
 	Name string `json:"name"`
 }
 
-// maxMembers limits the length of Info.Members.
 const maxMembers = 16
 
 // Exit describes how an agent ended.

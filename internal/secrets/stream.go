@@ -26,8 +26,8 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes a number of bytes from the end of the input. If the input of this Stream has fewer bytes, the others
-// are in earlier output. Change.Retract then includes them.
+// Retract removes a number of bytes from the end of the input. If this Stream has received fewer bytes, an earlier
+// Stream has output the others, and Change.Retract includes them.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]

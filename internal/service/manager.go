@@ -22,7 +22,7 @@ var (
 // Manager controls ductor's unit with systemctl and journalctl. It passes their output to Out and Err.
 type Manager struct {
 	Scope Scope
-	Dir   string // directory for unit files; see Dir
+	Dir   string // directory for unit files; see the function Dir
 	Out   io.Writer
 	Err   io.Writer
 }

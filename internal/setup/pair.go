@@ -149,8 +149,8 @@ func (p *pairing) classify(u update) verdict {
 	return other
 }
 
-// welcome answers the user who sent the code. It also acknowledges the update with the code to Telegram, because ductor
-// would otherwise handle the code as a prompt later.
+// welcome answers the user who sent the code. It also acknowledges the update with the code to Telegram, so that ductor
+// does not handle the code as a prompt later.
 func (p *pairing) welcome(ctx context.Context, u update) error {
 	ctx, cancel := context.WithTimeout(ctx, pollSeconds*time.Second)
 	defer cancel()

@@ -20,7 +20,6 @@ const header = `# ductor's configuration. Keep it private: it holds the token of
 
 `
 
-// write shows the changes, asks whether to write them, and writes the file.
 func (s *setup) write(ctx context.Context) error {
 	base := s.before
 	if len(bytes.TrimSpace(base)) == 0 {

@@ -33,8 +33,8 @@ type Guard struct {
 	descends func(pid int) (bool, error)
 }
 
-// OpenGuard returns a Guard for the sockets in dir. It creates the secret if the secret is missing or not private.
-// descends reports whether an agent started the process with the given PID; see host.Descends.
+// OpenGuard returns a Guard for the sockets in dir. It creates the secret if the secret is missing or not private. The
+// function descends reports whether an agent started the process with the given PID; see host.Descends.
 func OpenGuard(dir string, descends func(pid int) (bool, error)) (Guard, error) {
 	secret, err := ReadSecret(dir)
 	if err != nil {
@@ -74,7 +74,8 @@ func ReadSecret(dir string) (string, error) {
 	return secret, err
 }
 
-// Admit returns an error if the client at the other end of conn is not allowed to connect. The client has sent secret.
+// Admit returns an error if the client at the other end of conn is not allowed to connect. The parameter secret is the
+// text that the client has sent.
 func (g Guard) Admit(conn net.Conn, secret string) error {
 	if err := CheckOutside(conn, g.descends); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (g Guard) Admit(conn net.Conn, secret string) error {
 }
 
 // CheckOutside returns an error unless the client at the other end of conn is a process of this user that no agent
-// started. descends reports whether an agent started the process with the given PID; see host.Descends.
+// started. The function descends reports whether an agent started the process with the given PID; see host.Descends.
 func CheckOutside(conn net.Conn, descends func(pid int) (bool, error)) error {
 	c, ok := conn.(*net.UnixConn)
 	// Only agents in a container or on another machine connect without a Unix socket.

@@ -280,8 +280,9 @@ func (db *DB) WithdrawTurn(
 	return all, wrap(fmt.Sprintf("withdraw approvals of turn %s", turn), err)
 }
 
-// withdraw changes the state of approvals to withdrawn, and writes audit entries of the given kind. where is an SQL
-// condition. withdraw returns the changed approvals, the oldest first. It skips approvals that are already withdrawn.
+// withdraw changes the state of approvals to withdrawn, and writes audit entries of the given kind. The parameter where
+// is an SQL condition that selects the approvals. withdraw returns the changed approvals, the oldest first. It skips
+// approvals that are already withdrawn.
 func (t tx) withdraw(
 	kind orchestrator.AuditKind, at time.Time, where string, args ...any,
 ) ([]orchestrator.Approval, error) {

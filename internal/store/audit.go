@@ -38,7 +38,6 @@ func (t tx) audit(entries ...orchestrator.AuditEntry) error {
 	return nil
 }
 
-// auditEntry returns an audit entry for an approval.
 func auditEntry(a orchestrator.Approval, what orchestrator.AuditKind, at time.Time) orchestrator.AuditEntry {
 	e := orchestrator.AuditEntry{At: at, What: what, Conversation: a.Conversation, Turn: a.Turn, Approval: a.ID,
 		Agent: a.Agent,

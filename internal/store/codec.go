@@ -69,8 +69,8 @@ func blob(b []byte) []byte {
 // nonNegative replaces a negative limit with 0, because SQLite would treat it as no limit.
 func nonNegative(limit int) int { return max(limit, 0) }
 
-// scan returns a function that reads a row into a T. The given function returns the addresses of the fields of a T, in
-// the order of the columns. Inserts use these addresses, too.
+// scan returns a function that reads a row into a T. The function pointers returns the addresses of the fields of a T,
+// in the order of the columns.
 func scan[T any](pointers func(*T) []any) func(sqlite.Row) (T, error) {
 	return func(row sqlite.Row) (v T, err error) {
 		err = row.Scan(pointers(&v)...)
@@ -109,8 +109,8 @@ func (l listColumn[T]) Scan(stored any) error {
 // Value implements driver.Valuer.
 func (l listColumn[T]) Value() (driver.Value, error) { return encodeList(*l.of) }
 
-// insert inserts a row, and returns the number of inserted rows. The statement ends with clause, for example a conflict
-// clause.
+// insert inserts a row, and returns the number of inserted rows. The parameter clause is the end of the statement, for
+// example a conflict clause.
 func (t tx) insert(table, columns, clause string, fields ...any) (int64, error) {
 	marks := strings.Repeat("?, ", len(fields)-1) + "?"
 	return t.Exec("INSERT INTO "+table+" ("+columns+") VALUES ("+marks+") "+clause, fields...)

@@ -65,7 +65,7 @@ func (db *DB) EndedBypasses(ctx context.Context) ([]orchestrator.ConversationID,
 
 func (db *DB) EndBypasses(ctx context.Context, over []orchestrator.ConversationID, at time.Time) error {
 	return wrap("end bypasses", db.write(ctx, func(t tx) error {
-		// Update every conversation with an ended bypass, and not only those in `over`, because IDs may have changed.
+		// Update every conversation with an ended bypass. The IDs in `over` may be outdated.
 		_, err := t.Exec(`UPDATE conversations SET permission = ?, bypass_until = 0
 			WHERE permission = ? AND bypass_life <> ?`, string(cli.Ask), string(cli.Bypass), db.life)
 		for _, id := range over {
@@ -80,9 +80,9 @@ func (db *DB) EndBypasses(ctx context.Context, over []orchestrator.ConversationI
 
 func conversationIDFields(id *orchestrator.ConversationID) []any { return []any{&id.Chat, &id.Topic} }
 
-// scanConversation reads a row. The permission mode "bypass" ends with the process in which the user chose it. If the
-// row contains this mode of another process, scanConversation returns the mode "ask", even if EndBypasses has not
-// stored this yet.
+// scanConversation reads a row. The permission mode "bypass" ends with the process in which the user chose it. If a
+// previous process stored this mode, scanConversation returns the mode "ask", even if EndBypasses has not changed the
+// row yet.
 func (db *DB) scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
 	var tools, accounts, life string
 	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Settings.Busy,

@@ -47,7 +47,7 @@ var migrations embed.FS
 func schema() (sqlite.Schema, error) {
 	files, err := fs.Sub(migrations, "sql")
 	return sqlite.Schema{
-		ApplicationID: 0x64756374, // "duct"
+		ApplicationID: 0x64756374, // "duct" in ASCII
 		Migrations:    files,
 		CleanCopy:     "UPDATE inbox SET raw = x'', handled = max(handled, received, 1)",
 	}, err
@@ -157,7 +157,6 @@ func (db *DB) writeSecret(ctx context.Context, f func(tx) error) error {
 	return db.file.WriteSecret(ctx, func(t *sqlite.Tx) error { return f(tx{t}) })
 }
 
-// wrap adds the name of the failed operation to an error.
 func wrap(op string, err error) error {
 	if err == nil {
 		return nil

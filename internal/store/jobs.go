@@ -138,7 +138,7 @@ func (t tx) updateRun(r orchestrator.JobRun) (int64, error) {
 		r.Result.Changed, r.Result.Notified, r.Result.CostUSD, string(r.ID))
 }
 
-// EndRun does nothing if the run has already ended. Otherwise a second call would count the run's cost again.
+// EndRun does nothing if the run has already ended, so that the run's cost is counted only once.
 func (db *DB) EndRun(ctx context.Context, r orchestrator.JobRun, result orchestrator.JobResult) error {
 	return wrap(fmt.Sprintf("end run %s", r.ID), db.write(ctx, func(t tx) error {
 		n, err := t.updateRun(r)

@@ -127,7 +127,7 @@ func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, sho
 	}))
 }
 
-// SaveCard does not wait for the disk. Prune deletes content that does not belong to a turn, such as a draft, by age.
+// SaveCard does not wait for the disk. Prune deletes old content that does not belong to a turn, such as a draft.
 func (db *DB) SaveCard(ctx context.Context, name string, content []byte) error {
 	return db.exec(ctx, "save card of turn "+name, db.writeLazily,
 		`INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)

@@ -61,7 +61,7 @@ func (r *Rescue) Run(ctx context.Context) error {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil, info.Size() == 0, info.ModTime().Before(r.LastWrite):
-		// Skip the directory of the database, unless one of the files is missing.
+		// Ignore the directory's time if a file's time is known and no writes were lost.
 		case info.IsDir() && !r.LostWrites && !r.LastWrite.IsZero():
 		default:
 			r.LastWrite = info.ModTime()
@@ -175,8 +175,8 @@ func (r *Rescue) invalidate(ctx context.Context, db *DB) error {
 				return err
 			}
 		}
-		// The scheduler assumes that the clock was set back if the next run is in the far future. It then computes the
-		// next run again, without catching up on missed runs.
+		// Set the next run of each job to the far future. The scheduler then assumes that the clock was set back, and
+		// computes the next run again, without catching up on missed runs.
 		far := millis(r.Now().AddDate(100, 0, 0))
 		if _, err := t.Exec(`UPDATE jobs SET next = ?1, planned = ?1 WHERE next > 0`, far); err != nil {
 			return err
@@ -243,7 +243,6 @@ func Lost(path, backups string) bool {
 // DamagedDirs returns the directories in the state directory that contain damaged databases, the oldest first.
 func DamagedDirs(state string) []string { return withPrefix(filepath.Join(state, damagedPrefix)) }
 
-// withPrefix returns the paths of the files whose paths start with prefix.
 func withPrefix(prefix string) (all []string) {
 	entries, _ := os.ReadDir(filepath.Dir(prefix))
 	for _, e := range entries {
@@ -254,7 +253,6 @@ func withPrefix(prefix string) (all []string) {
 	return all
 }
 
-// removeFiles deletes a database with all its files.
 func removeFiles(path string) {
 	for _, end := range append(sqlite.FileSuffixes(), ".backup", ".backup.new") {
 		_ = os.Remove(path + end)

@@ -100,8 +100,8 @@ type dataset struct {
 	db        *DB
 	name      string
 	selection string // query that lists the rows that may be deleted, with columns seq, at and bytes
-	// deletion is a statement that gets a list of seq as JSON, and deletes the rows with these values. It repeats the
-	// conditions of selection, because a row may have changed in the meantime.
+	// deletion is a statement that deletes rows. Its parameter is a JSON list with the rows' values of the column seq.
+	// It repeats the conditions of selection, because a row may have changed in the meantime.
 	deletion string
 }
 

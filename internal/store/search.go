@@ -157,7 +157,7 @@ func (db *DB) quote(ctx context.Context, words string, found []listedSession) er
 }
 
 // ftsQuery returns a full-text query that finds texts with all the words. A word of three letters or more also finds
-// longer words with this beginning. All words are quoted, because some would otherwise be operators of the query.
+// longer words with this beginning. All words are quoted, because words such as OR are operators of the query language.
 func ftsQuery(words string) string {
 	var terms []string
 	for _, w := range strings.FieldsFunc(words, func(r rune) bool {
@@ -177,7 +177,6 @@ func likePattern(words string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.TrimSpace(words)) + "%"
 }
 
-// listedSession is a found session.
 type listedSession struct {
 	orchestrator.FoundSession
 	hit int64 // row ID of the newest entry that contains the words, or 0

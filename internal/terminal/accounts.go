@@ -29,7 +29,6 @@ func (h home) file(m Machine) string {
 	return filepath.Join(m.State, homesDir, hex.EncodeToString(sum[:12])+".json")
 }
 
-// accountHomes returns the homes of the configured accounts.
 func (m Machine) accountHomes() (homes []home) {
 	for _, s := range allSettings() {
 		for _, dir := range m.dirs(s)[1:] {
@@ -54,7 +53,6 @@ func (m Machine) RecordAccounts() error {
 	return nil
 }
 
-// recorded returns the homes that RecordAccounts recorded.
 func (m Machine) recorded() (homes []home, err error) {
 	entries, err := os.ReadDir(filepath.Join(m.State, homesDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -71,9 +69,9 @@ func (m Machine) recorded() (homes []home, err error) {
 	return homes, nil
 }
 
-// LeaveAccounts removes the hooks of this ductor from the homes of accounts that are no longer configured, and records
-// the homes of those that are. It returns the settings files that it has changed. If a file cannot be changed, or
-// if its home does not exist now (it may be on a disk that is not mounted), the next call tries again.
+// LeaveAccounts removes the hooks of this ductor from the homes of accounts that are no longer configured. It also
+// records the homes of the configured accounts. It returns the settings files that it has changed. If it cannot change
+// a file, or if a home does not exist now (it may be on a disk that is not mounted), the next call tries again.
 func (m Machine) LeaveAccounts() (changed []File, err error) {
 	recorded, err := m.recorded()
 	if err != nil {

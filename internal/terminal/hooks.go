@@ -190,7 +190,6 @@ func (f File) Write() error {
 	return nil
 }
 
-// hookArgs returns the command line of the hook.
 func (m Machine) hookArgs(agent string) []string {
 	return []string{m.Program, Verb, agent, StateFlag, m.State}
 }
@@ -204,7 +203,6 @@ func (m Machine) shellCommand(agent string) string {
 	return strings.Join(words, " ")
 }
 
-// shellWord quotes a word for a shell if needed.
 func shellWord(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") == "" {
 		return word

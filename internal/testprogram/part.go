@@ -17,7 +17,8 @@ type part struct {
 	out  *os.File // buffer for the output; nil if a single part runs all tests
 }
 
-// partsOf divides the tests among several parts. It returns a single part if the flags in args select or measure tests.
+// partsOf divides the tests among several parts. It returns a single part if args contain a flag such as -test.run or
+// -test.bench; see picks.
 func partsOf(args []string, processes int) (parts []*part, err error) {
 	if processes == 1 || picks(args[1:]) {
 		return []*part{{args: args}}, nil
@@ -50,7 +51,7 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 	return parts, nil
 }
 
-// picks reports whether args contain flags that require a single process for all tests, such as -test.run.
+// picks reports whether args contain flags that require a single process for all tests.
 func picks(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		name, _, _ := strings.Cut(arg, "=")

@@ -38,7 +38,7 @@ var exitPatience = time.Minute
 func Guard() { Split(1) }
 
 // Split is like Guard, for tests that mostly wait. It divides the tests among several processes that run concurrently.
-// If a flag selects or measures tests, it starts a single process.
+// It starts only one process if the command line contains a flag such as -test.run or -test.bench.
 func Split(processes int) {
 	if os.Getenv(guardedVar) != "" {
 		return

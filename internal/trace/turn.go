@@ -168,7 +168,7 @@ func (r *turn) message(role, text string) string {
 		Type    string `json:"type"`
 		Content string `json:"content"`
 	}
-	raw, _ := json.Marshal([]struct { // strings always encode
+	raw, _ := json.Marshal([]struct { // strings can always be encoded
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
 	}{{role, []part{{"text", r.shown(text)}}}})

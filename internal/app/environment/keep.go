@@ -61,7 +61,7 @@ func (s *Sandboxes) begin(ctx context.Context) {
 func (s *Sandboxes) cleanImages(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanWait)
 	defer cancel()
-	var keep []string // images in use, in all engines; two addresses may lead to the same engine
+	var keep []string // images in use; one list for all engines, because two addresses may lead to the same engine
 	for _, b := range s.configured {
 		if b.Launcher == nil {
 			continue

@@ -153,7 +153,6 @@ func (s *Sandboxes) open(b *Sandbox) (err error) {
 	return s.launch(b)
 }
 
-// launch creates the launcher of a sandbox.
 func (s *Sandboxes) launch(b *Sandbox) error {
 	o, err := s.options(b)
 	if err == nil {
@@ -182,7 +181,6 @@ func (s *Sandboxes) engine(key docker.EngineOptions) (*docker.Engine, error) {
 	return e, err
 }
 
-// options returns the options of a sandbox's launcher.
 func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 	set := b.Setting
 	mounts, err := mountsOf(set)
@@ -223,8 +221,8 @@ func (s *Sandboxes) projects(b *Sandbox) []string {
 	} else {
 		named = slices.DeleteFunc(slices.Clone(s.cfg.Projects.Roots), func(root string) bool {
 			_, err := os.Stat(root)
-			// Omit a missing directory, because no agent can work there. An engine on another machine may have the
-			// directory.
+			// Omit a missing directory, because no agent can work there. If the engine is on another machine, do not
+			// omit the directory, because it may exist there.
 			return b.Engine.Local() && errors.Is(err, fs.ErrNotExist)
 		})
 	}

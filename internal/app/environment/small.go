@@ -24,7 +24,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// smallName is the small program that runs agents, in containers and on this machine. It needs less memory than ductor.
+// smallName is the name of the small program that runs agents, in containers and on this machine. The program needs
+// less memory than ductor.
 const smallName = "ductor-runner"
 
 const embeddedDir = "program"
@@ -140,7 +141,6 @@ func (m *maker) make(ctx context.Context) error {
 	return nil
 }
 
-// syncFile flushes a file to the disk.
 func syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -149,7 +149,6 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// builder compiles ductor-runner.
 type builder struct {
 	source   string   // source directory of ductor; empty if unknown
 	projects []string // directories in which agents may write

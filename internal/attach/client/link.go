@@ -90,7 +90,6 @@ func (c *connection) send(requests ...wire.Request) error {
 	return nil
 }
 
-// next waits for a message.
 func (c *connection) next() (wire.Message, error) {
 	line, err := wire.ReadLine(c.in)
 	if err != nil {

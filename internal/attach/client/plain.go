@@ -15,8 +15,8 @@ import (
 var errFailed = errors.New("a turn did not end well; its last line above says why")
 
 // printLines prints a conversation as plain lines. It reads prompts from o.In. If o.Lines is set, each line is a
-// prompt. Otherwise the whole input is one prompt. If the input contained prompts, printLines returns when their turns
-// have ended. Otherwise it prints until ctx ends or ductor refuses the connection.
+// prompt. If not, the whole input is one prompt. If the input contains prompts, printLines returns when their turns
+// have ended. If it contains none, printLines prints until ctx ends or ductor refuses the connection.
 func printLines(ctx context.Context, o Options) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -81,7 +81,6 @@ func readPrompts(ctx context.Context, in io.Reader, perLine bool, prompts chan<-
 	}
 }
 
-// linePrinter prints a conversation as plain lines.
 type linePrinter struct {
 	*session
 	printer *screen.Printer

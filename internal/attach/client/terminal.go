@@ -102,7 +102,7 @@ func fillTerminal(ctx context.Context, o Options) error {
 		p.Quit()
 	}()
 	select {
-	case err := <-followed: // leave the last screen visible
+	case err := <-followed: // no connection was possible, so do not switch to the full screen
 		return err
 	case <-up:
 	}

@@ -162,11 +162,10 @@ func (k *ask) unread() bool { return k.rows == nil || k.read < len(k.rows) }
 type option struct {
 	label  string
 	choice wire.Choice
-	needs  focus // input for the text that this option requires; onPrompt if it requires none
+	needs  focus // input field for the text that this option requires; onPrompt if it requires no text
 	done   bool  // this is the option "done" below a question that allows several answers
 }
 
-// options lists the current choices.
 func (k *ask) options() []option {
 	var all []option
 	for _, o := range k.Choices {
@@ -226,8 +225,8 @@ func (k *ask) answerOptions() []option {
 	return all
 }
 
-// choose applies the option under the cursor. text is the user's input for this option. choose returns the decision, or
-// nil if the user must still make other choices.
+// choose applies the option under the cursor. The parameter text is the user's input for this option. choose returns
+// the decision, or nil if the user must still make other choices.
 func (k *ask) choose(text string) *wire.Decide {
 	all := k.options()
 	if k.choice >= len(all) {

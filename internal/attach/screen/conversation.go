@@ -101,7 +101,6 @@ func (c *conversation) turn(id string) *turn {
 	return nil
 }
 
-// running returns the running turn, or nil.
 func (c *conversation) running() *turn {
 	for _, b := range slices.Backward(c.blocks) {
 		if b.turn != nil && b.turn.State == wire.StateRunning {
@@ -142,7 +141,6 @@ func (c *conversation) approval(a wire.Approval) {
 	}
 }
 
-// decisionOf describes how an approval ended.
 func decisionOf(a wire.Approval) string {
 	what := "Question of " + a.Agent
 	if a.Asks != nil {
@@ -170,7 +168,6 @@ func decisionOf(a wire.Approval) string {
 	return text
 }
 
-// apply applies a message about a turn.
 func (c *conversation) apply(m wire.Message) {
 	with := func(id string, f func(t *turn)) {
 		if t := c.turn(id); t != nil {

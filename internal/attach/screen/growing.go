@@ -45,7 +45,6 @@ func (g *growing) append(text string) {
 	g.forget()
 }
 
-// truncate removes the last n bytes.
 func (g *growing) truncate(n int) {
 	g.text = g.text[:max(len(g.text)-n, 0)]
 	if len(g.text) < g.ends {
@@ -87,7 +86,6 @@ func (g *growing) lines(look Look) []row {
 	return rows
 }
 
-// breakLine breaks a line into rows.
 func (g *growing) breakLine(line string) []row {
 	line = g.look.clean(line)
 	of := normal

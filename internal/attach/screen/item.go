@@ -54,7 +54,6 @@ func newItem(of kind) *item {
 	return it
 }
 
-// diffStyle returns the style of a line of a unified diff.
 func diffStyle(line string) style {
 	switch {
 	case strings.HasPrefix(line, "@@"):

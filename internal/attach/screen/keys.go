@@ -17,8 +17,8 @@ func (s *Screen) editor() *editor {
 	return &s.words
 }
 
-// Key handles a key. The name of a key is, for example, "enter". text is the text that the key types. Key returns the
-// requests to send to ductor, and whether the user wants to leave the conversation.
+// Key handles a key. The name of a key is, for example, "enter". The parameter text is the text that the key types. Key
+// returns the requests to send to ductor, and whether the user wants to leave the conversation.
 func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 	switch name {
 	case "ctrl+c":
@@ -75,7 +75,6 @@ func (s *Screen) Key(name, text string) (requests []wire.Request, leave bool) {
 	return nil, false
 }
 
-// enter sends the typed text.
 func (s *Screen) enter() []wire.Request {
 	if s.focus == onPrompt {
 		requests := s.Submit(s.input.text())

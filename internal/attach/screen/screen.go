@@ -118,7 +118,6 @@ func (s *Screen) Apply(m wire.Message) (requests []wire.Request) {
 	return requests
 }
 
-// shown returns the conversation on the screen.
 func (s *Screen) shown() *conversation { return s.conversation(s.wanted) }
 
 // ask returns the oldest open approval of the shown conversation, or nil.

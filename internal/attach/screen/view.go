@@ -108,7 +108,6 @@ func (s *Screen) queueRows(look Look) []string {
 	return rows
 }
 
-// textOf describes a request.
 func textOf(r wire.Request) string {
 	switch {
 	case r.Prompt != nil:

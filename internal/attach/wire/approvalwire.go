@@ -100,7 +100,7 @@ type Question struct {
 	Text    string   `json:"text"`
 	Options []Option `json:"options,omitempty"`
 	Multi   bool     `json:"multi,omitempty"`  // the user may choose several options
-	Free    bool     `json:"free,omitempty"`   // the user may answer in other words; also set without options
+	Free    bool     `json:"free,omitempty"`   // the user may answer in their own words; always set without options
 	Secret  bool     `json:"secret,omitempty"` // do not show the answer while the user types it
 }
 

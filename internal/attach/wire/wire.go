@@ -248,7 +248,7 @@ type Entry struct {
 	Ahead      int       `json:"ahead,omitempty"`    // for a waiting turn: number of turns that run before this one
 	Agent      string    `json:"agent,omitempty"`
 	Model      string    `json:"model,omitempty"`
-	Replayed   bool      `json:"replayed,omitempty"` // see the package comment
+	Replayed   bool      `json:"replayed,omitempty"` // the entry is incomplete; see the package comment
 	Answer     string    `json:"answer,omitempty"`   // answer in Markdown
 	Tools      []Tool    `json:"tools,omitempty"`
 	Changes    []Change  `json:"changes,omitempty"`

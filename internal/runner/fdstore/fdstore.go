@@ -26,7 +26,6 @@ const (
 	listEnd  = "."
 )
 
-// maxName limits the length of a name.
 const maxName = 64
 
 // listWait is how long All waits for a message, in seconds.

@@ -48,7 +48,7 @@ type stub struct {
 	argv, env **byte
 	fds       [4]uintptr // descriptors that become the child's descriptors 0, 1, 2 and InputFD
 	subreaper bool
-	spare     int // duplicate of a descriptor that the parent must close, or -1
+	spare     int // descriptor that setFDs created and that Start must close, or -1
 	limits    Limits
 	oomFile   *byte
 	failed    uintptr // pipe that receives the error number if exec fails; a successful exec closes it
@@ -145,7 +145,6 @@ func newStub(p Program, l Limits) (st *stub, err error) {
 	return st, nil
 }
 
-// setFDs sets the descriptors of the child.
 func (st *stub) setFDs(fds [4]int) (err error) {
 	for i, fd := range fds {
 		if fd == InputFD { // dup3 fails for equal descriptors
@@ -285,7 +284,7 @@ func (st *stub) exec() {
 // InheritedFileLimit returns the limit of open files that this process inherited, or nil if it is unknown. The Go
 // runtime raises the limit of its own process, but programs that the runner starts should get the inherited limit.
 func InheritedFileLimit() *unix.Rlimit {
-	// Go restores the inherited limit for a child.
+	// Go restores the inherited limit for a child process, so a shell can print it.
 	out, err := exec.Command("sh", "-c", "ulimit -Sn; ulimit -Hn").Output()
 	f := strings.Fields(string(out))
 	if err != nil || len(f) != 2 {

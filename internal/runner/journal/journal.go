@@ -49,7 +49,7 @@ const (
 )
 
 // Open opens or creates the files with the given paths. For a new journal, flags contains os.O_CREATE. Open then
-// reserves space before the agent starts. Output still fits if the agent itself fills the disk.
+// reserves disk space. Because of the reserved space, the agent can still write output after it has filled the disk.
 func Open(out, stderr string, flags int) (j *Journal, err error) {
 	j = &Journal{times: timeline{every: timeEvery}}
 	all := flags | os.O_RDWR | os.O_APPEND | unix.O_NOFOLLOW
@@ -86,7 +86,7 @@ func (j *Journal) HasReserve() bool {
 type Growth struct {
 	Bytes  int64 // number of bytes written since the last Check
 	Scarce bool  // the disk is full
-	Time   *Time // a new time; nil if the Check added none
+	Time   *Time // time that this Check has added; nil for none
 }
 
 // Time is the time at which the agent printed the output at an offset, in microseconds since 1970.
@@ -148,7 +148,6 @@ func (j *Journal) EnforceLimit(limit int64, owned bool) (full bool) {
 	return j.room == scarce && j.allocated-j.size < aheadLow/4
 }
 
-// reserve reserves disk space for n more bytes of output.
 func (j *Journal) reserve(n int64) error {
 	err := unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, n)
 	// Some file systems do not support fallocate.

@@ -20,7 +20,8 @@ type tail struct {
 	freed int64 // text before this offset was deleted
 }
 
-// grow records the current size of the file. It returns the number of new bytes, or 1 if the file became shorter.
+// grow records the current size of the file. It returns the number of new bytes. If the file became shorter, grow
+// returns 1, so that the caller notices a change.
 func (t *tail) grow(size int64) (bytes int64) {
 	if size != t.size {
 		bytes = max(size-t.size, 1)

@@ -26,8 +26,8 @@ const (
 // quoteLimit is the maximum number of characters of a prompt that an answer repeats.
 const quoteLimit = 120
 
-// InstallAt installs the scripted agents into home/bin, like Install. The agents store their sessions below home.
-// answers maps each prompt to its script.
+// InstallAt installs the scripted agents into home/bin, like Install. The agents store their sessions below home. The
+// keys of answers are prompts, and the values are the scripts for these prompts.
 func InstallAt(home string, answers map[string]string) (Programs, error) {
 	bin := filepath.Join(home, binDir)
 	if err := os.MkdirAll(bin, 0o700); err != nil {

@@ -27,12 +27,12 @@ type claude struct {
 	model    string
 	past     []entry
 	total    modelTotals
-	held     []byte     // with text output: the newest event, whose text flush prints at the end
+	held     []byte     // newest event, if the output format is text; flush prints the text of this event at the end
 	settings sync.Mutex // guards model and args.mode, which a control request may change during a turn
 	answers  *answers
 	queue    *queue
 	tasks    chan *task // receives a background task when its command has ended
-	working  int        // number of running background tasks; owned by the goroutine of the running turn, if any
+	working  int        // number of running background tasks; during a turn, only its goroutine may use this field
 }
 
 func (p *process) claude(args []string) int {

@@ -9,11 +9,11 @@ import (
 )
 
 // promptOption is an option for a system prompt, given as a text or as a file. Like Claude Code, the scripted agent
-// reads the file when it starts. It does not use the text.
+// reads the file when it starts, but it does not use the content.
 type promptOption struct{ flag, text, file string }
 
-// wrong returns Claude Code's error message for an invalid option, or "". The message contains the given name of the
-// option.
+// wrong returns Claude Code's error message for an invalid option, or "". name is the name of the option in the
+// message.
 func (o promptOption) wrong(name string) string {
 	if o.file == "" {
 		return ""

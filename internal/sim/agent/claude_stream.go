@@ -137,7 +137,6 @@ func (s *claudeStream) assistant(content json.RawMessage) {
 		"uuid", newUUID(), "request_id", "req_"+s.id))
 }
 
-// toolUse prints a whole tool_use block.
 func (s *claudeStream) toolUse(id, name string, input json.RawMessage) {
 	s.begin()
 	s.endBlock()
@@ -156,7 +155,6 @@ func (s *claudeStream) toolUse(id, name string, input json.RawMessage) {
 	s.finishBlock(obj("type", "tool_use", "id", id, "name", name, "input", input))
 }
 
-// end closes the message, if one is open.
 func (s *claudeStream) end(stop string) {
 	if s.id == "" {
 		return

@@ -32,7 +32,8 @@ const (
 const rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was " +
 	"a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed."
 
-// tool plays a tool call. It prints the call, asks for permission if necessary, runs the tool, and prints the result.
+// tool simulates a tool call. It prints the call, asks for permission if necessary, runs the tool, and prints the
+// result.
 func (t *claudeTurn) tool(name string, input []any, perm permission,
 	run func(json.RawMessage) (toolOutcome, error)) (err error) {
 	return t.toolOf(name, obj(input...), perm, run)

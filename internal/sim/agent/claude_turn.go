@@ -104,7 +104,7 @@ func (t *claudeTurn) replay(m userMessage) {
 		"parent_tool_use_id", nil, "uuid", id, "timestamp", timestamp(), "isReplay", true))
 }
 
-// play plays the responses of the model. Between two responses, it adds messages that arrived while tools ran.
+// play performs the responses in a script. Between two responses, it adds messages that arrived while tools ran.
 func (t *claudeTurn) play(responses [][]script.Step) error {
 	for len(responses) > 0 {
 		if err := t.response(responses[0]); err != nil {
@@ -128,7 +128,7 @@ func (t *claudeTurn) play(responses [][]script.Step) error {
 	return nil
 }
 
-// response plays one response of the model, including the tool call at its end.
+// response performs one response of the model, including the tool call at its end.
 func (t *claudeTurn) response(steps []script.Step) error {
 	t.calls++
 	t.stream.reset()
@@ -145,7 +145,7 @@ func (t *claudeTurn) response(steps []script.Step) error {
 	return t.overBudget()
 }
 
-// step plays one step. rest contains the later steps of the same response.
+// step performs one step of a script. rest contains the later steps of the same response.
 func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 	switch st := st.(type) {
 	case script.Text:

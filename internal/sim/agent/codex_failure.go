@@ -17,7 +17,7 @@ type codexFailure struct {
 
 func (f codexFailure) Error() string { return f.message }
 
-// apiError plays a failure of the model's API. If a retry could help, Codex tries five times.
+// apiError simulates a failure of the model's API. If a retry could help, Codex tries five times.
 func (t *codexTurn) apiError(st script.APIError) error {
 	const most = 5
 	f := codexFailureOf(st)

@@ -37,15 +37,15 @@ func (c *codexThreads) limit(limits json.RawMessage, report bool) {
 }
 
 type codexThread struct {
-	id       string
-	dir      string
-	env      map[string]string
-	model    string
-	policy   string // approval policy of the thread
-	sandbox  string
-	context  map[string]string // additional context that the model already has
-	heard    bool              // the client is subscribed to the events of the thread
-	unstable bool              // Codex must still print its warning about an unstable feature
+	id         string
+	dir        string
+	env        map[string]string
+	model      string
+	policy     string // approval policy of the thread
+	sandbox    string
+	context    map[string]string // additional context that the model already has
+	subscribed bool              // the client is subscribed to the events of the thread
+	unstable   bool              // Codex must still print its warning about an unstable feature
 
 	mu     sync.Mutex
 	turn   string // ID of the running turn, or ""
@@ -54,7 +54,7 @@ type codexThread struct {
 	left   []*toolLeft // commands that outlived an interrupted turn
 }
 
-// steeredIn is a prompt that the client sent during a turn. client is the client's ID for the prompt.
+// steeredIn is a prompt that the client sent during a turn. The field client contains the client's ID for the prompt.
 type steeredIn struct{ prompt, client string }
 
 // toolLeft is a command that outlives its turn.
@@ -87,7 +87,6 @@ type threadParams struct {
 
 const shellEnvPrefix = "shell_environment_policy.set."
 
-// adjust applies the settings in p to the thread.
 func (t *codexThread) adjust(p threadParams) {
 	if p.Dir != "" {
 		t.dir = p.Dir
@@ -176,7 +175,7 @@ func (c *codexThreads) takeOfThread(in rpcLine, p threadParams) bool {
 		c.server.reply(in, obj())
 	case "thread/unsubscribe":
 		t.mu.Lock()
-		t.heard = false
+		t.subscribed = false
 		t.mu.Unlock()
 		c.server.reply(in, obj("status", "unsubscribed"))
 	case "thread/read":
@@ -218,10 +217,10 @@ func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 	}
 	c.mu.Unlock()
 	t.mu.Lock()
-	if !t.heard {
+	if !t.subscribed {
 		t.adjust(p)
 	}
-	t.heard = true
+	t.subscribed = true
 	t.unstable = string(p.Config["features.default_mode_request_user_input"]) == "true" &&
 		string(p.Config["suppress_unstable_features_warning"]) != "true"
 	t.mu.Unlock()
@@ -273,7 +272,6 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	go c.play(turn, sink, p.prompt())
 }
 
-// play runs a turn until it ends.
 func (c *codexThreads) play(turn *codexTurn, sink *liveSink, prompt string) {
 	code := turn.run(prompt)
 	switch {

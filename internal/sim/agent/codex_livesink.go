@@ -165,7 +165,7 @@ func (s *liveSink) takeSteered() []steeredIn {
 	return more
 }
 
-// recordSpared records a command that outlives the turn. kill ends the command.
+// recordSpared records a command that outlives the turn. The function kill ends the command.
 func (s *liveSink) recordSpared(kill func()) {
 	s.thread.mu.Lock()
 	defer s.thread.mu.Unlock()

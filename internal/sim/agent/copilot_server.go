@@ -248,7 +248,6 @@ func (s *copilotSession) abort() {
 	}
 }
 
-// ask asks the client for permission and waits for the decision.
 func (s *copilotSession) ask(ctx context.Context, call string, request json.RawMessage) (bool, string) {
 	h := s.server
 	h.mu.Lock()

@@ -231,7 +231,6 @@ func (t *copilotTurn) reportDecision(what string, allowed bool) {
 	}
 }
 
-// start reports that a tool starts.
 func (t *copilotTurn) start(tool, title string, arguments json.RawMessage) (call string) {
 	call = t.close(tool, arguments)
 	t.emit("tool.execution_start", obj("toolCallId", call, "toolName", tool, "arguments", arguments, "turnId", "0",
@@ -270,7 +269,7 @@ func (t *copilotTurn) write(st script.Write) error {
 	return nil
 }
 
-// apiError plays a failure of the model's API. If the failure may be temporary, Copilot retries.
+// apiError simulates a failure of the model's API. If the failure may be temporary, Copilot retries.
 func (t *copilotTurn) apiError(st script.APIError) error {
 	kind, reason, most := "query", "api_error", 5
 	switch st.Status {

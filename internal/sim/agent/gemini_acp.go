@@ -34,8 +34,8 @@ type acpServer struct {
 
 type acpSession struct {
 	id, dir, mode, model string
-	effort               string                  // session option of SIM_ACP
-	brave                bool                    // session option of SIM_ACP
+	effort               string                  // value of the session option for the effort; see SIM_ACP
+	brave                bool                    // value of the boolean session option; see SIM_ACP
 	cancel               context.CancelCauseFunc // cancels the running turn; nil if none runs
 	done                 chan struct{}           // closed when the running turn has ended
 }

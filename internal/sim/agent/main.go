@@ -44,8 +44,8 @@ type Program struct {
 	// The agent calls Heard when it starts to answer a prompt, and Wrote when it has written a file. Both may be nil.
 	Heard func(prompt string)
 	Wrote func(path, text string)
-	// The agent calls Asked when the client has answered a request for permission. what is the command, or the text to
-	// write. Asked may be nil.
+	// The agent calls Asked when the client has answered a request for permission. The parameter what is the command,
+	// or the text to write. Asked may be nil.
 	Asked func(what string, allowed bool)
 	// The agent calls Ended when a turn has succeeded and its answer is printed. Ended may be nil.
 	Ended func(prompt string)
@@ -73,7 +73,6 @@ func (o Program) Run(ctx context.Context) int {
 	return p.fail(2, "no scripted agent is called "+args[0])
 }
 
-// process is a running scripted agent.
 type process struct {
 	stdin   io.Reader
 	stdout  io.Writer // unbuffered; may be a file

@@ -9,7 +9,7 @@ import (
 	"ductor/internal/sim/script"
 )
 
-// This file plays the step script.Request: a request for permission with arbitrary fields. The agent prints the
+// This file performs the step script.Request: a request for permission with arbitrary fields. The agent prints the
 // client's answer, but runs no tool.
 
 // fieldsOf returns the JSON fields of a request, without the braces around them.

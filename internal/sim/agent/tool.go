@@ -25,8 +25,9 @@ const toolDrain = 500 * time.Millisecond
 // agent, it then ends without the result of the command.
 const signalPatience = time.Second
 
-// runTool runs a shell command in a separate process session, like the real agents. If ctx is done, runTool returns at
-// once. It then calls kill, which decides whether the command is killed or continues.
+// runTool runs a shell command in a separate process session, like the real agents. If ctx is done, runTool calls kill
+// with the cause. If kill returns true, runTool kills the command. Otherwise the command continues. In both cases,
+// runTool returns without the result of the command.
 func (p *process) runTool(ctx context.Context, command string, kill func(cause error) bool) (toolRun, error) {
 	return p.runToolOrSpare(ctx, command, kill, nil)
 }

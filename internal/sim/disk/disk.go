@@ -53,7 +53,7 @@ type Fault struct {
 	Delay time.Duration // a pause before the call
 	Crash Crash         // the process crashes during the call; a part of the call may take effect
 	Err   syscall.Errno // the call fails with EIO or ENOSPC
-	Evict bool          // after a failed sync, programs read the old content of its pages from the medium
+	Evict bool          // after this failed sync, programs read the old content of unsynced pages from the medium
 	Lie   bool          // a sync reports success, but does nothing
 }
 
@@ -276,9 +276,9 @@ func (d *Disk) Sync(f *os.File) error {
 	return f.Sync()
 }
 
-// noteWrites records a write of the whole content if the program may have written to the file through the descriptor.
-// If SQLite does not have the file open, known.cache is already the current content, because find has just read the
-// file.
+// noteWrites records that the program has written the whole file, because the Disk does not see writes without SQLite.
+// It does nothing if the descriptor is read-only. If SQLite does not have the file open, known.cache is already the
+// current content, because find has just read the file.
 func (d *Disk) noteWrites(f *os.File, known *file) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {

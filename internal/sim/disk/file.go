@@ -63,8 +63,8 @@ func durableFile(content []byte) *file {
 	return f
 }
 
-// apply returns content after the change has been applied. It may overwrite content. The result shares no memory with
-// the change.
+// apply applies the change to content and returns the result. It may overwrite content. The result shares no memory
+// with the change.
 func (c change) apply(content []byte) []byte {
 	if missing := int(c.offset) - len(content); missing > 0 {
 		content = append(content, make([]byte, missing)...)

@@ -34,9 +34,9 @@ const (
 	fastEnough = 20 * time.Millisecond
 )
 
-// Linear fails the test if a parser's time grows faster than the length of the text. work must parse the text in the
-// calling goroutine. Linear measures the CPU time of a thread, which does not depend on the load of the machine. It
-// tries several times before it fails.
+// Linear fails the test if a parser's time grows faster than the length of the text. The function work must parse the
+// text in the calling goroutine. Linear measures the CPU time of a thread, which does not depend on the load of the
+// machine. It tries several times before it fails.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
 	if raceDetector {

@@ -105,7 +105,8 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			rules = append(rules, texts...)
 		case "user":
 			if addTexts(c, texts) {
-				images, c.items = pictures, i+1 // a request of the CLI for the rest of an answer does not count
+				// A request of the CLI for the rest of an answer contains no text of the user, and does not count.
+				images, c.items = pictures, i+1
 			}
 		case "assistant":
 			for _, call := range m.ToolCalls {

@@ -25,7 +25,7 @@ type conversation struct {
 	resumes  bool // the stream broke, and the CLI requests the rest of the answer
 }
 
-// steps returns the steps of the script that this request must play.
+// steps returns the steps of the script that this request must perform.
 func (c conversation) steps() []script.Step {
 	responses := script.Parse(c.prompt).Responses()
 	if c.position >= len(responses) {

@@ -25,7 +25,6 @@ func (w *geminiWire) began() bool { return w.started }
 
 func (w *geminiWire) usage(u script.Usage) { w.counted = u }
 
-// part sends a part of the response.
 func (w *geminiWire) part(p map[string]any) error {
 	w.started = true
 	if !w.c.stream {

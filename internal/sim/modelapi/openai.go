@@ -29,7 +29,6 @@ type offer struct {
 	Tools []offer `json:"tools"`
 }
 
-// inputItem is an item in the input of a request.
 type inputItem struct {
 	Type    string          `json:"type"`
 	Role    string          `json:"role"`
@@ -102,14 +101,14 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 }
 
 // admit checks the parts that every request to OpenAI's APIs must contain: a key, a model, and messages. field is the
-// name of the JSON field for messages. has is true if the request contains messages.
-func (s *Server) admit(r *http.Request, model, field string, has bool) error {
+// name of the JSON field for messages.
+func (s *Server) admit(r *http.Request, model, field string, hasMessages bool) error {
 	switch {
 	case !s.letIn(r):
 		return refusal{http.StatusUnauthorized, "invalid_request_error", "Incorrect API key provided."}
 	case model == "":
 		return bad("Missing required parameter: 'model'.")
-	case !has:
+	case !hasMessages:
 		return bad("Missing required parameter: '%s'.", field)
 	}
 	return nil

@@ -203,7 +203,8 @@ func (w *responseWire) use(tool string, input map[string]any) error {
 	return w.function(tool, input)
 }
 
-// search plays a call of the model's tool search. In its next request, the CLI offers the tools that the search found.
+// search simulates a call of the model's tool search. In its next request, the CLI offers the tools that the search
+// found.
 func (w *responseWire) search(query string) error {
 	return w.add("tool_search_call", map[string]any{"id": newID("tsc_"), "type": "tool_search_call",
 		"status":  "completed",

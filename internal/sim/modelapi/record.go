@@ -83,8 +83,8 @@ func (s *Server) record(r Request) {
 	s.arrived = make(chan struct{})
 }
 
-// wearsOff reports whether a step was already played as often as the limit allows. If the step may be played again,
-// wearsOff counts this play. A limit of 0 means no limit.
+// wearsOff returns true if the server has already performed a step as often as the limit allows. Otherwise it counts
+// one more performance and returns false. A limit of 0 means no limit.
 func (s *Server) wearsOff(key string, limit int) bool {
 	if limit == 0 {
 		return false

@@ -30,7 +30,7 @@ type Server struct {
 	mu       sync.Mutex
 	requests []Request
 	arrived  chan struct{}  // closed and replaced when a request arrives
-	spent    map[string]int // number of times that a step was played; the keys come from conversation.key
+	spent    map[string]int // number of times that a step was performed; the keys come from conversation.key
 	outage   *script.APIError
 	headers  map[string]string // headers for all responses
 }

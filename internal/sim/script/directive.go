@@ -24,8 +24,8 @@ type kind struct {
 	make func(*directive) Step
 }
 
-// kindOf returns the kind of the directives with the given name. Its function make reads the values of a directive with
-// methods such as text and duration. These methods store the first error in the directive.
+// kindOf returns the kind of the directives with the given name. The function kind.make reads the values of a directive
+// with methods such as text and duration. These methods store the first error in the directive.
 func kindOf(name string) (kind, bool) {
 	switch name {
 	case "text":

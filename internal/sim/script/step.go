@@ -111,8 +111,8 @@ type IgnoreTerm struct{}
 // HoldPipe starts a process that keeps standard output open for a time, even after the agent has ended.
 type HoldPipe struct{ For time.Duration }
 
-// Late sends Text after the message that ends the turn. Before that, the agent waits until File exists, if File is not
-// empty, and then for the time After.
+// Late sends Text after the message that ends the turn. If File is not empty, the agent first waits until File exists.
+// It then waits for the duration After.
 type Late struct {
 	Text  string
 	File  string

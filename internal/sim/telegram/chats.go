@@ -149,7 +149,6 @@ func (c *Chat) touch() {
 	c.srv.changed.broadcast()
 }
 
-// access is the kind of access to a chat that a call needs.
 type access int
 
 const (

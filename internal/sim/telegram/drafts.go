@@ -101,7 +101,6 @@ func (c *Chat) liveDrafts() []Draft {
 	return slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return !d.lives(now) })
 }
 
-// shownDrafts returns the drafts that the chat shows.
 func (c *Chat) shownDrafts() []Draft {
 	return slices.DeleteFunc(c.liveDrafts(), func(d Draft) bool { return d.Stopped && !d.Keep })
 }

@@ -124,7 +124,6 @@ func sameKeyboard(a, b [][]Button) bool {
 	return slices.EqualFunc(a, b, func(x, y []Button) bool { return slices.Equal(x, y) })
 }
 
-// button returns the button with this text or this callback data.
 func button(rows [][]Button, name string) (Button, bool) {
 	for _, row := range rows {
 		for _, b := range row {

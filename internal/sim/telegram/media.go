@@ -12,7 +12,6 @@ import (
 	"strings"
 )
 
-// mediaKind is the type of a file in a message.
 type mediaKind string
 
 const (

@@ -10,7 +10,7 @@ import (
 // method is a method of the Bot API. Its handler holds the lock of the server, unless the method waits.
 type method struct {
 	name  string
-	cost  func(*request) int // how much of the rate limits a call uses up; nil means nothing
+	cost  func(*request) int // number of calls that a call counts as in the rate limits; nil means 0
 	run   func(*request) (any, *Error)
 	waits func(context.Context, *request) (any, *Error)
 }

@@ -38,8 +38,8 @@ func (c *Chat) Info() ChatInfo {
 	return info
 }
 
-// Changed returns a channel that is closed when any chat changes or the server is closed. Call Changed before View.
-// Otherwise you miss changes between the two calls.
+// Changed returns a channel that is closed when any chat changes or the server is closed. Call Changed before View, so
+// that you miss no change between the two calls.
 func (s *Server) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -115,8 +115,8 @@ func Forwarding(from *Person) SendOption {
 func ViaBot(username string) SendOption { return func(m *message) { m.via = username } }
 
 // InOneGo makes the IDs of the message and of the previous message consecutive. In Telegram, this happens to a
-// forwarded message and the comment before it. Otherwise the server skips an ID between two messages, because all
-// private chats share one counter.
+// forwarded message and the comment before it. Without this option, the server skips an ID between two messages,
+// because all private chats share one counter.
 func InOneGo() SendOption { return func(m *message) { m.joined = true } }
 
 // Send sends a text. If the text is longer than MaxText, Send splits it like Paste and returns the first message.

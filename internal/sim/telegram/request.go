@@ -27,7 +27,6 @@ type upload struct {
 	data       []byte
 }
 
-// decodeRequest reads the parameters from the query and from the body.
 func decodeRequest(r *http.Request, method string) (request, *Error) {
 	req := request{method: strings.ToLower(method), params: map[string]string{}, files: map[string]upload{}}
 	req.addValues(r.URL.Query())

@@ -23,7 +23,8 @@ func runeUnits(r rune) int {
 	return 1
 }
 
-// Slice returns a part of text. offset and length are in UTF-16 code units. Slice omits what lies outside of the text.
+// Slice returns a part of text. offset and length are in UTF-16 code units. If the part reaches outside of the text,
+// Slice returns only the existing characters.
 func Slice(text string, offset, length int) string {
 	units := utf16.Encode([]rune(text))
 	from := min(max(offset, 0), len(units))

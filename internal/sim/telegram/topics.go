@@ -195,7 +195,7 @@ func (c *Chat) ForbidTopics() {
 }
 
 // managed returns the topic that a call changes. If the bot may not change the topic, managed returns an error with the
-// text in forbidden.
+// given text.
 func (s *Server) managed(q *request, forbidden string) (*Chat, *Topic, *Error) {
 	c, err := s.forumTarget(q)
 	if err != nil {

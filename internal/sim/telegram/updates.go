@@ -101,8 +101,8 @@ func (s *Server) InjectUpdate(kind, payload string) UpdateID {
 	return s.pushRaw(fmt.Sprintf(`{"update_id":%d,%q:%s}`, s.queue.next, kind, payload), updateLife)
 }
 
-// InjectRaw adds an update that may be invalid. body returns the text of the update with the given ID. The response
-// contains this text unchanged, so invalid JSON makes the whole response invalid.
+// InjectRaw adds an update that may be invalid. The function body returns the text of the update with the given ID. The
+// response contains this text unchanged, so invalid JSON makes the whole response invalid.
 func (s *Server) InjectRaw(body func(UpdateID) string) UpdateID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,6 @@ func (s *Server) Reverse(answers int) {
 	s.queue.reverse = answers
 }
 
-// visible returns the number of updates that the bot can currently get.
 func (u *updateQueue) visible() int {
 	if u.upTo == 0 {
 		return len(u.waiting)

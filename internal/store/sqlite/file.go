@@ -118,7 +118,7 @@ func checkHeader(path string, size int64) error {
 
 func checkStart(path string, size int64) error {
 	if size == 0 {
-		// An Open that was killed before its first write leaves an empty file without a log.
+		// If an earlier Open was killed before its first write, the file is empty and has no log.
 		return checkNoLog(path)
 	}
 	f, err := os.Open(path)
@@ -136,7 +136,7 @@ func checkStart(path string, size int64) error {
 	if bytes.Equal(head, []byte(sqliteMagic)) {
 		return nil
 	}
-	// A journal means that the first start was interrupted. SQLite will roll it back.
+	// If a journal exists, the first start was interrupted. SQLite will roll the journal back.
 	if _, err := os.Stat(path + "-journal"); err != nil {
 		return fmt.Errorf("%w: it does not begin as a database does. %s", ErrCorrupt, restoreAdvice)
 	}

@@ -68,7 +68,7 @@ func (l *walLog) setFlushed(n int64) {
 	l.flushed = max(l.flushed, n)
 }
 
-// syncFile flushes the log. The first call also flushes the log's directory entry. Otherwise a power failure could
+// syncFile flushes the log. The first call also flushes the log's directory entry, so that a power failure cannot
 // remove the whole log. The caller must hold the token.
 func (l *walLog) syncFile() error {
 	if l.file == nil {

@@ -49,12 +49,12 @@ func checkLeftLog(path string) error {
 		return ErrLogLost
 	}
 	if len(boot) == 0 || string(boot) != bootID() {
-		return nil // after a restart of the machine, unflushed writes may be missing
+		return nil // after a restart of the machine, a loss of unflushed writes is normal
 	}
 	return readUnlessOpen(path, func() error {
 		shm, err := os.Open(path + "-shm")
 		if err != nil {
-			return nil // without its index, the log cannot be checked; SQLite creates a new index
+			return nil // the log cannot be checked without its index; SQLite will create a new index
 		}
 		defer shm.Close()
 		if errors.Is(checkLog(shm, path+"-wal"), errLogLost) {

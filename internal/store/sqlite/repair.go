@@ -44,8 +44,8 @@ func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
 			}
 			whole = whole && err == nil
 		}
-		// An integrity check does not notice an overwritten row. But then rows of other tables may refer to a row that
-		// no longer exists.
+		// An integrity check does not notice that a row was overwritten. So search for rows of other tables that refer
+		// to a row that no longer exists.
 		dangling, err := ManyIn(t, Value[string], `SELECT "table" FROM pragma_foreign_key_check(NULL, 'main')`)
 		if err != nil {
 			return err
@@ -80,17 +80,17 @@ func hasAllRows(t *Tx) bool {
 	if err != nil || failed != nil {
 		return false
 	}
-	explained := false // an earlier line reports damage in an index, so the index may lack entries
+	indexDamaged := false // an earlier line reports damage in an index, which explains later lines that name no page
 	for line := range strings.SplitSeq(strings.Join(found, "\n"), "\n") {
 		if harmlessLine().MatchString(line) {
 			continue
 		}
 		in := indexLine().FindStringSubmatch(line)
 		switch page := strings.Join(in[min(1, len(in)):], ""); {
-		case in == nil, page == "" && !explained, page != "" && !slices.Contains(indexes, page):
+		case in == nil, page == "" && !indexDamaged, page != "" && !slices.Contains(indexes, page):
 			return false
 		}
-		explained = true
+		indexDamaged = true
 	}
 	return true
 }

@@ -36,7 +36,6 @@ func (s *shared) add(f func(*Tx) error, commit func()) {
 	s.timer = time.AfterFunc(shareTime, commit)
 }
 
-// reset clears the state after a commit.
 func (s *shared) reset() {
 	s.open.Store(false)
 	if s.flush = false; len(s.writes) == 0 {

@@ -116,7 +116,7 @@ func inspect(ctx context.Context, path string, schema Schema, opts Options) (unc
 	if err != nil || info.Size() == 0 {
 		return false, err
 	}
-	// The first start was interrupted. A writing connection will roll back its journal.
+	// If a journal exists, the first start was interrupted. A writing connection will roll the journal back.
 	if _, err := os.Stat(path + "-journal"); err == nil {
 		return false, nil
 	}
@@ -170,7 +170,9 @@ func (db *DB) Close() error {
 		err := db.writer.finish()
 		if db.writer != nil && db.writer.disk.writeError() != nil {
 			if errors.Is(db.writer.disk.writeError(), ErrDisk) {
-				db.writer.log.unmark() // the log may lack writes, but none that ductor has reported as done
+				// The log may lack writes, but ductor has reported none of them as done. So remove the marker: the next
+				// Open must not report a lost log.
+				db.writer.log.unmark()
 			}
 			db.leftOpen(db.release)
 		} else {

@@ -62,7 +62,7 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 		if w.disk.writeError() == nil {
 			return nil, errors.Join(err, closeAll())
 		}
-		opts.LeftOpen(closeAll) // see DB.Close
+		opts.LeftOpen(closeAll)
 		return nil, err
 	}
 	w.token <- struct{}{}
@@ -91,7 +91,7 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	if err := schema.migrate(ctx, w.conn, steps); err != nil || !outdated {
 		return err
 	}
-	// The first versions of ductor left deleted data in free pages.
+	// The first versions of ductor left deleted data in free pages, which VACUUM removes.
 	_, err = w.conn.ExecContext(ctx, "VACUUM")
 	return err
 }
@@ -179,7 +179,6 @@ func (w *writer) truncate(ctx context.Context) error {
 	return err
 }
 
-// flush flushes all writes.
 func (w *writer) flush() error {
 	if w == nil || w.log == nil {
 		return nil
@@ -262,7 +261,7 @@ func (w *writer) finish() error {
 		err = w.log.flush(w.log.committed.Load())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // SQLite has not created the log
+		err = nil // SQLite has not created the log, so nothing needs a flush
 	}
 	return err
 }

@@ -49,8 +49,8 @@ func Main(p Process) int {
 	return 0
 }
 
-// splitArgs splits the arguments. former is the user's own program, or nil. payload is the event, or "" if the CLI
-// passes the event on standard input instead. Most CLIs use standard input.
+// splitArgs splits the arguments. The result former is the user's own program, or nil. The result payload is the event,
+// or "" if the CLI passes the event on standard input. Most CLIs use standard input.
 func (p Process) splitArgs() (agent, state string, former []string, payload string) {
 	if len(p.Args) < 3 || p.Args[1] != p.StateFlag {
 		return "", "", nil, ""

@@ -1,5 +1,5 @@
-// Package presence reports whether the user is away from this machine. Users can choose this themselves. Otherwise they
-// are away while logind reports all their sessions as locked or idle.
+// Package presence reports whether the user is away from this machine. Users can choose this themselves. If they have
+// not chosen, they are away while logind reports all their sessions as locked or idle.
 package presence
 
 import (

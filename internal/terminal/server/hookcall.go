@@ -47,8 +47,8 @@ func (h hookCall) session() Session {
 	}
 }
 
-// handle handles the event of a hook. It reports the event to the owner only if the owner is away. watch blocks until
-// the hook disconnects.
+// handle handles the event of a hook. It reports the event to the owner only if the owner is away. The function watch
+// blocks until the hook disconnects.
 func (h hookCall) handle(ctx context.Context, watch func()) {
 	if h.turnEnded() {
 		h.s.waiting.release(h.session().ID)
@@ -114,8 +114,8 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	watched.Wait()     // returns soon, because the hook exits after it gets its answer
 }
 
-// questionID returns the ID of a question to the owner. The ID depends on the event. Otherwise a hook could use the ID
-// of another question and get the other question's answer.
+// questionID returns the ID of a question to the owner. The ID depends on the event, so that a hook cannot use the ID
+// of another question and get the answer to that question.
 func (h hookCall) questionID() string {
 	if h.ID == "" { // hooks of older versions of ductor never repeat a message
 		return ""
