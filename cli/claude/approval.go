@@ -85,7 +85,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	case r.Tool == toolExitPlan:
 		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
 		visible["plan"] = ev.Detail
-		if path := fields["planFilePath"]; strings.Contains(path, "/.claude/plans/") { // Claude's directory for plans
+		if path := fields["planFilePath"]; strings.Contains(path, "/.claude/plans/") {
 			visible["planFilePath"] = path
 		}
 		ev.Missing = missing("the plan", ev.Detail)
