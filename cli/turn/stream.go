@@ -122,7 +122,8 @@ func (s *Stream) Alive() bool {
 // the output.
 func (s *Stream) Send(data []byte) error { return s.SendTold(data, nil) }
 
-// SendTold is like Send, and reports the result of the write: if SendTold returns nil, it later calls sent.
+// SendTold is like Send. Unless SendTold itself returns an error, the Stream later calls sent with the result of the
+// write.
 func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	if err := s.in.Put(Parcel{Data: data, Sent: sent}); err != nil {
 		return fmt.Errorf("send to %s: %w", s.opts.Agent, err)
@@ -154,7 +155,7 @@ func (s *Stream) Wake() { s.lines.queue.Wake() }
 // CloseInput closes the program's standard input after all queued data is written.
 func (s *Stream) CloseInput() { s.in.Close() }
 
-// Garbage records a line that could not be parsed, or its beginning. Failure uses it.
+// Garbage records a line that could not be parsed, or its beginning. The method Failure reports it.
 func (s *Stream) Garbage(line []byte) { s.garbage.Add(line) }
 
 func (s *Stream) pump() {

@@ -84,8 +84,8 @@ func (t *tools) end(call *toolCall) {
 	t.open = slices.DeleteFunc(t.open, func(one *toolCall) bool { return one == call })
 }
 
-// shown returns the ID in the events of a call. id is the agent's ID. If several calls have had this ID, shown returns
-// the ID of the latest.
+// shown returns the ID that events contain for a call. id is the agent's ID of the call. If several calls have had this
+// ID, shown returns the events' ID of the latest call.
 func (t *tools) shown(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil {
 		return call.id
@@ -93,7 +93,8 @@ func (t *tools) shown(id cli.ToolID) cli.ToolID {
 	return id
 }
 
-// asked returns the ID of the call for which the agent asks a user. The call may start after the request.
+// asked returns the ID that events contain for the call about which the agent asks a user. id is the agent's ID of the
+// call. The call may start after the request.
 func (t *tools) asked(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil && call.ended {
 		return t.next(id)
