@@ -61,22 +61,22 @@ func settingValues(fields []Field) (values map[string]string, order []string, ma
 		}
 		values[name] += "\n" + value
 	}
-	without := map[string]bool{} // .env files whose marks have not come yet
+	unmarked := map[string]bool{} // .env files whose marks were not found yet
 	for _, f := range fields {
 		file, _, _ := strings.Cut(f.Name, ": ")
 		switch {
 		case f.Weight == LabelField && strings.HasSuffix(f.Name, envMarksSuffix):
-			delete(without, file)
+			delete(unmarked, file)
 			for mark := range strings.FieldsSeq(f.Value) {
 				name, value, _ := strings.Cut(mark, "=")
 				add(file+": "+name, value)
 			}
 		case f.Weight == LabelField:
 		case strings.HasSuffix(file, ".env"):
-			without[file] = true
+			unmarked[file] = true
 		default:
 			add(f.Name, f.Value)
 		}
 	}
-	return values, order, len(without) == 0
+	return values, order, len(unmarked) == 0
 }
