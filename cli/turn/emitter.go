@@ -18,7 +18,7 @@ type Emitter struct {
 	started time.Time
 
 	session   *cli.SessionStarted // nil until the agent names its session
-	taken     bool                // the agent has accepted the prompt
+	accepted  bool                // whether the agent has accepted the prompt
 	blocks    []textBlock
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
 	confirmed int             // after GiveUp, length of the answer that is still valid; otherwise -1
@@ -76,7 +76,7 @@ func (e *Emitter) Started(next cli.SessionStarted) {
 	first := e.session == nil
 	e.session = &next
 	e.emit(next)
-	if first && e.taken {
+	if first && e.accepted {
 		e.emit(cli.PromptAccepted{})
 	}
 }
@@ -113,10 +113,10 @@ func (e *Emitter) Named() bool { return e.session != nil }
 
 // Accepted emits PromptAccepted, but not before SessionStarted. Only the first call has an effect.
 func (e *Emitter) Accepted() {
-	if e.done || e.taken {
+	if e.done || e.accepted {
 		return
 	}
-	if e.taken = true; e.Named() {
+	if e.accepted = true; e.Named() {
 		e.emit(cli.PromptAccepted{})
 	}
 }

@@ -11,9 +11,9 @@ import (
 // tools are the tool calls of a turn. Some models number the calls of each message from zero, so an agent can use the
 // ID of an ended call for another call. The events of the later call have an ID of their own.
 type tools struct {
-	open  []*toolCall
-	last  map[cli.ToolID]*toolCall // the latest call with each of the agent's IDs
-	taken map[cli.ToolID]bool      // IDs that events already use
+	open []*toolCall
+	last map[cli.ToolID]*toolCall // the latest call with each of the agent's IDs
+	used map[cli.ToolID]bool      // IDs that events already use
 }
 
 type toolCall struct {
@@ -25,7 +25,7 @@ type toolCall struct {
 }
 
 func newTools() tools {
-	return tools{last: map[cli.ToolID]*toolCall{}, taken: map[cli.ToolID]bool{}}
+	return tools{last: map[cli.ToolID]*toolCall{}, used: map[cli.ToolID]bool{}}
 }
 
 // start adds a call. It returns false if the agent repeats the announcement of a running call, or of the last call with
@@ -40,7 +40,7 @@ func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool)
 	if before != nil {
 		call.uses = before.uses + 1
 	}
-	t.last[announced.ID], t.taken[call.id] = call, true
+	t.last[announced.ID], t.used[call.id] = call, true
 	t.open = append(t.open, call)
 	return call, true
 }
@@ -63,7 +63,7 @@ func (t *tools) next(id cli.ToolID) cli.ToolID {
 	if uses > 1 {
 		next = numbered(id, uses)
 	}
-	for n := uses + 1; t.taken[next]; n++ {
+	for n := uses + 1; t.used[next]; n++ {
 		next = numbered(id, n)
 	}
 	return next
