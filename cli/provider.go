@@ -71,8 +71,8 @@ type Decider interface {
 // Steerer is a Session whose agent accepts further messages during a turn.
 type Steerer interface {
 	// Steer adds req's prompt to the running turn, and returns after the agent received it. It returns ErrNoTurn if no
-	// turn is running that accepts the prompt. If the same req.Turn is already added, Steer returns nil at once, even
-	// while the first call does not know yet whether the agent receives the prompt. Safe for concurrent use.
+	// turn is running that accepts the prompt. A second call with the same req.Turn returns nil at once, even if the
+	// first call does not know yet whether the agent receives the prompt. Safe for concurrent use.
 	Steer(ctx context.Context, req Request) error
 }
 
