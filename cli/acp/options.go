@@ -90,8 +90,8 @@ type Options struct {
 	// is the root directory.
 	StartDir string
 	// NoWorkspace prevents the agent from reading files, writing files and running commands through ductor. It must be
-	// set for an agent in a container, because ductor would access files and run commands outside of the container, as
-	// its own user.
+	// set for an agent in a container. Without it, ductor would access files and run commands outside of the container,
+	// as its own user.
 	NoWorkspace bool
 	// Programs maps the name that a program reports to the program's quirks.
 	Programs map[string]Quirks
