@@ -20,8 +20,9 @@ type Edit struct {
 	texts bool   // whether the diff in hunks leads from Before to After
 }
 
-// withInput adds the diffs in a tool's input to the edits that the tool reports in other ways. If list already contains
-// an edit of the same file, and a diff makes the same change, withInput completes this edit with the diff.
+// withInput adds the diffs in a tool's input to list, which contains the edits that the tool reports in other ways. If
+// list already contains an edit of the same file, and a diff makes the same change, withInput adds the diff to this
+// edit.
 func withInput(list []Edit, input json.RawMessage) []Edit {
 	for _, given := range fromInput(input) {
 		i := slices.IndexFunc(list, func(e Edit) bool { return e.Path == given.Path })
