@@ -138,8 +138,8 @@ func missing(name, text string) string {
 	return name
 }
 
-// addTitle adds the input field that the title shows to the map visible, so that users do not see the field a second
-// time.
+// addTitle adds an input field to the map visible if the title shows the field's value. Users then do not see the field
+// a second time.
 func addTitle(visible map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {

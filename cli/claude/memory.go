@@ -79,7 +79,7 @@ func (t *tasks) line(l *line) {
 				t.summaries = append(t.summaries[max(0, len(t.summaries)-7):], l.Summary)
 			}
 		}
-	case l.Subtype == "task_notification": // the user or Claude stopped the task
+	case l.Subtype == "task_notification": // any other status means that the task was stopped
 		delete(t.open, l.TaskID)
 	}
 }

@@ -54,8 +54,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 		return f
 	}
 	id := uuid.NewString()
-	// If Claude does not read a message during its turn, ductor sends the message again in the next turn. It then needs
-	// another ID, because Claude ignores an ID that it knows. So the ID depends on both turns.
+	// If Claude does not read a message during its turn, ductor sends the message again in the next turn. The message
+	// then needs another ID, because Claude ignores an ID that it knows. So the ID depends on both turns.
 	if req.Turn != "" {
 		id = t.note.sent.steerOf(t.req.Turn, req.Turn)
 	}
