@@ -25,7 +25,7 @@ const (
 type StreamOptions struct {
 	Agent cli.Agent
 	// Idle receives the lines between turns, one at a time and in order. It never runs at the same time as Handle. It
-	// is nil if the program serves a single turn: then lines before the turn wait for the turn, and lines after the
+	// is nil if the program serves a single turn. Lines before the turn then wait for the turn, and lines after the
 	// turn are dropped.
 	Idle func(line []byte)
 

@@ -9,7 +9,7 @@ import (
 )
 
 // tools are the tool calls of a turn. Some models number the calls of each message from zero, so an agent can use the
-// ID of an ended call for another call. The events of the later call have an ID of their own.
+// ID of an ended call for another call. In events, the later call then has a different ID.
 type tools struct {
 	open []*toolCall
 	last map[cli.ToolID]*toolCall // the latest call with each of the agent's IDs
@@ -45,8 +45,8 @@ func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool)
 	return call, true
 }
 
-// reuse makes start treat the next call with this ID as another call, even if its name and input are those of the last
-// call. It does nothing while the last call is running.
+// reuse records that the agent uses this ID for another call. Then start does not ignore the next call, even if its
+// name and input are those of the last call. reuse does nothing while the last call is running.
 func (t *tools) reuse(id cli.ToolID) {
 	if call := t.last[id]; call != nil && call.ended {
 		call.digest = ""
