@@ -150,7 +150,7 @@ func (a ApprovalAsked) OnlyEdits() bool {
 }
 
 // ReadFile returns the path of the file if the request only reads one file or lists one directory, and otherwise "". It
-// trusts the name of the tool: the caller must check that the tool reads.
+// relies on the name of the tool, so the caller must check that the tool really reads.
 func (a ApprovalAsked) ReadFile() string {
 	if a.Effect.Read != "" || !HasOnlyFields(a.Input, "file_path", "offset", "limit", "pages") {
 		return a.Effect.Read
@@ -176,11 +176,11 @@ func (a ApprovalAsked) Names(files []string, dir string, words []string) bool {
 		slices.ContainsFunc(texts, func(text string) bool { return namesOne(files, dir, text) })
 }
 
-// DistinctParts returns the fields of the request and the values of its input, ordered by name. It omits labels (see
-// LabelField). So it returns the same parts for two requests that differ only in labels.
+// DistinctParts returns the fields of the request and the values of its input, ordered by name. It omits labels, which
+// are the fields with the weight LabelField. Two requests that differ only in labels therefore have the same parts.
 func (a ApprovalAsked) DistinctParts() ([]Field, []Leaf) {
 	weights := map[string]Weight{}
-	// If two fields have the same name, neither is a label.
+	// A name that several fields have is not a label.
 	for _, f := range a.Fields {
 		if _, again := weights[f.Name]; again {
 			f.Weight = PlainField

@@ -6,7 +6,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Hunks returns a unified diff without the lines before its first hunk, or "" if it has no hunk.
+// Hunks returns a unified diff without the lines before its first hunk, or "" if the diff has no hunk.
 func Hunks(diff string) string {
 	if strings.HasPrefix(diff, "@@") {
 		return diff

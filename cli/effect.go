@@ -49,11 +49,11 @@ func ShellUseFor(reason string) ShellUse {
 // Reach determines which other requests an "always allow" rule can cover if a user creates the rule from this request.
 type Reach string
 
-// Reach values, from narrow to wide.
+// Values of Reach, from narrow to wide.
 const (
-	ReachUnknown Reach = ""      // covers no other request: the input is not an object, or repeats a field
-	ReachExact   Reach = "exact" // covers requests with the same input: it names a command, directory, file or right
-	ReachTool    Reach = "tool"  // covers all requests for the tool: they name no command, directory, file or right
+	ReachUnknown Reach = ""      // covers no other request; for an input that is not an object, or repeats a field
+	ReachExact   Reach = "exact" // covers equal inputs; for an input that names a command, directory, file or right
+	ReachTool    Reach = "tool"  // covers all requests for the tool; for any other input
 )
 
 // targetFields lists the input fields in which agents name commands, directories, files and rights.

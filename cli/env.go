@@ -26,8 +26,8 @@ func BaseEnv() []string {
 }
 
 // neverPassed lists variables that no agent may inherit. ductor's own variables contain the bot's token. Other
-// variables mark a process as a child of an agent: if ductor itself runs inside an agent, its agents would believe that
-// they are nested.
+// variables mark a process as a child of an agent. If ductor itself runs inside an agent, these variables would make
+// its agents believe that they are nested.
 func neverPassed() []string {
 	return []string{
 		"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID",

@@ -194,7 +194,8 @@ type Retry struct {
 // CompactBoundary is the event that the agent shortened its context.
 type CompactBoundary struct{ PreTokens int }
 
-// HandedOver is an event: ductor gave the agent those earlier turns of the conversation that other agents answered.
+// HandedOver is the event that ductor gave the agent those earlier turns of the conversation that other agents
+// answered.
 type HandedOver struct {
 	To     Agent
 	Model  ModelID // empty if the agent chose the model

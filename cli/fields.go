@@ -47,7 +47,8 @@ type Reading struct {
 	Edit   []string          // names of fields that describe how a file is changed
 }
 
-// Fields returns the values of an input in their order, with their weights. It omits values that are in Said.
+// Fields returns the values of an input with their weights, in order. It omits the values in Said, which users already
+// see.
 func (r Reading) Fields(input json.RawMessage) []Field {
 	fields := []Field{}
 	for _, l := range Leaves(input) {
@@ -170,8 +171,8 @@ const (
 	wholeInputName = "input"
 )
 
-// Leaves returns the single values of an input, in order. If a key occurs twice, Leaves returns both values. It returns
-// invalid JSON as one leaf.
+// Leaves returns the single values of an input, in order. If a key occurs twice, Leaves returns both values. Leaves
+// returns invalid JSON as one leaf.
 func Leaves(input json.RawMessage) []Leaf {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return nil

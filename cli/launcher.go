@@ -32,8 +32,8 @@ type Launcher interface {
 	Settled(turn TurnID)
 }
 
-// Start is the position at which a turn starts in the output and input of a run. ductor stores it before it sends the
-// prompt, in the same transaction in which it marks the turn as running. After a restart, ductor resumes the turn at
+// Start is the position at which a turn starts in the output and input of a run. ductor stores the Start before it
+// sends the prompt. In the same transaction, it marks the turn as running. After a restart, ductor resumes the turn at
 // this position. If a turn has no Start, no agent has received it.
 type Start struct {
 	Run    RunID
@@ -43,7 +43,7 @@ type Start struct {
 }
 
 // Recorder stores the start of a turn. If it returns an error, the caller does not send the prompt. If turn is
-// BackgroundMark, the Recorder stores whether the run has background work: it has none if start.Note is empty.
+// BackgroundMark, the Recorder stores that the run has background work, or, if start.Note is empty, that it has none.
 type Recorder func(ctx context.Context, turn TurnID, start Start) error
 
 // Recording is a Launcher that passes the start of each turn to a Recorder.
@@ -97,7 +97,7 @@ type LeftRun struct {
 
 // LeftInput describes the input of a LeftRun.
 type LeftInput struct {
-	End    int64 // bytes that have reached the program or will reach it
+	End    int64 // bytes that the program has received, or that the runner will pass to the program
 	Closed bool
 }
 

@@ -45,8 +45,8 @@ const (
 const day, week = 24 * time.Hour, 7 * 24 * time.Hour
 
 // Merge returns the limits after a new report of the agent. If the report lacks a limit or a reset time that an earlier
-// report contained, Merge uses the earlier value. It drops limits with implausible values, and limits whose window has
-// ended.
+// report contained, Merge uses the earlier value. Merge drops limits with implausible values, and limits whose window
+// has ended.
 func (a AccountLimits) Merge(reported []PlanLimit, now time.Time) AccountLimits {
 	before, merged := a.Current(now).Limits, []PlanLimit{}
 	for _, l := range reported[:min(len(reported), mostLimits)] {

@@ -86,9 +86,9 @@ type AgentCommand struct {
 	Arguments   string // the agent's description of the arguments; may be empty
 }
 
-// Gatherer is the Stdout of a Process that can buffer small writes for a moment. Otherwise an agent that writes word by
-// word would wake ductor for each word. Large writes, and writes after a pause, are readable at once. Safe for
-// concurrent use with reads.
+// Gatherer is the Stdout of a Process that can buffer small writes for a moment. Without buffering, an agent that
+// writes word by word would wake ductor for each word. Large writes, and writes after a pause, are readable at once.
+// Safe for concurrent use with reads.
 type Gatherer interface {
 	// Gather turns buffering on.
 	Gather()

@@ -146,8 +146,8 @@ func KeptFile(dir, kind, ext, content string) string {
 const keptAnew = time.Hour
 
 // Keep stores content in a file and returns its path; see KeptFile. If the file exists with this content, Keep does not
-// write it again. If an agent changed the file, Keep restores the content. It returns an error if other users can write
-// to dir.
+// write it again. If an agent changed the file, Keep restores the content. Keep returns an error if other users can
+// write to dir.
 func Keep(dir, kind, ext, content string) (path string, err error) {
 	if err := private(dir); err != nil {
 		return "", err

@@ -26,8 +26,8 @@ const (
 // ProjectTool is the Tool of an ApprovalAsked about the settings of a project.
 const ProjectTool = "project settings"
 
-// ChangedSettings is the name of a label of such an ApprovalAsked. Its value lists the settings that have changed since
-// users last allowed the settings. Users see it in their language.
+// ChangedSettings is the name of a label in an ApprovalAsked about the settings of a project. Its value lists the
+// settings that have changed since users last allowed the settings. Users see it in their language.
 const ChangedSettings = "changed settings"
 
 // ProjectReader is a Provider whose agent reads settings from its working directory. Such settings can name programs to
@@ -54,8 +54,8 @@ const (
 
 // ReadProject reads the settings in a project's files and returns them as fields for users. Any change of a file
 // changes the fields. Like agents, ReadProject searches dir and all directories above it, except the home directory.
-// For a Git worktree, it also searches the main checkout. It does not follow links out of a directory. home must have
-// its links resolved.
+// For a Git worktree, ReadProject also searches the main checkout. ReadProject does not follow links out of a
+// directory. home must have its links resolved.
 //
 // unread is the name of a file that ReadProject could not read completely, or "". If fields and unread are both empty,
 // the project has no settings.

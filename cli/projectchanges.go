@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// envMarksSuffix follows the name of a .env file in the name of a label with the marks of its variables. No variable has
-// a name with this character.
+// envMarksSuffix is the end of the name of a label. The label contains the marks of the variables in a .env file. Its
+// name is the file's name with this suffix. The name of a variable never contains "#", so no variable has the label's
+// name.
 const envMarksSuffix = ": #"
 
-// envMarks returns the name of each variable of a .env file with a mark of its value, such as "NAME=1f2e". A mark is too
-// short to find out a secret value by trying. Values with equal marks look unchanged in SettingsChanges.
+// envMarks returns the name of each variable of a .env file with a mark of its value, such as "NAME=1f2e". A mark is
+// the start of a hash. It is too short for guessing a secret value. SettingsChanges does not notice a change if the
+// marks are equal.
 func envMarks(text []byte) string {
 	values := map[string]string{}
 	var names []string
@@ -28,8 +30,8 @@ func envMarks(text []byte) string {
 	return strings.Join(names, " ")
 }
 
-// SettingsChanges returns the names of the settings that differ between two results of ReadProject. It returns nil if an
-// older version of ductor read the first ones, without marks.
+// SettingsChanges returns the names of the settings that differ between two results of ReadProject. It returns nil if
+// the fields in before contain no marks of .env files, because an older version of ductor read them.
 func SettingsChanges(before, now []Field) (names []string) {
 	old, oldOrder, marked := settingValues(before)
 	if !marked {
@@ -49,8 +51,8 @@ func SettingsChanges(before, now []Field) (names []string) {
 	return names
 }
 
-// settingValues returns the values of all settings by name, and the names in order. The values of variables in .env
-// files are marks. marked is false if such a file has none.
+// settingValues returns the values of all settings by name, and the names in order. Variables in .env files have their
+// marks as values. marked is false if the marks of such a file are missing.
 func settingValues(fields []Field) (values map[string]string, order []string, marked bool) {
 	values = map[string]string{}
 	add := func(name, value string) {
@@ -59,22 +61,22 @@ func settingValues(fields []Field) (values map[string]string, order []string, ma
 		}
 		values[name] += "\n" + value
 	}
-	without := map[string]bool{} // .env files whose marks have not come yet
+	unmarked := map[string]bool{} // .env files whose marks were not found yet
 	for _, f := range fields {
 		file, _, _ := strings.Cut(f.Name, ": ")
 		switch {
 		case f.Weight == LabelField && strings.HasSuffix(f.Name, envMarksSuffix):
-			delete(without, file)
+			delete(unmarked, file)
 			for mark := range strings.FieldsSeq(f.Value) {
 				name, value, _ := strings.Cut(mark, "=")
 				add(file+": "+name, value)
 			}
 		case f.Weight == LabelField:
 		case strings.HasSuffix(file, ".env"):
-			without[file] = true
+			unmarked[file] = true
 		default:
 			add(f.Name, f.Value)
 		}
 	}
-	return values, order, len(without) == 0
+	return values, order, len(unmarked) == 0
 }

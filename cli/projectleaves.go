@@ -117,7 +117,7 @@ func markdownLeaves(text []byte) []Leaf {
 		text = body
 		leaves = wholeLeaves(yamlAsJSON(head))
 	}
-	runs := false // within a block of commands that starts with ```!
+	runs := false // whether the line is in a block of commands that starts with ```!
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		switch fence := strings.HasPrefix(line, "```"); {

@@ -22,7 +22,7 @@ type Provider interface {
 	// the run. If a run serves several conversations, the caller adopts it once for each of them.
 	//
 	// If req.Turn is not empty, that turn was running, and the caller continues it by calling Session.Turn with the
-	// same req. Turn first emits all events since the start of the turn, then CaughtUp, then new events. It sends the
+	// same req. Turn first emits all events since the start of the turn, then CaughtUp, then new events. Turn sends the
 	// prompt only if the agent has not received it. If the program has ended, Turn builds the Result from its output.
 	//
 	// If req.Turn is empty, no turn is running, but the agent works in the background; see LeftRun.Background. The
@@ -43,12 +43,12 @@ type Session interface {
 	// (context.Cause) is ErrAborted. Otherwise Err has the kind TimedOut.
 	//
 	// Two causes are special:
-	//   - ErrReplaced: if the agent itself ended the turn, Info reports Alive only if every process that the turn
-	//     started has ended.
+	//   - ErrReplaced: the agent may end the turn by itself. Info then reports Alive only if every process that the
+	//     turn started has ended.
 	//   - ErrDetached: Turn interrupts and ends nothing. The Result has Detached set, and Provider.Adopt can resume
 	//     the turn.
 	Turn(ctx context.Context, req Request, emit func(Event))
-	// Fits reports whether this session can run req. Otherwise the caller closes it and opens another session with
+	// Fits reports whether this session can run req. If it cannot, the caller closes the session and opens another with
 	// req.Resume set.
 	Fits(req Request) bool
 	// Info describes the session. Callers may call it at any time, also during a turn.
@@ -71,8 +71,8 @@ type Decider interface {
 // Steerer is a Session whose agent accepts further messages during a turn.
 type Steerer interface {
 	// Steer adds req's prompt to the running turn, and returns after the agent received it. It returns ErrNoTurn if no
-	// turn is running that accepts the prompt. If the same req.Turn is already added, Steer returns nil at once, even
-	// while the first call does not know yet whether the agent receives the prompt. Safe for concurrent use.
+	// turn is running that accepts the prompt. A second call with the same req.Turn returns nil at once, even if the
+	// first call does not know yet whether the agent receives the prompt. Safe for concurrent use.
 	Steer(ctx context.Context, req Request) error
 }
 

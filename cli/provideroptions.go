@@ -38,7 +38,7 @@ type ProviderOptions struct {
 	// If ReadFile fails, the provider asks the agent itself.
 	ReadFile func(path string) ([]byte, error)
 	// Protected lists ductor's own files and directories, as absolute paths with links resolved. If a request touches
-	// one of them, no permission mode allows it; only a user can.
+	// one of them, no permission mode allows the request. Only a user can allow it.
 	Protected []string
 	Timing
 	Now    func() time.Time // the clock; nil means time.Now

@@ -105,9 +105,9 @@ type Request struct {
 	TextOnly bool
 	// Attended is set if a user can answer the agent's requests. Otherwise ductor denies all of them.
 	Attended bool
-	// AllowedTools need no approval. The names are generic or the agent's own. The agent gets only the names of tools
-	// that need no check; see tools.Limit. If the agent asks to use one of the other allowed tools, ductor checks the
-	// request and allows it.
+	// AllowedTools lists tools that need no approval by a user. The names are generic or the agent's own. ductor tells
+	// the agent only about the harmless ones; see tools.Limit. If the agent asks to use another tool in the list,
+	// ductor checks what the tool would do, and then allows the request.
 	AllowedTools []string
 	// ToolLists limit the tools that the agent may use. The Service combines them into Tools, and replaces generic
 	// names of tools by the agent's own.

@@ -24,7 +24,7 @@ type Steered struct {
 	// early, or its process ended before the model read them.
 	Unread []TurnID
 	// Read lists messages that the model has read. After a restart of ductor, it also contains messages that the
-	// previous process added, as far as the output of the agent names them.
+	// previous process added, if the agent's output names them.
 	Read []TurnID
 }
 

@@ -61,7 +61,7 @@ type OpenTurn struct {
 // Remains describes the state of an OpenTurn after a restart of ductor.
 type Remains string
 
-// Remains values.
+// Values of Remains.
 const (
 	RemainsRun     Remains = "run"     // the turn's run exists, and Service.Resume can continue it
 	RemainsUnknown Remains = "unknown" // the effects of the turn are unknown, so only the user may repeat it

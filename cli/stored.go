@@ -17,9 +17,9 @@ type StoredSession struct {
 
 // SessionKeeper is a Provider whose agent stores its sessions in files.
 type SessionKeeper interface {
-	// StoredSessions lists the newest sessions that the agent has stored for a directory, newest first. Their number
-	// is limited. StoredSessions skips damaged files and files of other programs. It starts the agent only if it cannot
-	// find the sessions otherwise.
+	// StoredSessions lists the newest sessions that the agent has stored for a directory, newest first. Their number is
+	// limited. StoredSessions skips damaged files and files of other programs. It starts the agent only if there is no
+	// other way to find the sessions.
 	StoredSessions(ctx context.Context, dir string) ([]StoredSession, error)
 	// ResumeCommand returns a command line that resumes the session in a terminal, to be run in the session's
 	// directory. It returns nil if the agent has no such command.

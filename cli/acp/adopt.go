@@ -25,8 +25,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 
 // Await implements shared.Server. It prepares the session of a turn that ran before ductor was restarted.
 //
-// The prompt is the first message of a turn. Await therefore compares the prompt's length with the number of bytes that
-// ductor has written since the start of the turn, to find out whether the agent received the whole prompt.
+// Await must find out whether the agent received the whole prompt, which is the first message of a turn. So it compares
+// the length of the prompt with the number of bytes that ductor has written since the start of the turn.
 func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
 	var n note
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {
@@ -61,11 +61,9 @@ type note struct {
 	Length   int      `json:"n"`           // length of the JSON line with the prompt, in bytes
 	Answered []string `json:"a,omitempty"` // IDs of the permission requests that a user answered
 	Denied   []string `json:"d,omitempty"` // IDs of the requests in Answered that the user denied
-	// Sent reports whether a user has answered a request of the agent in this turn. Then the agent has certainly
-	// received the prompt.
-	Sent bool `json:"t,omitempty"`
+	Sent     bool     `json:"t,omitempty"` // whether a user answered a request, so that the agent has the prompt
+	Name     string   `json:"w,omitempty"`
 	// Totals and Spent contain the session's token usage and its cost in US dollars before the turn.
-	Name   string    `json:"w,omitempty"`
 	Totals cli.Usage `json:"u,omitzero"`
 	Spent  *float64  `json:"c,omitempty"`
 }
@@ -75,7 +73,7 @@ func (n note) answered(a *ask) bool { return slices.Contains(n.Answered, rpc.Tex
 
 func (n note) String() string {
 	raw, err := json.Marshal(n)
-	if err != nil { // strings and numbers can always be encoded
+	if err != nil { // cannot happen: strings and numbers can always be encoded
 		return ""
 	}
 	return string(raw)

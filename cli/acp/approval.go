@@ -188,7 +188,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, visible map[string]string
 	}
 	read.Said["toolCall._meta.toolName"], read.Said["toolCall.name"] = ev.Tool, ev.Tool
 	if plan := cli.TextsOf(t.call.Input)["plan"]; ev.Tool == cli.PlanTool && t.name == "exit_plan_mode" && plan != "" && strings.Contains(ev.Detail, plan) {
-		// Qwen Code sends the plan twice.
+		// Qwen Code sends the plan in two fields.
 		read.Said["toolCall._meta.toolName"], read.Said["toolCall.title"], read.Said["toolCall.rawInput.plan"] = t.name, "Plan:", plan
 	}
 	say := func(name, value string) {

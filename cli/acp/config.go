@@ -137,7 +137,6 @@ type choice struct {
 	original string // value that the agent chose by itself
 }
 
-// offers reports whether the agent offers a value.
 func (c choice) offers(value string) bool {
 	return slices.ContainsFunc(c.values, func(v offer) bool { return v.ID == value })
 }
@@ -176,7 +175,7 @@ func (s *session) configure(all configOptions) {
 	for p, c := range s.offers.choices() {
 		option := all.forPurpose(p)
 		switch {
-		case option != nil && c.option == "": // codex-acp offers its models in two ways; use the option
+		case option != nil && c.option == "": // codex-acp also offers models without an option; use the option
 			*c = choice{option.ID, option.Values, string(option.Current), string(option.Current)}
 		case option != nil:
 			*c = choice{option.ID, option.Values, string(option.Current), cmp.Or(c.original, string(option.Current))}
@@ -224,7 +223,6 @@ func (s *session) choose(ctx context.Context, p purpose, value string) error {
 	return nil
 }
 
-// optionParams are the parameters of methodSetOption.
 type optionParams struct {
 	SessionID string `json:"sessionId"`
 	OptionID  string `json:"configId"`

@@ -8,31 +8,32 @@ import (
 )
 
 const (
-	// lateQuiet is how long an agent must be silent until ductor assumes that no more late text follows.
+	// lateQuiet is how long an agent must be silent after a turn until ductor assumes that no more text of this turn
+	// follows.
 	lateQuiet = 200 * time.Millisecond
 	lateWaits = 25      // how often awaitLate waits for silence, at most
-	lateBytes = 1 << 20 // maximum size of the late text of a turn
+	lateBytes = 1 << 20 // maximum size of the text that an agent sends after the end of a turn
 )
 
 // late collects late text: text that the agent sends after the reply that ended a turn. The session's mutex guards it.
 type late struct {
 	conversation cli.Conversation
 	turn         cli.TurnID // the turn that was started last
-	expected     bool       // whether the last turn ended normally, so that late text belongs to its answer
+	expected     bool       // whether the last turn ended normally; text that follows then belongs to its answer
 	text         []byte
-	last         time.Time // time of the end of the turn, or of the last late text
+	last         time.Time // time of the end of the turn, or of the last text after it
 	timer        *time.Timer
 }
 
-// expectLate makes the session accept late text, which is text that the agent sends after the reply that ended a turn.
+// expectLate makes the session accept text that the agent sends after the end of the turn.
 func (s *session) expectLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.past.late.expected, s.past.late.last = true, s.options().Now()
 }
 
-// takeLate collects late text between two turns. showLate passes it to the user after the agent has been silent for
-// lateQuiet.
+// takeLate collects text that the agent sends between two turns. After the agent has been silent for lateQuiet,
+// showLate passes the text to the user.
 func (s *session) takeLate(u *update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,7 @@ func (s *session) takeLate(u *update) {
 	late.timer = time.AfterFunc(lateQuiet, s.showLate)
 }
 
-// showLate passes the collected late text to Options.Background.
+// showLate passes the text that takeLate has collected to Options.Background.
 func (s *session) showLate() {
 	s.mu.Lock()
 	late := &s.past.late
@@ -65,8 +66,8 @@ func (s *session) showLate() {
 	}
 }
 
-// awaitLate waits until all late text of the previous turn has arrived. Without this wait, the late text could appear
-// in the answer of the next turn. awaitLate does not wait for an agent that has never sent late text.
+// awaitLate waits until the agent has sent all text of the previous turn. Without this wait, such text could appear in
+// the answer of the next turn. awaitLate does not wait for an agent that has never sent text after the end of a turn.
 func (s *session) awaitLate(ctx context.Context) {
 	defer s.showLate()
 	for range lateWaits {

@@ -29,7 +29,8 @@ type authMethod struct {
 	} `json:"vars"`
 }
 
-// Values of authMethod.Type. The current version of the protocol does not contain methodVariables.
+// Values of authMethod.Type. Some agents send methodVariables, although the current version of the protocol does not
+// define it.
 const (
 	methodTerminal  = "terminal"
 	methodVariables = "env_var"
@@ -108,8 +109,8 @@ func (o *Options) loginAdvice(logins []cli.Login) string {
 
 var _ cli.LoginProvider = (*Provider)(nil)
 
-// login contains what ductor knows about an agent's log-in. If a Provider replaces another one, it uses the same login;
-// see Succeed.
+// login contains what ductor knows about an agent's log-in. A new Provider takes over the login of the Provider that it
+// replaces; see Succeed.
 type login struct {
 	methods atomic.Pointer[[]cli.Login] // log-in methods that the last started process offered
 	chosen  atomic.Pointer[string]      // ID of the method of the last successful log-in

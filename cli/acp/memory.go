@@ -22,8 +22,8 @@ func (p *Provider) remember(method string) error {
 	return p.opts.Memory.SaveLogin(p.opts.fingerprint() + " " + method)
 }
 
-// remembered returns the method by which a user has logged in the agent last, or "". A method from before a restart
-// does not count if the agent has another program or other keys since.
+// remembered returns the method by which a user last logged in the agent, or "" if none is known. It ignores a method
+// from before a restart if the agent's program or keys have changed since then.
 func (p *Provider) remembered() string {
 	if p.login.chosen.Load() == nil && p.opts.Memory != nil {
 		text, err := p.opts.Memory.LoadLogin()
@@ -43,8 +43,8 @@ func (p *Provider) remembered() string {
 	return ""
 }
 
-// fingerprint returns a hash of the agent's program, its configured log-in method and the variables that it gets by
-// name.
+// fingerprint returns a hash of the agent's program, its configured log-in method, and the variables in
+// Options.AllowEnv with their values.
 func (o *Options) fingerprint() string {
 	parts := append([]string{o.Path, o.AuthMethod}, o.AllowEnv...)
 	for _, entry := range o.Env() {

@@ -48,7 +48,7 @@ func (r *reporter) notice(text string) bool {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		if !r.message.parted { // the message is unfinished, and the model will send it again
+		if !r.message.parted { // the agent will send the unfinished message again
 			r.out.GiveUp(r.message.key)
 		}
 		r.message.parted = true

@@ -81,17 +81,17 @@ type Options struct {
 	// Project describes the settings that a project can contain for the agent. If Project.Files is empty, the
 	// catalogue's description applies.
 	Project Project
-	// StartDir is the working directory of two kinds of processes: wrappers such as npx, which could otherwise start a
-	// program of a project, and processes that ductor starts only to query the agent's log-in and models. Each session
-	// works in the directory of its request.
+	// StartDir is the working directory of two kinds of processes. The first are wrappers such as npx, which in a
+	// project's directory might start a program of the project. The second are processes that ductor starts only to
+	// query the agent's log-in and models. Each session works in the directory of its request.
 	//
 	// StartDir must have the same path for ductor and for the agent. Other users must not be able to write to it or its
 	// parents, because the agent would use settings from there. ductor creates StartDir if it is missing. The default
 	// is the root directory.
 	StartDir string
 	// NoWorkspace prevents the agent from reading files, writing files and running commands through ductor. It must be
-	// set for an agent in a container, because ductor would access files and run commands outside of the container, as
-	// its own user.
+	// set for an agent in a container. Without it, ductor would access files and run commands outside of the container,
+	// as its own user.
 	NoWorkspace bool
 	// Programs maps the name that a program reports to the program's quirks.
 	Programs map[string]Quirks
@@ -133,8 +133,8 @@ type Quirks struct {
 	// error, after which the agent ends the turn normally. Other texts start with "Info: ".
 	Notices bool
 	// HiddenFailure returns the failure of a turn without tools that the agent ended as if it had succeeded. The
-	// failure may be that the model's stream broke, or that the model refused to answer. It returns nil if the turn has
-	// succeeded. HiddenFailure may be nil.
+	// failure may be that the model's stream broke, or that the model refused to answer. HiddenFailure returns nil if
+	// the turn has succeeded. HiddenFailure may be nil.
 	HiddenFailure func(agent cli.Agent, answer string, r cli.Result) *cli.Failure
 	// Forgets is set if the agent removes the prompts of some turns from the session's history. These are turns that
 	// were cancelled while the model answered, and turns that failed before a tool ran.
@@ -238,10 +238,10 @@ func (o *Options) env(req cli.Request) []string {
 	if o.ExtraEnv != nil {
 		extra = o.ExtraEnv(req)
 	}
-	req.Servers = cli.WithoutForeign(req.Servers) // the agent gets the variables of other servers with each session
+	req.Servers = cli.WithoutForeign(req.Servers) // other servers belong to a session, not to the process
 	env := map[string]string{}
 	maps.Copy(env, req.Env)
-	maps.Copy(env, o.vars(req)) // the request must not override these variables
+	maps.Copy(env, o.vars(req)) // these variables have priority over those of the request
 	// Any agent may be a wrapper of Claude. Without this variable, Claude starts a command in the directory in which
 	// the previous command ended.
 	env["CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"] = "1"

@@ -183,11 +183,10 @@ func (t *liveTurn) permit(mode cli.PermissionMode) {
 	t.s.workspace.SetMode(mode)
 }
 
-// verdict is the decision about a permission request.
 type verdict string
 
 const (
-	verdictAsk   verdict = "ask" // ask a user
+	verdictAsk   verdict = "ask"
 	verdictAllow verdict = "allow"
 	verdictDeny  verdict = "deny"
 )

@@ -26,7 +26,6 @@ type modelsRead struct {
 	} `json:"providers"`
 }
 
-// imageSupport describes whether a model can read pictures.
 type imageSupport string
 
 const (
@@ -72,7 +71,7 @@ func (s *session) imageSupport(ctx context.Context, model cli.ModelID) imageSupp
 }
 
 // withoutUnread removes the pictures from a request if the model cannot read them. warning is an event that informs the
-// user. It is nil if the model can read the pictures.
+// user. warning is nil if the model can read the pictures.
 func (s *session) withoutUnread(ctx context.Context, req cli.Request) (fit cli.Request, warning cli.Event) {
 	if len(req.Images) == 0 {
 		return req, nil

@@ -17,7 +17,7 @@ const maxImage = 20 << 20
 func (s *session) prepare(ctx context.Context, req cli.Request) ([]toolcall.Block, note, error) {
 	blocks, err := s.blocks(req)
 	if err == nil {
-		err = cmp.Or( // the project's settings may have changed after the session was opened
+		err = cmp.Or( // check again: the project's settings may have changed
 			s.options().checkProject(req), s.process.checkShown(req, s.process.provider.ProjectFiles()))
 	}
 	if err == nil {

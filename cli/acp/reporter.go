@@ -22,10 +22,10 @@ type reporter struct {
 
 	message message
 	tools   tools
-	held    string // text that looks like an error, until it is known whether it ends the turn
+	held    string // text that looks like an error; the next update shows whether the error ends the turn
 	calls   int    // number of model calls, as far as the agent reports them
-	ran     bool   // whether a tool ran
-	cut     bool   // whether ductor has interrupted the turn
+	ran     bool
+	cut     bool // whether ductor has interrupted the turn
 	denials []cli.Denial
 	fill    cli.Fill
 }
@@ -64,7 +64,6 @@ func (r *reporter) update(u *update) {
 	}
 }
 
-// say adds text to the message with the given ID.
 func (r *reporter) say(id, text string) { r.out.Text(r.message.piece(id, text, r.out.Now())) }
 
 // message is the model's message that the agent is sending.
@@ -86,8 +85,8 @@ func (m *message) piece(id, text string, now time.Time) (key, news string) {
 	return m.key, m.fresh(text, now)
 }
 
-// held returns the text that repeats.fresh still holds back, with the key of its message. The caller calls held at the
-// end of the message. Then it is certain that the repetition stays incomplete, so users must see the text.
+// held returns the text that fresh has held back, with the key of its message. The caller calls held at the end of the
+// message. The text did not become a complete repetition, so users must see it.
 func (m *message) held() (key, text string) {
 	text = m.heldBack
 	m.repeats = repeats{}
@@ -226,7 +225,6 @@ func (r *reporter) deny(t *tool, why string) {
 	delete(r.tools.running, t.call.ID)
 }
 
-// planned emits the agent's plan.
 func (r *reporter) planned(u *update) {
 	var ev cli.PlanChanged
 	for _, e := range u.Entries {

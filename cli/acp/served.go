@@ -11,8 +11,8 @@ import (
 	"ductor/cli/rpc"
 )
 
-// served describes a file access or a command that ductor performed for the agent. For a command, ductor creates two of
-// them: one for its start and one for its end.
+// served describes a file access or a command that ductor performed for the agent. A command has two served values: one
+// for its start and one for its end.
 type served struct {
 	call     toolcall.Call // empty for the end of a command
 	terminal string        // ID of the command's terminal; empty for a file access
@@ -20,7 +20,8 @@ type served struct {
 	change   *cli.FileChanged
 }
 
-// servedPrefix is the prefix of the ID of a tool that users see for a single request of the agent; see toolOf.
+// servedPrefix is the prefix of the IDs of certain tools in events. If the agent makes a request outside of a tool
+// call, users see the request as a tool with such an ID.
 const servedPrefix = "served-"
 
 // newWorkspace returns the workspace through which the agent of a session uses files and commands.
@@ -73,7 +74,6 @@ func lostEnd(method string) error {
 	return nil
 }
 
-// command is a command that ductor runs for the agent.
 type command struct {
 	tool *tool          // tool call that needs the command; nil if it is not yet known
 	end  *cli.ToolEnded // nil while the command runs

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	historyWait  = 5 * time.Second        // maximum time for the replay of a loaded session
-	historyQuiet = 150 * time.Millisecond // silence that ends the replay
+	historyWait  = 5 * time.Second        // maximum time for the agent to send the history of a loaded session
+	historyQuiet = 150 * time.Millisecond // silence after which the history is complete
 	byeWait      = 500 * time.Millisecond // maximum time for the response to session/close
 )
 
@@ -291,7 +291,8 @@ func (s *session) observe(u *update) bool {
 	case u.Kind == updateInfo && u.titled:
 		s.offers.title = cli.OneLine(u.Title, maxLabel)
 	case u.Kind == updateMessage && isModeNotice != nil && isModeNotice(u.Content.Text()):
-		s.offers.mode.current = "" // the model can write such a text, too, so the agent's mode is now unknown
+		// The text may also be from the model. The agent's mode is therefore unknown.
+		s.offers.mode.current = ""
 		return true
 	case u.Kind == updateOffers:
 		s.offers.commands = u.commands()

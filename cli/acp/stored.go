@@ -31,7 +31,6 @@ type listed struct {
 	Next string `json:"nextCursor"`
 }
 
-// listParams are the parameters of methodList.
 type listParams struct {
 	Dir    string `json:"cwd"`
 	Cursor string `json:"cursor,omitempty"`

@@ -39,12 +39,11 @@ type tool struct {
 	wrote, terminals []string
 }
 
-// isOver reports whether the tool call has ended or was denied.
 func (t *tool) isOver() bool { return t.phase == toolEnded || t.phase == toolRefused }
 
-// isReused reports whether announced is another tool call that has the same ID as t. This is possible only if t is
-// over. If the data differ, announced is another call. Some agents announce a denied or cancelled call again. So if the
-// data are equal, announced is another call only if t has succeeded.
+// isReused reports whether announced is a new tool call with the ID of t, and not an update of t. An ID can be reused
+// only after t is over. If the descriptions differ, the call is new. If they are equal, the call is new only if t has
+// succeeded, because some agents announce a denied or cancelled call again.
 func (t *tool) isReused(announced toolcall.Call) bool {
 	ended := announced.Status == toolcall.StatusDone || announced.Status == toolcall.StatusFailed
 	return t.isOver() && (t.succeeded && !ended || t.call.Differs(announced))

@@ -235,7 +235,7 @@ func (t *liveTurn) answer(d *decided) {
 	if d.endsPlanMode {
 		t.s.mu.Lock()
 		t.permit(cli.Ask)
-		t.s.offers.mode.current = "" // the agent itself leaves plan mode, for a mode that it does not report
+		t.s.offers.mode.current = "" // the agent leaves plan mode by itself, and does not report its new mode
 		t.s.mu.Unlock()
 	}
 	t.decided(d)
@@ -274,14 +274,13 @@ func (t *liveTurn) Interrupt() error {
 // cannot distinguish them from processes of other sessions, because the protocol has no environment per session. The
 // agent's process therefore ends after its other turns, and another process resumes the sessions.
 func (t *liveTurn) End(turn.End) (shared.Phase, shared.TurnEnd) {
-	// After the user has replaced the turn by another prompt, the session can continue if the agent has ended the turn
-	// and no tool runs. Otherwise Gemini's model would reject the next message, because the result of a tool call is
-	// missing.
+	// If the user has replaced the turn by another prompt, the session can continue only if the agent has ended the
+	// turn and no tool runs. While a tool call has no result, Gemini's model would reject the next message.
 	replaced := cli.Replaced(t.Context()) && t.reply != nil && t.Out.OpenTools() == 0
 	switch cut := t.Loop.Cut() && !replaced; {
 	case cut && (t.reporter.ran || t.reply == nil && t.PromptState() != shared.PromptFailed):
 		return shared.PhaseSpent, shared.EndLeftovers
-	// After a resumed turn, no turn may follow in the session, because ductor does not know its options.
+	// A resumed turn is the last one in its session, because ductor does not know the session's options.
 	case cut, t.reply == nil, t.Adopted != nil:
 		return shared.PhaseSpent, shared.EndOver
 	}

@@ -44,7 +44,6 @@ const (
 	codeCancel = -32800 // the request was cancelled
 )
 
-// none is an empty result.
 type none struct{}
 
 type initialized struct {
@@ -175,10 +174,9 @@ type update struct {
 		} `json:"input"`
 	} `json:"availableCommands"`
 	toolcall.Call
-	titled bool // whether an updateInfo contains a title; the title may be null
+	titled bool // whether an updateInfo contains the field title, even if its value is null
 }
 
-// commands returns the commands that the agent offers.
 func (u *update) commands() []cli.AgentCommand {
 	var list []cli.AgentCommand
 	for _, c := range u.Commands {

@@ -78,7 +78,7 @@ func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli
 		return nil, cli.AsFailure(agent, context.Cause(ctx))
 	}
 	for _, m := range left.Marks {
-		p.opts.Launcher.Settled(m.Turn) // ductor need not resume these turns any more
+		p.opts.Launcher.Settled(m.Turn) // ductor will not resume this turn
 	}
 	s.run.idle.mu.Lock()
 	mode := s.run.mem.mode

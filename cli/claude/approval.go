@@ -85,7 +85,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	case r.Tool == toolExitPlan:
 		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
 		visible["plan"] = ev.Detail
-		if path := fields["planFilePath"]; strings.Contains(path, "/.claude/plans/") { // Claude's directory for plans
+		if path := fields["planFilePath"]; strings.Contains(path, "/.claude/plans/") {
 			visible["planFilePath"] = path
 		}
 		ev.Missing = missing("the plan", ev.Detail)
@@ -138,8 +138,8 @@ func missing(name, text string) string {
 	return name
 }
 
-// addTitle adds the input field that the title shows to the map visible, so that users do not see the field a second
-// time.
+// addTitle adds an input field to the map visible if the title shows the field's value. Users then do not see the field
+// a second time.
 func addTitle(visible map[string]string, tool string, fields map[string]string, title string) {
 	for _, key := range titleKeys(tool) {
 		if fields[key] == title && title != "" {

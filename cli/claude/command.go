@@ -9,7 +9,6 @@ import (
 	"ductor/cli"
 )
 
-// format is the format of a process's input and output.
 type format string
 
 const (

@@ -41,10 +41,10 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	return nil
 }
 
-// fixShellDir changes s so that Claude runs every command in the session's directory. Otherwise Claude starts a command
-// in the directory in which the previous command ended, for example after "cd sub". Users and rules do not see this
-// directory. fixShellDir sets the variable in the settings, because these override the settings of the user and of the
-// project.
+// fixShellDir changes s so that Claude runs every command in the session's directory. Without this change, Claude
+// starts a command in the directory in which the previous command ended, for example after "cd sub". Users and rules do
+// not see this directory. fixShellDir sets the variable in the settings, because these override the settings of the
+// user and of the project.
 func (s settings) fixShellDir() error {
 	env, err := s.part("env")
 	if err == nil {
@@ -67,7 +67,7 @@ func (s settings) part(key string) (map[string]any, error) {
 
 // settingsOf returns the settings for a request, and the request's extra arguments without --settings. Claude reads
 // only one --settings flag. Therefore settingsOf combines ductor's settings with those in the extra arguments.
-// configured reports whether the extra arguments contain settings.
+// configured is true if the extra arguments contain settings.
 func settingsOf(req cli.Request) (text string, extra []string, configured bool, err error) {
 	all := settings{}
 	args := req.ExtraArgs

@@ -171,7 +171,7 @@ func serversAbove(owner string) []string {
 		Servers map[string]json.RawMessage `json:"mcpServers"`
 	}
 	if err != nil || json.Unmarshal(raw, &file) != nil {
-		return nil // no file, or Claude cannot read it either
+		return nil // the file is missing, or Claude cannot read it either
 	}
 	return slices.Sorted(maps.Keys(file.Servers))
 }

@@ -30,7 +30,7 @@ type live struct {
 	provider     *Provider
 	conversation cli.Conversation
 	setting      setting   // the settings with which the process started
-	left         *leftTurn // the turn to resume after a restart of ductor, until it runs
+	left         *leftTurn // the turn to resume after a restart of ductor; nil after the turn has started
 
 	mu           sync.Mutex
 	run          *liveRun  // nil before the first start
@@ -50,7 +50,6 @@ const (
 	shut                         // closed or detached
 )
 
-// liveRun is one process of a live session.
 type liveRun struct {
 	stream  *turn.Stream
 	process *process
@@ -224,7 +223,6 @@ func (s *live) Detach() {
 	run.stream.Detach()
 }
 
-// hasBackgroundWork reports whether Claude works in the background.
 func (r *liveRun) hasBackgroundWork() bool { return len(r.mem.tasks.list()) > 0 || r.idle.busy() }
 
 // markBackground is called after ductor has handled all output that a process wrote between two turns. It stores the
@@ -287,7 +285,7 @@ func (i *idler) line(raw []byte) {
 	if i.parser == nil {
 		em := turn.NewEmitter(agent, i.session.provider.opts.Now, i.session.watch(func(cli.Event) {}))
 		i.parser = newParser(em, i.run.mem, i.dir)
-		i.parser.phase = accepted // there is no prompt that Claude could accept
+		i.parser.phase = accepted // Claude started this turn, so no prompt must be accepted first
 	}
 	reply, over := i.parser.take(l)
 	i.session.send(i.run, reply)

@@ -24,7 +24,7 @@ type memory struct {
 	tasks   tasks
 	fill    cli.Fill
 	plan    plan
-	mode    string // the permission mode after Claude changed it by itself; otherwise empty
+	mode    string // permission mode that Claude itself has set; otherwise empty
 }
 
 func newMemory() *memory {
@@ -49,7 +49,7 @@ func (m *memory) deny(call string) bool {
 // task's end. Safe for concurrent use.
 type tasks struct {
 	mu        sync.Mutex
-	open      map[string]bool // by ID; true if the task has ended, but no turn has reported its end yet
+	open      map[string]bool // by ID: false while the task runs, true after its end until a turn reports the end
 	summaries []string        // summaries of ended tasks, until the next call of takeSummaries
 }
 
@@ -79,7 +79,7 @@ func (t *tasks) line(l *line) {
 				t.summaries = append(t.summaries[max(0, len(t.summaries)-7):], l.Summary)
 			}
 		}
-	case l.Subtype == "task_notification": // the user or Claude stopped the task
+	case l.Subtype == "task_notification": // any other status means that the task was stopped
 		delete(t.open, l.TaskID)
 	}
 }
@@ -108,10 +108,10 @@ type note struct {
 // snapshot is the state of a process and its session before a turn. It does not change during the turn.
 type snapshot struct {
 	Session cli.AgentSessionID        `json:"s,omitempty"`
-	Model   cli.ModelID               `json:"m,omitempty"` // see memory.model
+	Model   cli.ModelID               `json:"m,omitempty"` // the model that Claude named last
 	CostUSD float64                   `json:"usd,omitempty"`
 	Models  map[cli.ModelID]cli.Usage `json:"u,omitempty"`
-	Denied  []string                  `json:"d,omitempty"` // digests of the calls' IDs
+	Denied  []string                  `json:"d,omitempty"` // digests of the IDs of denied tool calls
 	Warned  []string                  `json:"w,omitempty"`
 	Tasks   []string                  `json:"t,omitempty"` // IDs of the open tasks
 	Before  turnSettings              `json:"b"`           // settings before the turn
@@ -157,7 +157,7 @@ func lastOf(all []string, n int) []string { return slices.Clone(all[max(len(all)
 func (n note) String() string {
 	b, err := json.Marshal(storedNote{n.start, n.sent})
 	if err != nil {
-		return "" // the cost is NaN or infinite, which JSON from Claude cannot contain
+		return "" // the cost is NaN or infinite, which JSON cannot contain
 	}
 	return string(b)
 }
@@ -265,7 +265,6 @@ func (p *plan) update(id, subject, status string) bool {
 	return true
 }
 
-// changed returns the event that shows the current plan.
 func (p *plan) changed() cli.PlanChanged {
 	var ev cli.PlanChanged
 	for _, t := range p.tasks {

@@ -34,11 +34,11 @@ type parser struct {
 	trouble trouble
 }
 
-// observer contains the parser's callbacks. All except background may be nil: newParser replaces nil by an empty
-// function.
+// observer contains the parser's callbacks. newParser replaces callbacks that are nil by empty functions, except
+// background.
 type observer struct {
 	taken   func()              // called after Claude has accepted the prompt
-	freed   func()              // called after a turn that Claude started itself; the turn of ductor can then start
+	freed   func()              // called at the end of a turn that Claude started itself; ductor's turn can then start
 	replied func(*controlReply) // receives Claude's answers to ductor's requests
 	garbage func([]byte)        // receives lines that are not part of the protocol
 	// background receives the result of a turn that Claude started itself. If it is nil, such a turn counts as a part
@@ -291,7 +291,6 @@ func (p *parser) deny(id cli.ToolID, tool string, input json.RawMessage, reason 
 	}})
 }
 
-// turnDenials returns the denials of this turn so far.
 func (p *parser) turnDenials() []cli.Denial {
 	var told []cli.Denial
 	for _, d := range p.denials {
@@ -300,13 +299,12 @@ func (p *parser) turnDenials() []cli.Denial {
 	return told
 }
 
-// callDigest returns a short digest of a call's ID.
 func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 
-// result handles a result line. The line does not end ductor's turn if it belongs to a turn that Claude started itself.
-// Nor does it end ductor's turn if Claude has not read all messages that were added to the turn.
+// result handles a result line. The line does not end ductor's turn if it belongs to a turn that Claude started itself,
+// or if Claude has not read all messages that were added to the turn.
 func (p *parser) result(l *line) {
-	if !l.IsError || l.NumTurns > 0 { // after a failed resume, the ID is not that of the session
+	if !l.IsError || l.NumTurns > 0 { // if Claude could not resume the session, the line contains another ID
 		p.name(l)
 	}
 	r := p.outcomeOf(l)
@@ -351,12 +349,12 @@ func (p *parser) handOver(r cli.Result) {
 
 func (p *parser) outcomeOf(l *line) cli.Result {
 	if !l.IsError && l.Result != "" && p.flow.em.Answer() == "" {
-		p.flow.em.Text("result", l.Result) // structured output comes without a message
+		p.flow.em.Text("result", l.Result) // Claude sends structured output only in the result line
 	}
 	for _, d := range l.Denials {
 		id := cli.ToolID(d.ID)
 		switch why := p.flow.calls[id].err; why {
-		case cli.ToolCutShort: // an interrupt ended the tool
+		case cli.ToolCutShort:
 		case cli.ToolDenied:
 			p.deny(id, d.Tool, d.Input, "")
 		default:

@@ -16,7 +16,7 @@ type process struct {
 	mark cli.Mark
 }
 
-// Begin implements cli.Process. It also stores the mark in p.
+// Begin implements cli.Process. It also stores m, the start of a turn, in p.
 func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err := p.Process.Begin(ctx, m); err != nil {
 		return err

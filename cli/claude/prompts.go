@@ -98,7 +98,8 @@ func promptOf(req cli.Request) string {
 	return promptText(req.Prompt)
 }
 
-// hasMention reports whether the message for req needs the block cli.EndOfMessage.
+// hasMention reports whether Claude may read the name of a file in the prompt. The message then ends with the block
+// cli.EndOfMessage; see cli.HasMention.
 func hasMention(req cli.Request) bool {
 	return req.Task == cli.TaskPrompt && cli.HasMention(req.Prompt)
 }

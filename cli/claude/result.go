@@ -9,7 +9,6 @@ import (
 	"ductor/cli"
 )
 
-// wasInterrupted reports whether the result belongs to an interrupted turn.
 func (r resultFields) wasInterrupted() bool { return strings.HasPrefix(r.Terminal, "aborted_") }
 
 // sum combines two results of the same turn. Claude prints a second result if it reads another message after the first
@@ -74,7 +73,6 @@ func (m *memory) measure(l *line) {
 
 func (u tokenUsage) all() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// compacted emits that Claude has shortened its context.
 func (p *parser) compacted(c *compactMetadata) {
 	if c == nil {
 		return

@@ -54,8 +54,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 		return f
 	}
 	id := uuid.NewString()
-	// A turn can return a message that Claude has not read. The next turn then needs another ID for the same message,
-	// because Claude ignores an ID that it knows. So the ID depends on both turns.
+	// If Claude does not read a message during its turn, ductor sends the message again in the next turn. The message
+	// then needs another ID, because Claude ignores an ID that it knows. So the ID depends on both turns.
 	if req.Turn != "" {
 		id = t.note.sent.steerOf(t.req.Turn, req.Turn)
 	}
@@ -111,8 +111,8 @@ func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
 	}
 }
 
-// lastWritten returns the result of writing a line. Callers use it after the end of the turn: Claude may have read the
-// line and ended the turn before the writer reported its result.
+// lastWritten returns the result of writing a line. Callers use it after the end of the turn, because Claude may have
+// read the line and ended the turn before the writer reported its result.
 func lastWritten(written <-chan error) error {
 	select {
 	case err := <-written:
@@ -136,8 +136,8 @@ func (t *liveTurn) updateNote(ctx context.Context) {
 // prefix.
 const takeBackID = "take-back-"
 
-// interrupt asks Claude to end the turn. Before that, it withdraws the messages that Claude has not read. Otherwise
-// Claude would work on these messages after the interrupt.
+// interrupt asks Claude to end the turn. Before that, it withdraws the messages that Claude has not read, because
+// Claude would work on them after the interrupt.
 func (t *liveTurn) interrupt() error {
 	var lines []byte
 	for _, id := range t.p.steers.Waiting() {

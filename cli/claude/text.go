@@ -18,7 +18,7 @@ type flow struct {
 	tools
 	status
 	id     string
-	open   bool // whether the message is unfinished: neither message_stop nor a replacement has arrived
+	open   bool // whether the message is unfinished and was not replaced by another message
 	blocks []*flowBlock
 	whole  map[string]int // for each message ID, the number of complete blocks that were not streamed
 }
@@ -33,7 +33,6 @@ type flowBlock struct {
 	input   strings.Builder
 }
 
-// stream handles an event of the model's stream.
 func (f *flow) stream(l *line) {
 	ev := l.Event
 	if ev == nil || l.Parent != "" {

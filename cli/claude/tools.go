@@ -13,7 +13,6 @@ import (
 	"ductor/cli/turn"
 )
 
-// toolCall is a tool call of this turn.
 type toolCall struct {
 	message string // ID of the message that contains the call
 	name    string
@@ -26,7 +25,6 @@ func isToolUse(kind string) bool {
 	return kind == "tool_use" || kind == "server_tool_use" || kind == "mcp_tool_use"
 }
 
-// tools are the tool calls of a turn.
 type tools struct {
 	em    *turn.Emitter
 	plan  *plan
@@ -56,7 +54,6 @@ func (t *tools) drop(id string) {
 	}
 }
 
-// end emits the end of a tool.
 func (t *tools) end(b block, structured json.RawMessage) {
 	id := cli.ToolID(b.ToolUseID)
 	call, known := t.calls[id]
@@ -277,8 +274,8 @@ type snippet struct {
 // proposedChanges returns the file changes that a tool would make according to its input. It also adds the input fields
 // that these changes show to the map visible.
 //
-// The input does not contain the position of a replaced text in the file, so line numbers start at 1. Nor does it say
-// whether a written file exists, so the change adds the whole new content.
+// The input does not contain the position of a replaced text in the file, so line numbers start at 1. The input does
+// not say whether a written file exists, so the change adds the whole new content.
 func proposedChanges(tool string, input json.RawMessage, dir string, visible map[string]string) []cli.FileChanged {
 	var in struct {
 		Path     string    `json:"file_path"`

@@ -12,7 +12,6 @@ import (
 	"ductor/cli/turn"
 )
 
-// liveTurn is a running turn of a live session.
 type liveTurn struct {
 	session *live
 	ctx     context.Context // context of the call of Turn; lasts as long as the turn
@@ -23,7 +22,7 @@ type liveTurn struct {
 	left    *leftTurn // state of a turn that is resumed after a restart of ductor; nil for a new turn
 
 	gone  chan struct{} // closed when the turn has ended
-	notes sync.Mutex    // held while a message is sent and its ID is stored; guards note.sent except note.sent.Prompt
+	notes sync.Mutex    // locked while a message is sent and its ID is stored; guards note.sent except note.sent.Prompt
 	note  note
 }
 
@@ -143,7 +142,6 @@ func (t *liveTurn) caughtUp() {
 	t.open.startIfReady()
 }
 
-// loop runs the turn to its end.
 func (t *liveTurn) loop() turn.End {
 	stream, idle := t.run.stream, t.run.idle
 	mark := cli.Mark{Turn: t.req.Turn, Note: t.note.String()}
@@ -172,7 +170,6 @@ func (t *liveTurn) loop() turn.End {
 
 func (t *liveTurn) send(line []byte) { t.session.send(t.run, line) }
 
-// finish ends the turn and emits its result.
 func (t *liveTurn) finish(end turn.End) {
 	s := t.session
 	detached := end == turn.EndDetached
@@ -275,8 +272,8 @@ func (o *opening) writePrompt() (err error) {
 }
 
 // startIfReady sends the first messages of the turn if nothing prevents that. The caller calls it again whenever
-// something has changed. It sends nothing while a turn that Claude started itself is running, because the prompt would
-// become a part of that turn.
+// something has changed. startIfReady sends nothing while a turn that Claude started itself is running, because the
+// prompt would become a part of that turn.
 func (o *opening) startIfReady() {
 	t := o.turn
 	if o.step != waiting || t.run.idle.busy() || t.p.phase != awaited || t.ctx.Err() != nil {

@@ -62,7 +62,6 @@ type line struct {
 	resultFields
 }
 
-// resultFields are the fields of a result line.
 type resultFields struct {
 	IsError        bool                  `json:"is_error"`
 	APIErrorStatus *int                  `json:"api_error_status"`

@@ -87,8 +87,8 @@ var Protocol = []string{
 	"copilot sessionId", "copilot requestId", "copilot actions", "copilot recommendedAction",
 }
 
-// Hidden returns the fields of an approval that users should see but do not see. These are the fields with the weight
-// LabelField that Protocol does not contain.
+// Hidden returns the fields that the provider hides from users as labels (cli.LabelField), although users should see
+// them. Users need not see the fields in Protocol, empty fields, and the working directory.
 func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
 	for _, f := range a.Fields {
 		name := agent + " " + index.ReplaceAllString(f.Name, "")

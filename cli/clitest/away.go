@@ -103,7 +103,6 @@ func (l *farLauncher) away() error {
 	return nil
 }
 
-// farProcess is a process of a farLauncher.
 type farProcess struct {
 	cli.Process
 	place *farLauncher

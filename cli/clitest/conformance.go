@@ -27,7 +27,7 @@ func Conformance(t *testing.T, h Harness) {
 		}
 	}
 	for _, c := range cases {
-		if !testprogram.Long() && h.leaves(c.name) {
+		if !testprogram.Long() && h.skips(c.name) {
 			continue
 		}
 		if reason, cannot := h.Cannot[c.name]; cannot {
@@ -46,8 +46,8 @@ func Conformance(t *testing.T, h Harness) {
 	}
 }
 
-// leaves reports whether Conformance skips a case in a short test. A long test (scripts/test --long) skips none.
-func (h Harness) leaves(name Case) bool {
+// skips reports whether Conformance skips a case in a short test. A long test (scripts/test --long) skips none.
+func (h Harness) skips(name Case) bool {
 	if h.Real {
 		return h.Mode != cli.Live || !slices.Contains(brief(), name)
 	}

@@ -10,8 +10,9 @@ import (
 
 // OwnHomeEnvironment checks that no environment variable of a session with its own home contains a path in the owner's
 // home, except the entries in kept. In the owner's environment, HOME and the variables in vars contain such a path.
-// environment returns an agent's environment for a request. Its first two arguments are the owner's environment, and
-// the names of the variables that the configuration allows.
+//
+// The function environment returns an agent's environment for a request. Its first two arguments are the owner's
+// environment, and the names of the variables that the configuration allows.
 func OwnHomeEnvironment(t *testing.T, vars []string,
 	environment func(owner, allowed []string, req cli.Request) []string, kept ...string) {
 	t.Helper()

@@ -29,7 +29,7 @@ func playLeft(s *launcherStage) {
 		Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s1"},
 	}
 	left := s.onlyLeft()
-	if want.OutputBegin = left.OutputBegin; want.OutputBegin > 8 { // output before the mark may be deleted
+	if want.OutputBegin = left.OutputBegin; want.OutputBegin > 8 { // the mark is at 8; earlier output may be deleted
 		s.Errorf("its output begins at %d", left.OutputBegin)
 	}
 	if diff := cmp.Diff(want, left); diff != "" {

@@ -26,10 +26,10 @@ type player struct {
 
 	mu   sync.Mutex
 	next int
-	ids  [][2]string // pairs of an ID on the tape and ductor's current ID
+	ids  [][2]string // pairs of an ID in the recording and ductor's current ID
 }
 
-// learn records pairs of an ID on the tape and ductor's current ID.
+// learn adds pairs of an ID in the recording and ductor's current ID.
 func (l *player) learn(taped, current []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +40,7 @@ func (l *player) learn(taped, current []string) {
 	}
 }
 
-// toCurrent replaces the IDs from the tape by ductor's current IDs.
+// toCurrent replaces the IDs from the recording by ductor's current IDs.
 func (l *player) toCurrent(text string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *player) toCurrent(text string) string {
 	return text
 }
 
-// toTaped replaces ductor's current IDs by those from the tape.
+// toTaped replaces ductor's current IDs by those from the recording.
 func (l *player) toTaped(text string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *replayed) listen(in *io.PipeReader) {
 	}
 }
 
-// play replays a tape. The process ends at the end of the tape, or when Stop is called.
+// play prints the output in a recording. The process ends at the end of the recording, or when Stop is called.
 func (p *replayed) play(part tape, out *io.PipeWriter) {
 	defer close(p.done)
 	defer out.Close()

@@ -28,7 +28,7 @@ type stage struct {
 	provider cli.Provider
 	request  cli.Request
 	mark     string
-	runs     string // directory of runs that all simulated processes of ductor share; empty before the first
+	runs     string // directory of runs that all simulated processes of ductor share; empty before the first process
 }
 
 const (
@@ -146,7 +146,6 @@ func (p *playing) emit(ev cli.Event) {
 	}
 }
 
-// awaitText waits until the answer contains text.
 func (p *playing) awaitText(text string) {
 	p.s.t.Helper()
 	deadline := time.After(p.s.h.Patience)
@@ -167,7 +166,6 @@ func (p *playing) awaitText(text string) {
 	}
 }
 
-// awaitEvent waits for an event that match accepts.
 func (p *playing) awaitEvent(match func(cli.Event) bool) {
 	p.s.t.Helper()
 	deadline := time.After(p.s.h.Patience)
@@ -210,7 +208,7 @@ func (p *playing) end() played {
 	return done
 }
 
-// processes returns the running processes of this case. It finds them by the mark in their environment.
+// processes returns the running processes of this case. It finds them by a variable in their environment.
 func (s *stage) processes() []proctree.ID {
 	s.t.Helper()
 	running, err := proctree.Marked(markVar + "=" + s.mark)

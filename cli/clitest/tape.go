@@ -115,10 +115,10 @@ func cutMessage(framing frames.Framing, b []byte) (message, rest []byte, ok bool
 	return body[:n], body[n:], true
 }
 
-// pauseOnTape is the minimum length of a pause that a tape contains. Shorter pauses of a program do not matter.
+// pauseOnTape is the minimum length of a pause that a recording contains. Shorter pauses of a program do not matter.
 const pauseOnTape = 700 * time.Millisecond
 
-// recording creates a tape while processes are running.
+// recording records the input and output of running processes.
 type recording struct {
 	framing frames.Framing
 
@@ -156,7 +156,7 @@ func (r *recording) killAgent() {
 	_ = syscall.Kill(r.agent, syscall.SIGKILL)
 }
 
-// scrubbed returns the tape with placeholders for paths and IDs, which differ between runs. It omits messages that
+// scrubbed returns the recording with placeholders for paths and IDs, which differ between runs. It omits messages that
 // noise matches, and long parts that ductor does not read.
 func (r *recording) scrubbed(noise *regexp.Regexp, paths ...string) tape {
 	r.mu.Lock()
@@ -187,7 +187,7 @@ const longOnTape = 4 << 10
 
 var (
 	someID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	// manyWords matches a long list of strings; the tape keeps only two of them.
+	// manyWords matches a long list of strings; the recording keeps only two of them.
 	manyWords = regexp.MustCompile(`\[("[^"\\]*","[^"\\]*")(?:,"[^"\\]*"){4,}\]`)
 	nothing   = regexp.MustCompile(`"\w+":null,`)
 	// manyCommands matches a list of commands; Qwen Code prints half a megabyte of them.
@@ -200,7 +200,6 @@ type taper struct {
 	r *recording
 }
 
-// tapedProcess is a process of a taper.
 type tapedProcess struct {
 	cli.Process
 	r       *recording

@@ -66,7 +66,7 @@ func ownConfig(owner []byte) ([]byte, error) {
 }
 
 // Auth implements cli.Provider. It looks for a key in the environment and for the credential file. If it finds neither,
-// it asks Codex, because its configuration may name a provider that needs no log-in.
+// it asks Codex, because the configuration may name a provider that needs no log-in.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.env(cli.Request{})
 	return turn.Account{

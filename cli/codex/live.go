@@ -58,7 +58,7 @@ func (s *thread) ID() cli.AgentSessionID { return s.id }
 
 func (s *thread) Host() *shared.Process { return s.server.Process }
 
-// Stop implements shared.AgentSession. It ends the server with all its threads. Otherwise a turn that ignores the
+// Stop implements shared.AgentSession. It ends the server with all its threads, because a turn that ignores the
 // interrupt could start more tools.
 func (s *thread) Stop(ctx context.Context, grace time.Duration) error {
 	return s.server.Stop(ctx, grace)

@@ -39,8 +39,8 @@ func (s *thread) termsOf(req cli.Request, defaults settings) map[string]any {
 // sentTerms contains the settings from termsOf that ductor last sent to a thread.
 type sentTerms struct {
 	prompt string // ID of the request that contained the settings
-	terms  string // the settings as JSON
-	known  bool   // whether Codex has accepted the request
+	terms  string
+	known  bool // whether Codex has accepted the request
 }
 
 // needsTerms reports whether the next request must contain the settings in terms. It returns false if Codex already

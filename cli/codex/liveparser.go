@@ -55,7 +55,6 @@ type verdict struct {
 // over reports whether Codex has ended the turn.
 func (v *verdict) over() bool { return v.status != "" }
 
-// complete records the end of the turn.
 func (v *verdict) complete(turn *turnInfo) {
 	v.status = turn.Status
 	if turn.Error != nil && turn.Status == turnFailed {
@@ -313,7 +312,6 @@ func (u liveUsage) minus(v liveUsage) liveUsage {
 	return liveUsage{u.Input - v.Input, u.Cached - v.Cached, u.CacheNew - v.CacheNew, u.Output - v.Output, u.Reasoning - v.Reasoning, u.Sum - v.Sum}
 }
 
-// used returns the token usage of the turn.
 func (p *liveParser) used() cli.Usage {
 	if p.usage == nil {
 		return cli.Usage{}

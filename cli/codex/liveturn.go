@@ -143,7 +143,6 @@ func (t *liveTurn) Interrupt() error {
 	return t.s.server.Peer().Send("turn/interrupt", params)
 }
 
-// steer adds req's prompt to the running turn.
 func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	id := t.name.Load()
 	if id == nil {
@@ -158,7 +157,7 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 		return nil
 	}
 	params := map[string]any{"threadId": t.s.id, "expectedTurnId": *id, "input": inputOf(req)}
-	if name != "" { // Codex repeats the ID when its model gets the message
+	if name != "" { // Codex sends this ID back when its model reads the message
 		params["clientUserMessageId"] = name
 	}
 	err := t.s.server.Peer().Call(ctx, "turn/steer", params, nil)
@@ -242,7 +241,7 @@ type note struct {
 
 func (s *thread) note() string {
 	raw, err := json.Marshal(note{s.id, s.marker, s.bound, s.model})
-	if err != nil { // strings can always be encoded
+	if err != nil { // cannot happen: strings can always be encoded
 		return ""
 	}
 	return string(raw)

@@ -18,7 +18,7 @@ type parser struct {
 	network network
 
 	thread  cli.AgentSessionID
-	held    *liveItem // the last message, until it is known whether it is part of the answer
+	held    *liveItem // the last message; the next item shows whether the message is part of the answer
 	usage   cli.Usage
 	done    bool              // whether turn.completed has arrived
 	failure *cli.Failure      // why the turn failed, or why a retry would be useless

@@ -34,8 +34,8 @@ const (
 // permissionsOf translates a permission mode to Codex's settings. If no user can answer, Codex cannot do anything for
 // which the mode requires asking. configuredSandbox applies to modes that do not determine the sandbox.
 //
-// Actions that the user allows run inside of the sandbox, so the sandbox must permit them. Codex would retry a command
-// outside of a read-only sandbox only if the command failed within milliseconds.
+// Actions that the user allows run inside of the sandbox, so the sandbox must permit them. Codex repeats a failed
+// command outside of a read-only sandbox, but only if the command failed within milliseconds.
 func permissionsOf(mode cli.PermissionMode, attended bool, configuredSandbox string) permissions {
 	m := permissions{approval: askNever, sandbox: readOnly}
 	switch mode {

@@ -31,7 +31,7 @@ type server struct {
 // news is a message for a turn. An empty message makes the turn check whether it is over.
 type news struct {
 	method string
-	notice *notice  // a notification
+	notice *notice
 	ask    *inquiry // a request of Codex that ductor must answer; nil for other messages
 	denied *inquiry // a denied request, which the turn must record
 	reason string
@@ -94,7 +94,7 @@ func (h *server) broken(err error) *cli.Failure {
 	if errors.As(err, &refused) {
 		kind := kindOf(refused.Message)
 		if kind == cli.UnknownFailure && (refused.Code == rpc.CodeNoMethod || refused.Code == rpc.CodeInvalidRequest) {
-			kind = cli.BadOutput // the method is unknown to this version; one-shot mode may work
+			kind = cli.BadOutput // this version does not know the method; one-shot mode may work
 		}
 		return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(refused.Message), Detail: cli.Shorten(refused.Message, 2000), Cause: err}
 	}
@@ -160,8 +160,8 @@ type mcpServer struct {
 // for 30 seconds.
 const serverPatience = 5 * time.Second
 
-// serversLate is the method of a message with which ductor makes a turn warn about missing MCP servers. Codex has no
-// such method.
+// serversLate is a method that ductor itself invented. A message with this method makes a turn warn the user about
+// missing MCP servers.
 const serversLate = "ductor/serversLate"
 
 // serverStarts records how the start of a thread's MCP server proceeds. Codex does not wait for the server.

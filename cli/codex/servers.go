@@ -77,7 +77,7 @@ func (h *server) configured(ctx context.Context) (settings, error) {
 	}
 	if err := h.Peer().Call(ctx, "config/read", nil, &reply); err != nil {
 		var refused *rpc.Error
-		if !errors.As(err, &refused) { // an older version rejects the method; then use empty settings
+		if !errors.As(err, &refused) { // an older version of Codex rejects the request; the settings then stay empty
 			return settings{}, err
 		}
 	}

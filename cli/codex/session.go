@@ -39,7 +39,6 @@ func (p *Provider) read(t turn.Once) turn.Reading {
 	}}
 }
 
-// start starts the process of a turn.
 func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, string, error) {
 	process, err := p.opts.StartOnce(ctx, Agent, req, cli.Command{Args: argv(req, p.opts.Sandbox), Env: p.env(req)})
 	return process, "", err
@@ -167,7 +166,7 @@ func (t total) mark(turn cli.TurnID, left *cli.LeftRun) cli.Mark {
 		return cli.Mark{}
 	}
 	note, err := json.Marshal(t.Usage)
-	if err != nil { // numbers can always be encoded
+	if err != nil { // cannot happen: numbers can always be encoded
 		return cli.Mark{}
 	}
 	return cli.Mark{Turn: turn, Note: string(note)}

@@ -92,8 +92,8 @@ func effectOf(ev cli.ApprovalAsked, asked permissionAsked, dir string) cli.Effec
 		e.Shell = cli.ShellExplained
 	case "view", "glob", "grep":
 		// A search in a directory also reads hidden files, but a search in a file does not.
-		whole := ev.Tool == "grep" && !strings.HasPrefix(ev.Reason, "Search in file: ")
-		if asked.Kind == "read" && reason == "" && !whole &&
+		inDirectory := ev.Tool == "grep" && !strings.HasPrefix(ev.Reason, "Search in file: ")
+		if asked.Kind == "read" && reason == "" && !inDirectory &&
 			cli.HasOnlyFields(ev.Input, "kind", "path", "intention", "canOfferSessionApproval") {
 			e.Read = asked.Path
 		}

@@ -74,7 +74,7 @@ func (a *asks) permission(p *parser, f fields) {
 	asked := readPermission(f)
 	o := &ask{id: cli.ApprovalID("permission/" + f.RequestID), request: f.RequestID}
 	switch {
-	case asked.Managed: // only a user can decide a managed request
+	case asked.Managed: // Copilot requires a user's decision
 	case asked.Kind == "mcp" && cli.Trusts(a.policy.servers, asked.Server+"."+asked.Tool) && !cli.Names(a.policy.protected, p.dir, f.Permission):
 		o.auto = allowance(a.session, f.RequestID)
 	case a.policy.judged && asked.Judge.Recommendation == "approve" && !cli.Names(a.policy.protected, p.dir, f.Permission):
@@ -90,9 +90,9 @@ func (a *asks) permissionDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
-// announce records a user_input.requested event. A JSON-RPC request with the question follows later. Only the event
-// contains the ID of the tool call that asks. Only the event contains the ID that the later event user_input.completed
-// names.
+// announce records a user_input.requested event. The question itself follows in a JSON-RPC request. That request lacks
+// two IDs that the event contains: the ID of the tool call that asks, and the ID that the later event
+// user_input.completed names.
 func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f }
 
 func (a *asks) inputDone(_ *parser, f fields) {
@@ -155,7 +155,6 @@ func (t *liveTurn) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision
 	return t.p.asks.decide(ctx, id, d)
 }
 
-// decide sends a user's decision to Copilot.
 func (a *asks) decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	o, ok := a.Take(id)
 	if !ok {

@@ -85,7 +85,7 @@ func serverConfig(servers []cli.ToolServer) string {
 		return ""
 	}
 	raw, err := json.Marshal(map[string]any{"mcpServers": mcpServers(servers, named)})
-	if err != nil { // strings can always be encoded
+	if err != nil { // cannot happen: strings can always be encoded
 		return ""
 	}
 	return string(raw)

@@ -70,7 +70,6 @@ func (l modelList) models(defaultModel cli.ModelID) []cli.Model {
 // change the permissions of the session, such as /allow-all, or work only in Copilot's own terminal.
 var prompting = []string{"blame", "init", "research", "review", "security-review"}
 
-// kindSkill is the Kind of a command that runs a skill.
 const kindSkill = "skill"
 
 // command is a command of Copilot. Its schema is SlashCommandInfo in api.schema.json.

@@ -202,7 +202,7 @@ func (p *parser) whole(f fields) {
 	p.answeredBy(f.Model)
 	p.think(f.ReasoningText)
 	p.out.FullText(f.MessageID, f.Content)
-	p.message = "" // a later failure does not concern the complete message
+	p.message = "" // the message is complete, so a later failure must not retract it
 }
 
 func (p *parser) think(text string) {

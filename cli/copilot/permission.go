@@ -58,8 +58,8 @@ func (*Provider) CannotHold(req cli.Request) string {
 	return ""
 }
 
-// excluded returns the denied tools that Copilot can hide from the model. Copilot cannot hide tools of MCP servers. Nor
-// can it hide a tool for certain arguments only. For such tools, ductor uses permission rules.
+// excluded returns the denied tools that Copilot can hide from the model. Copilot cannot hide a tool of an MCP server,
+// or a tool for certain arguments only. For these tools, ductor uses permission rules.
 func excluded(denied []string) []string {
 	_, names := cli.Servers(denied)
 	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "(") })

@@ -149,7 +149,7 @@ func (t *liveTurn) Result(end turn.End) cli.Result {
 // distinguish them from processes of other sessions, because the protocol has no environment per session. Copilot's
 // process must therefore end.
 //
-// If the turn is cut short before the model has read an added message, the session must end too. Otherwise the model
+// If the turn is cut short before the model has read an added message, the session must end too, because the model
 // could still read the message later.
 func (t *liveTurn) End(end turn.End) (shared.Phase, shared.TurnEnd) {
 	left := t.p.added.Close()

@@ -78,7 +78,6 @@ type toolError struct {
 	Code    string `json:"code"`
 }
 
-// fileEdit is a change of a file that a tool made.
 type fileEdit struct {
 	Path string `json:"path"`
 	Kind string `json:"kind"` // create, edit, delete
@@ -99,7 +98,6 @@ func decodeEvent(raw []byte) (event, error) {
 	return e, nil
 }
 
-// fields decodes the data of the event.
 func (e event) fields() (fields, error) {
 	var f fields
 	if len(e.Data) == 0 {

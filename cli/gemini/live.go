@@ -99,7 +99,7 @@ func inputOf(w acp.Wish) json.RawMessage {
 		input["is_background"] = true
 	}
 	raw, err := json.Marshal(input)
-	if err != nil { // strings and booleans can always be encoded
+	if err != nil { // cannot happen: strings and booleans can always be encoded
 		return nil
 	}
 	return raw

@@ -132,7 +132,6 @@ func (p *Provider) policyFlags(req cli.Request) []string {
 	return []string{policyFlag + cli.KeptFile(p.stateDir(), "policy", ".toml", string(text))}
 }
 
-// writePolicy writes the policy file for a request.
 func (p *Provider) writePolicy(req cli.Request) error {
 	text, err := policyOf(req.Tools)
 	if err != nil || len(text) == 0 {

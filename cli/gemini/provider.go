@@ -21,7 +21,7 @@ type Options struct {
 	// StateDir is the directory for policy files. It must have the same path for ductor and for the agent. The default
 	// is a folder in os.TempDir. Processes with the same policy share a file.
 	StateDir string
-	StartDir string // see acp.Options.StartDir
+	StartDir string // working directory of some processes; see acp.Options.StartDir
 }
 
 // Provider implements cli.Provider for Gemini. Safe for concurrent use.

@@ -193,7 +193,8 @@ func (h *Homes) Forget(_ context.Context, session string) error {
 	return nil
 }
 
-// seedStates returns the state of each seed in a home. The key is the seed's path; for the states, see syncSeeds.
+// seedStates returns the state of each seed in a home: the hash of the copied content, or "link". The key is the seed's
+// path.
 func (h *Homes) seedStates(name string) (map[string]string, error) {
 	had := map[string]string{}
 	raw, err := h.root.ReadFile(notesFile(name))
@@ -222,9 +223,9 @@ func (h *Homes) note(name string, had, now map[string]string) error {
 
 func notesFile(name string) string { return notesDir + "/" + name + ".json" }
 
-// HomeName returns the name of a session's home directory. The name is the same in every environment. If the session's
-// name is a valid directory name, HomeName returns it unchanged. Otherwise HomeName returns a hash. HomeName returns
-// the name of a home unchanged.
+// HomeName returns the name of a session's home directory. The name is the same in every environment. It is the
+// session's name if that is a valid directory name, and otherwise a hash. Both forms are valid, so HomeName returns the
+// name of a home unchanged.
 func HomeName(session string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'

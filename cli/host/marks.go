@@ -7,13 +7,13 @@ import (
 	"ductor/cli"
 )
 
-// runMarks contains the marks of a run, and computes which output its turns still need.
+// runMarks contains the starts of a run's turns (cli.Mark), and computes which output the turns still need.
 type runMarks struct {
-	recording sync.Mutex // held while a mark is stored, so that marks keep their order
+	recording sync.Mutex // locked while a mark is stored, so that marks keep their order
 	mu        sync.Mutex
 	all       []cli.Mark
-	settled   []cli.TurnID // settled turns that still have a mark
-	over      int64        // offset at which the output of ended turns ends
+	settled   []cli.TurnID // turns that ductor will not resume, but whose marks still exist
+	over      int64        // offset after the output of the turns that have ended
 	forgotten int64        // the output before this offset was deleted
 }
 

@@ -40,8 +40,8 @@ func (m Memory) Available() int64 {
 	return left
 }
 
-// memoryGroup contains the memory limit and usage of a control group, in bytes. used does not include cached file pages
-// that the kernel can drop.
+// memoryGroup contains the memory limit and usage of a control group, in bytes. The field used does not include cached
+// file pages that the kernel can drop.
 type memoryGroup struct{ limit, used int64 }
 
 // groups lists the control groups of this process, from the innermost to the root.

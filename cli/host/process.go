@@ -22,7 +22,7 @@ const (
 	stopPauseMost = 30 * time.Second
 )
 
-// process implements cli.Process.
+// process is the cli.Process of a run.
 type process struct {
 	host *Launcher
 	run  *runner.Run
@@ -36,7 +36,7 @@ type process struct {
 	phase phase
 }
 
-// phase describes how far the end of a run has come.
+// phase is how far ductor has come in ending a run.
 type phase int
 
 // The phases of a run, in order.
@@ -182,8 +182,8 @@ func (h *Launcher) stopLater(r *process, grace time.Duration) {
 }
 
 // endLate stops the runs that stopLater has not stopped yet, if they belong to the same agent and conversation as a new
-// run. Otherwise the agents of the old and the new run might work in the same session. If such a run is still
-// unreachable, endLate returns an error.
+// run. The agents of both runs might otherwise work in the same session. If such a run is still unreachable, endLate
+// returns an error.
 func (h *Launcher) endLate(ctx context.Context, p cli.Purpose) error {
 	for _, r := range h.lateRuns(p) {
 		err := r.Stop(ctx, h.opts.Grace)
@@ -288,7 +288,7 @@ const forgetWait = 5 * time.Second
 // renewPause delays the report of a new turn to the runner. Meanwhile, the runner can pass the prompt to the agent.
 const renewPause = 200 * time.Millisecond
 
-// renew restarts the time that Timing.StaleAfter limits.
+// renew tells the runner that a new turn has started. Timing.StaleAfter then counts from now.
 func (r *process) renew() {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()

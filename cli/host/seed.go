@@ -99,7 +99,7 @@ func (s seed) copyTo(home *os.Root, oldState string) (state string, err error) {
 		return "", err
 	}
 	if len(content) == 0 {
-		if oldState != "" { // there is nothing to copy any more
+		if oldState != "" { // the seed has no content any more, so remove the copy
 			return "", ignoreGone(home.Remove(s.To))
 		}
 		return "", nil
@@ -114,7 +114,6 @@ func (s seed) copyTo(home *os.Root, oldState string) (state string, err error) {
 
 const tied = "link"
 
-// ensureLink creates the seed's link if it is missing.
 func (s seed) ensureLink(home *os.Root, oldState string) (state string, err error) {
 	owner, err := os.Stat(s.From)
 	gone := errors.Is(err, fs.ErrNotExist)
@@ -165,8 +164,8 @@ func copyBack(home *os.Root, from, to string) error {
 	return rooted.Replace(dir, filepath.Base(to), content, nil)
 }
 
-// replaceFile writes a file atomically. If a file or a link exists, replaceFile replaces it. It fails if a directory
-// exists.
+// replaceFile writes a file atomically. If a file or a link exists, replaceFile replaces it. replaceFile fails if a
+// directory exists.
 func replaceFile(root *os.Root, name string, content []byte) error {
 	return replace(root, name, func(temporary string) error {
 		f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -21,9 +21,10 @@ func (n Names) findModel(name string, pool []cli.MenuEntry, withAgent bool) (cli
 	same := func(s string) bool { return strings.ToLower(s) == lower }
 	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
 	var here, all []cli.MenuEntry
-	loading, first := false, false // whether models of any agent, or of n.Current, are loading
+	anyLoading, currentLoading := false, false
 	for _, e := range pool {
-		loading, first = loading || IsLoading(e), first || IsLoading(e) && e.Agent == n.Current
+		anyLoading = anyLoading || IsLoading(e)
+		currentLoading = currentLoading || IsLoading(e) && e.Agent == n.Current
 		if !Usable(e) {
 			continue
 		}
@@ -37,7 +38,7 @@ func (n Names) findModel(name string, pool []cli.MenuEntry, withAgent bool) (cli
 		fit   func(string) bool
 		exact string
 	}{{here, same, name}, {all, same, name}, {here, part, ""}, {all, part, ""}} {
-		if first || loading && i == 3 {
+		if currentLoading || anyLoading && i == 3 {
 			return cli.Model{}, &Problem{Kind: Loading, Name: name}
 		}
 		switch found := modelsWith(try.in, try.fit, try.exact); len(found) {

@@ -68,7 +68,7 @@ type Problem struct {
 	Near   string // a similar name, or ""
 	Agent  cli.Agent
 	Entry  cli.MenuEntry
-	Model  cli.Model // if its ID is empty, it is the default model of its agent
+	Model  cli.Model // a model with an empty ID stands for its agent's default
 	Models []cli.Model
 	Meant  []Choice // choices that the user probably meant
 }
@@ -116,7 +116,7 @@ func (n Names) Addressed(name string) (Choice, bool) {
 		return Choice{}, false
 	}
 	e, rest, _ := n.agent(n.expand(strings.Fields(name)))
-	c := Choice{Agent: e.Agent} // nobody knows the models and efforts of this agent
+	c := Choice{Agent: e.Agent} // ductor does not know the models and efforts of this agent
 	if len(rest) > 0 && !strings.EqualFold(rest[0], "default") {
 		c.Model = cli.ModelID(rest[0])
 	}
@@ -206,7 +206,6 @@ func (n Names) model(words []string, pool []cli.MenuEntry, withAgent bool) (cli.
 	return m, words[1:], problem
 }
 
-// isEffort reports whether any model has an effort with this name.
 func (n Names) isEffort(word string) bool {
 	for _, e := range n.Entries {
 		for _, m := range e.Models {

@@ -41,8 +41,8 @@ type Options struct {
 	Handler Handler
 	Cancels string // method of the notification that cancels a request; empty if the protocol has none
 	From    int64  // offset in the program's output at which reading starts
-	Past    bool   // whether the output before the offset Until was printed before this process of ductor attached
-	Until   int64
+	Past    bool   // whether ductor attached to a program that was already running
+	Until   int64  // if Past is set: offset at which the old output ends
 }
 
 // Peer is the connection to one program. One goroutine reads, and one writes. Safe for concurrent use.
@@ -124,7 +124,8 @@ func (p *Peer) dispatch(raw []byte) {
 		p.opts.Handler.Notified(m)
 	case m.hasID():
 		p.calls.deliverAnswer(m)
-	// An error without an ID is not garbage: the program could not read a message of ductor.
+	// With an error without an ID, the program reports that it could not read a message of ductor. All other messages
+	// without a method and an ID are garbage.
 	case m.Error == nil:
 		p.Garbage(raw)
 	}

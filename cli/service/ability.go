@@ -50,7 +50,7 @@ func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) 
 		return ""
 	}
 	if limited, ok := entry.provider.(cli.Limited); ok {
-		// If the provider panics, the agent's limits are unknown.
+		// If the provider panics, Cannot reports no restriction.
 		_ = guard(agent, func() error { why = limited.Cannot(s.modeSoFar(entry), p); return nil })
 	}
 	return why

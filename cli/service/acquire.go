@@ -26,11 +26,11 @@ func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp
 // it. If there is no idle session, acquire returns an entry without a session, and the caller opens the session.
 //
 // If the limit of processes is reached, acquire ends the least recently used idle process. If no process is idle,
-// acquire waits in a queue until ctx is done. It calls onWait whenever the reason for waiting changes, but not for the
-// short time in which an idle process ends.
+// acquire waits in a queue until ctx is done. acquire calls onWait whenever the reason for waiting changes, but not for
+// the short time in which an idle process ends.
 //
 // If ahead is not nil, the session is for a later turn. In this case, acquire neither waits for a process nor ends one.
-// It returns nil if no session should be opened now.
+// acquire returns nil if no session should be opened now.
 func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp,
 	onWait func(shortage)) (*pooled, error) {
 	for {
@@ -141,9 +141,9 @@ func (r *request) forget() {
 	}
 }
 
-// barred reports whether the request must wait. It must wait while its session is being closed, or while a session that
-// may fit is being opened before its turn. If a closing entry has no conversation, its process serves several
-// conversations, so all requests for the agent wait.
+// barred reports whether the request must wait. There are two reasons: its session is being closed, or a session that
+// may fit the request is being opened ahead of a turn. If a closing entry has no conversation, its process serves
+// several conversations, so all requests for the agent wait.
 func (p *pool) barred(r *request) bool {
 	all := closeKey{sandbox: r.sandbox, agent: r.agent}
 	for e := range p.entries() {

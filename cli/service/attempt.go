@@ -25,7 +25,6 @@ type resultGuard struct {
 	shown  bool         // the listener received text or a tool, so the turn must not be repeated
 }
 
-// event handles an event of the provider.
 func (w *resultGuard) event(ev cli.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,9 +60,9 @@ func (w *resultGuard) event(ev cli.Event) {
 	w.emit(ev)
 }
 
-// close stops passing on events. It returns the provider's Result and true. If the provider emitted no Result, it
-// returns a Result with the text so far and false. It emits a ToolEnded for each open tool, unless ductor detached from
-// the turn.
+// close stops passing on events. It returns the provider's Result and true. If the provider emitted no Result, close
+// returns a Result with the text so far and false. close emits a ToolEnded for each open tool, unless ductor detached
+// from the turn.
 func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,12 +80,11 @@ func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 	return cli.Result{Text: w.answer.String(), AgentSessionID: w.named.AgentSessionID, Model: w.named.Model}, false
 }
 
-// attempt is the outcome of one attempt to run a turn.
 type attempt struct {
 	result cli.Result
 	shown  bool
 	lent   *pooled       // nil if no session was opened
-	late   chan struct{} // nil if the provider's Open returned in time; otherwise closed when it has returned
+	late   chan struct{} // set if the provider's Open did not return in time; closed when Open has returned
 }
 
 // attempt runs req once in the given mode. It emits all events except the Result.
@@ -143,7 +141,7 @@ func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 // open opens the session of an entry. If the provider's Open fails, open removes the entry from the pool.
 //
 // If ctx is done before the provider's Open has returned, open returns at once, with the channel late. If Open then
-// still returns a session, open closes the session in the background. It closes the channel late afterwards.
+// still returns a session, open closes the session in the background. Afterwards, open closes the channel late.
 func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled,
 	emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {

@@ -30,7 +30,7 @@ type group struct {
 
 func newGroup() *group { return &group{idle: make(chan struct{})} }
 
-// enter registers work. The caller must call Done when the work has ended. It returns false if the group is closed.
+// enter registers work. The caller must call Done when the work has ended. enter returns false if the group is closed.
 func (g *group) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -35,7 +35,6 @@ const (
 	detaching       // the pool detaches sessions with background work after their turns, and closes all others
 )
 
-// state is the state of an entry.
 type state int
 
 const (
@@ -98,7 +97,7 @@ type command struct {
 	done chan struct{}
 }
 
-// warmUp controls the opening of a session ahead of its turn.
+// warmUp controls the opening of a session before its turn starts.
 type warmUp struct {
 	ctx    context.Context
 	cancel context.CancelFunc // called when no turn needs the session any more
@@ -112,7 +111,7 @@ type request struct {
 	ahead   *warmUp    // nil if the request is for a turn
 	shares  func() int // returns the PID of the existing process that the session would share, or 0
 	told    shortage
-	granted chan *pooled  // buffered; receives the only answer, which is nil if no session should be opened ahead
+	granted chan *pooled  // buffered; receives one entry, or nil if no session should be opened before the turn
 	short   chan shortage // buffered; contains the latest reason for waiting
 }
 
@@ -268,7 +267,7 @@ func (p *pool) closeInBackground(e *pooled) {
 	go func() { _ = p.finishClose(e) }()
 }
 
-// beginClose marks an entry as closing, and counts this as running work until finishClose or detach is called.
+// beginClose marks an entry as closing. The closing counts as running work until finishClose or detach is called.
 func (p *pool) beginClose(e *pooled) {
 	e.state = closing
 	p.work.Add(1)

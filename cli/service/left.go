@@ -75,7 +75,6 @@ func (s *Service) attachingNow() map[cli.RunID]int {
 	return maps.Clone(s.attaching)
 }
 
-// adoptWait limits how long attaching to a run may take.
 const adoptWait = 10 * time.Second
 
 func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
@@ -156,7 +155,9 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	there, err := s.furnish(ctx, entry, there, nil)
 	req.Home = there.Home
 	var session cli.Session
-	if err == nil || ctx.Err() != nil { // ductor can end an aborted turn properly only in a session
+	// If the turn was cut short, attach to the run in spite of an error, because only a session can end the turn
+	// properly.
+	if err == nil || ctx.Err() != nil {
 		session, err = s.adopt(ctx, entry, left.run, req)
 	}
 	s.countAttaching(left.run.Run, -1)
@@ -181,8 +182,8 @@ func (s *Service) Settled(turn cli.TurnID) {
 	}
 }
 
-// flushSettled tells the launchers about settled turns, until none remains or the Service closes. Only one goroutine
-// may run it at a time.
+// flushSettled tells the launchers about turns whose outcomes are on the disk; see Settled. It returns when no turn
+// remains, or when the Service closes. Only one goroutine may run it at a time.
 func (s *Service) flushSettled() {
 	for turns := s.runEnvs.settledAfter(0); len(turns) > 0; turns = s.runEnvs.settledAfter(len(turns)) {
 		if !s.flushOutcomes() {
@@ -198,7 +199,6 @@ func (s *Service) flushSettled() {
 	}
 }
 
-// flushRetry is the pause after a failed flush.
 const flushRetry = time.Minute
 
 // flushOutcomes flushes until a flush succeeds. It returns false if the Service closes before that.

@@ -81,8 +81,8 @@ func (p *pool) lacks(remaining []*slot, freedBytes int64, requests ...*request) 
 	return enough
 }
 
-// shortFor returns the limit that prevents the waiting requests from getting a process. It assumes that all processes
-// that are about to end have ended, and that each request needs a new process.
+// shortFor returns the limit that prevents the waiting requests from getting a process. It assumes that each request
+// needs a new process, and ignores processes that are about to end.
 func (p *pool) shortFor(waiting []*request) lack {
 	var freed int64
 	there := slices.DeleteFunc(p.living(), func(at *slot) bool {

@@ -70,7 +70,7 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 // because the processes may belong to those sessions.
 func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName {
 	session := s.present.session(turn)
-	if session == nil { // no session is open yet
+	if session == nil {
 		return func(context.Context) []cli.ProcessName { return nil }
 	}
 	var id processID // the PID is 0 if the pool does not know it yet

@@ -66,7 +66,8 @@ type Options struct {
 	// RunEnvs exist.
 	OpenRunEnv func(cli.Sandbox) (RunEnv, bool)
 
-	// Background stores whether a run has background work: it has none if start.Note is empty. nil stores nothing.
+	// Background stores that a run has background work, or, if start.Note is empty, that it has none. nil stores
+	// nothing.
 	Background func(ctx context.Context, start cli.Start) error
 	// Began stores the ID of each session that an agent creates for ductor. nil stores nothing.
 	Began func(ctx context.Context, id cli.AgentSessionID) error
@@ -74,7 +75,7 @@ type Options struct {
 	// always survives.
 	Flush func(ctx context.Context) error
 
-	Registry *Registry // shared with the code that ends stale turns; nil creates a Registry
+	Registry *Registry // shared with the code that ends turns that run too long; nil creates a Registry
 	Now      func() time.Time
 	Logger   *slog.Logger
 }

@@ -61,7 +61,7 @@ func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Sessio
 // keep adds a session that was opened before its turn, and marks it as idle. It returns false if the conversation no
 // longer needs the session.
 func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
-	if e.session == nil { // otherwise status may be reading the field, because the session was idle before
+	if e.session == nil { // do not write the field of an idle session, because status may be reading it
 		e.session = session
 	}
 	info, process := p.inspect(e)
@@ -129,7 +129,7 @@ func exited(process cli.Process) bool {
 }
 
 // settle updates an entry when the PID of its process becomes known. If other sessions use the same process, settle
-// moves the entry to their slot. It also starts a goroutine that closes the idle sessions of the process when the
+// moves the entry to their slot. settle also starts a goroutine that closes the idle sessions of the process when the
 // process ends.
 func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 	if at := p.slotOf(processID{e.sandbox, e.agent, pid}); at != nil && at != e.slot {
@@ -150,7 +150,7 @@ func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 			return
 		}
 		p.do(func() {
-			if at.id.pid == pid { // otherwise a new process is using the slot
+			if at.id.pid == pid { // with another PID, a new process is using the slot
 				p.evict(at)
 			}
 		})

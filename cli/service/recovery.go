@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// turn runs req. If a live process fails before the turn had any effect, turn runs req once more in one-shot mode. It
+// turn runs req. If a live process fails before the turn had any effect, turn runs req once more in one-shot mode. turn
 // emits the Result and returns it.
 func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) cli.Result {
 	agent := entry.provider.Agent()
@@ -121,8 +121,9 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge corrects a Result by other facts, and returns it. hasResult is false if the provider emitted no Result. err is
-// the error of running the turn. If ctx has ended, judge may replace the error by the cause of ctx; see recut.
+// judge returns the Result of a turn after the provider has run it. If the provider emitted no Result, hasResult is
+// false, and judge adds err, the error of running the turn. If ctx has ended, judge may replace the error by the cause
+// of ctx; see recut.
 func judge(ctx context.Context, w *resultGuard, r cli.Result, hasResult bool, err error) cli.Result {
 	if !hasResult {
 		r.Err = cli.AsFailure(w.agent, err)

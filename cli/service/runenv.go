@@ -226,8 +226,8 @@ func (at *runEnv) bring(ctx context.Context, files []string) error {
 	return b.Bring(ctx, files)
 }
 
-// slowPlace is the time after which users see that a turn waits for a sandbox, and the interval at which they see
-// updates. It is shorter than the time after which a chat shows that the agent is thinking.
+// slowPlace is the time after which users see that a turn waits for a sandbox. Users then see an update at the same
+// interval. slowPlace is shorter than the time after which a chat shows that the agent is thinking.
 const slowPlace = 1500 * time.Millisecond
 
 // preparing describes for users why the environment is not ready yet.

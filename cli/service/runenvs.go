@@ -13,7 +13,8 @@ import (
 type agentEntry struct {
 	provider cli.Provider
 	home     cli.AccountHome // zero for the default account
-	others   []*agentEntry   // entries of the agent's other accounts, sorted; only the default account's entry has them
+	// others contains the entries of the agent's other accounts, sorted. Only the default account's entry has others.
+	others   []*agentEntry
 	runEnv   *runEnv
 	modes    *cached[[]cli.Mode]
 	auth     *cached[authAnswer]
@@ -30,10 +31,11 @@ type runEnvs struct {
 
 	mu      sync.Mutex
 	all     []*runEnv
-	settled []cli.TurnID // turns that are settled, but whose outcomes may not be on the disk yet; oldest first
+	settled []cli.TurnID // turns whose outcomes are stored, but perhaps not on the disk yet; oldest first
 }
 
-// addSettled adds a settled turn. It returns true if there was none. The caller must then run Service.flushSettled.
+// addSettled adds a settled turn. It returns true if s.settled was empty before. The caller must then run
+// Service.flushSettled.
 func (s *runEnvs) addSettled(turn cli.TurnID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

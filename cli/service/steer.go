@@ -42,9 +42,9 @@ func (s *Service) Bring(ctx context.Context, sandbox cli.Sandbox, files []string
 
 // Steer adds req's prompt to a running turn, and returns after the agent received it. Safe for concurrent use.
 //
-// It returns ErrNoTurn if the turn is not running or accepts no more messages. The error matches errors.ErrUnsupported
-// if the agent accepts no messages during a turn. After any other error, it is unknown whether the agent received the
-// prompt.
+// Steer returns ErrNoTurn if the turn is not running or accepts no more messages. The error matches
+// errors.ErrUnsupported if the agent accepts no messages during a turn. After any other error, it is unknown whether
+// the agent received the prompt.
 func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		steerer, ok := to.session.session.(cli.Steerer)
@@ -62,8 +62,8 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 
 // SetPermission changes the permission mode of a running turn. Safe for concurrent use.
 //
-// It returns ErrNoTurn if the turn is not running. The error matches errors.ErrUnsupported if the agent cannot change
-// the mode during a turn. After any other error, it is unknown which mode the agent uses.
+// SetPermission returns ErrNoTurn if the turn is not running. The error matches errors.ErrUnsupported if the agent
+// cannot change the mode during a turn. After any other error, it is unknown which mode the agent uses.
 func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		session, ok := to.session.session.(cli.PermissionSetter)
@@ -98,7 +98,7 @@ type present struct {
 
 type presence struct {
 	session *pooled
-	started func(context.Context, cli.Start) error // Request.Started
+	started func(context.Context, cli.Start) error // callback in Request.Started
 	life    context.Context                        // ends with the turn
 	calls   *group
 }
@@ -106,7 +106,7 @@ type presence struct {
 func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} }
 
 // enter adds a turn. The returned function removes the turn: it cancels the calls that use the turn, and waits for them
-// at most the given time. It returns false if they take longer.
+// at most the given time. It returns false if the calls take longer.
 func (p *present) enter(req cli.Request, session *pooled) (leave func(patience time.Duration) bool) {
 	life, end := context.WithCancelCause(context.Background())
 	turn, e := req.Turn, &presence{session: session, started: req.Started, life: life, calls: newGroup()}

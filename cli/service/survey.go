@@ -16,7 +16,7 @@ import (
 // attaching to these runs is the same.
 const surveyWait = 10 * time.Second
 
-// surveyAgain is how long ductor waits before it again asks a sandbox that did not list its runs.
+// If a sandbox did not list its runs, ductor asks it again after surveyAgain.
 const surveyAgain = 30 * time.Second
 
 // sighting is the answer of one launcher: the runs of the previous process of ductor, or an error.
@@ -64,7 +64,7 @@ func (s *Service) Survey(ctx context.Context, openTurns []cli.OpenTurn) (map[cli
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	var working []cli.RunID // adopted runs with background work
+	var working []cli.RunID // runs with background work to which ductor has attached
 	for at, runs := range rest {
 		had := maps.Clone(taken)
 		all.Go(func() {

@@ -8,16 +8,16 @@ import (
 // Leaving describes why a session leaves its process.
 type Leaving string
 
-// Leaving values.
+// Values of Leaving.
 const (
 	Closed   Leaving = "closed"
 	Unused   Leaving = "unused"   // the session had no turn
-	Broken   Leaving = "broken"   // no session may join the process; child processes of this one may still run
+	Broken   Leaving = "broken"   // no session may join; child processes of the leaving session may still run
 	Detaches Leaving = "detaches" // ductor detaches from the turn, which continues in the process
 )
 
-// Leave removes a session from the process. If it was the last one, Leave ends the process with its descendants, or
-// detaches from it.
+// Leave removes a session from the process. If the process has no other session, Leave ends the process with its
+// descendants, or detaches from it.
 func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	last, state := p.leave(how)
 	switch {
@@ -45,7 +45,7 @@ func (p *Process) leave(how Leaving) (last bool, state State) {
 		if p.use.state != Dead {
 			p.become(Detached)
 		}
-		p.use.sessions -= len(p.use.awaited) // ductor detaches, so no request will resume these turns here
+		p.use.sessions -= len(p.use.awaited) // after a detach, no request will resume these turns here
 		clear(p.use.awaited)
 	}
 	last, state = p.use.sessions <= 0, p.use.state

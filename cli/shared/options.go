@@ -14,7 +14,7 @@ type Options struct {
 	Agent   cli.Agent
 	Framing frames.Framing
 	Codec   rpc.Codec // nil means rpc.JSON{}
-	Cancels string    // see rpc.Options
+	Cancels string    // method that cancels a request; empty if the protocol has none
 	// Goodbye is how long a process may take to exit after ductor closed its input. ductor closes the input when the
 	// last session leaves normally. 0 means that ductor stops the process at once.
 	Goodbye time.Duration

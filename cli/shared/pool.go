@@ -49,8 +49,8 @@ func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S,
 	}
 }
 
-// reserve adds a session to the process with this key. If sessions cannot join such a process, it creates one and
-// returns true; the caller must start it.
+// reserve adds a session to the process with this key. If sessions cannot join such a process, reserve creates a
+// process and returns true. The caller must start the new process.
 func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -50,7 +50,7 @@ type lifetime struct {
 	end     context.CancelFunc
 	owned   sync.WaitGroup // goroutines of the process
 	gone    chan struct{}  // closed when the process has ended, or ductor detached from it
-	failure *cli.Failure   // valid when gone is closed
+	failure *cli.Failure   // valid after the channel gone was closed
 }
 
 // base is the part of a Pool that does not depend on the type of its Servers.

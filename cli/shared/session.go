@@ -19,7 +19,7 @@ const (
 	PhaseOpening Phase = "opening" // messages wait in the inbox until the session is open, and are then dropped
 	PhaseNew     Phase = "new"     // open, but without a turn so far
 	PhaseIdle    Phase = "idle"
-	PhaseAdopted Phase = "adopted" // the session stores messages of an adopted turn until the call of Turn
+	PhaseAdopted Phase = "adopted" // the session stores messages of a resumed turn until the call of Turn
 	PhaseRunning Phase = "running" // a turn handles the messages
 	PhaseSpent   Phase = "spent"   // no turn may start in this process, because child processes of a turn may still run
 	PhaseLeft    Phase = "left"    // ductor has detached; the next process of ductor will handle the messages
@@ -46,7 +46,7 @@ type AgentSession[M any] interface {
 	// Stop stops the process because the agent does not end a turn. If other turns run in the process, Stop may leave
 	// it running.
 	Stop(ctx context.Context, grace time.Duration) error
-	// Goodbye ends the session in the agent. phase is the phase of the session until now. Session passes the returned
+	// Goodbye ends the session in the agent. phase is the session's phase before the call. Session passes the returned
 	// Leaving to Process.Leave.
 	Goodbye(ctx context.Context, phase Phase) (Leaving, error)
 	// Failure converts an error of another method of AgentSession or AgentTurn.
@@ -84,7 +84,6 @@ type Session[M any] struct {
 	err   error         // error of Close
 }
 
-// adopted describes a turn that the previous process of ductor started.
 type adopted struct {
 	mark cli.Mark
 	sent bool // whether the agent has received the turn's prompt
@@ -95,14 +94,14 @@ func NewSession[M any, S Server](p *Pool[S], d *Dialect[M]) *Session[M] {
 	return &Session[M]{opts: &p.opts, dialect: d, phase: PhaseOpening, inbox: turn.NewQueue[Item[M]](0)}
 }
 
-// Adopt returns the session of a turn that the previous process of ductor started. sent reports whether the agent has
+// Adopt returns the session of a turn that the previous process of ductor started. sent is true if the agent has
 // received the turn's prompt.
 func Adopt[M any](d *Dialect[M], agent AgentSession[M], m cli.Mark, sent bool) *Session[M] {
 	s := &Session[M]{
 		opts: &agent.Host().pool.opts, dialect: d, phase: PhaseAdopted, inbox: turn.NewQueue[Item[M]](0),
 		id: agent.ID(), agent: agent, left: adopted{mark: m, sent: sent},
 	}
-	_ = agent.Host().Peer().Expect(d.Prompt+string(m.Turn), s.replied) // an error means too many turns
+	_ = agent.Host().Peer().Expect(d.Prompt+string(m.Turn), s.replied) // fails only if too many answers are awaited
 	return s
 }
 
@@ -317,8 +316,8 @@ func (s *Session[M]) remove(phase Phase) (agent AgentSession[M], was Phase) {
 	return agent, was
 }
 
-// Deliver passes an item to the turn. size is the item's size in bytes. It returns false if no turn will handle the
-// item.
+// Deliver passes an item to the turn. size is the item's size in bytes. Deliver returns false if no turn will handle
+// the item.
 func (s *Session[M]) Deliver(i Item[M], size int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -234,7 +234,7 @@ func (t *Turn[M]) send() {
 }
 
 func (t *Turn[M]) unsent(err error) {
-	if !errors.Is(err, rpc.ErrEnded) { // Process.Gone reports ErrEnded
+	if !errors.Is(err, rpc.ErrEnded) { // Process.Gone already reports the end of the output
 		t.inbox.Put(Item[M]{Unsent: err}, 0)
 	}
 }
@@ -265,7 +265,7 @@ func (t *Turn[M]) handle(i Item[M]) (over bool) {
 	return over
 }
 
-// caughtUp sends the prompt of an adopted turn if the previous process of ductor did not send it.
+// caughtUp sends the prompt of a resumed turn if the previous process of ductor did not send it.
 func (t *Turn[M]) caughtUp() {
 	switch {
 	case t.prompt.state != PromptUnsent:
@@ -280,7 +280,7 @@ func (t *Turn[M]) caughtUp() {
 func (t *Turn[M]) finish(end turn.End) {
 	t.agent.Host().Peer().Forget(t.prompt.id)
 	detached := end == turn.EndDetached
-	phase, leaves := PhaseLeft, EndDetached // the next process of ductor continues the turn
+	phase, leaves := PhaseLeft, EndDetached // if ductor has detached, its next process continues the turn
 	if !detached {
 		phase, leaves = t.part.End(end)
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // TurnStarted counts a turn. Call it before sending the prompt, but not for a resumed turn, which is already counted.
-// It returns false if the process accepts no more turns; the caller then uses another process.
+// TurnStarted returns false if the process accepts no more turns; the caller then uses another process.
 func (p *Process) TurnStarted() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 	"ductor/cli"
 )
 
-// row contains the tools of one kind.
 type row struct {
 	kind string
 	own  map[cli.Agent][]string
@@ -132,7 +131,7 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	}
 	left := func(s cli.ToolServer) bool { return !list.Permits("mcp:" + s.Name) }
 	kept := slices.DeleteFunc(slices.Clone(req.Servers), left)
-	for _, s := range req.Servers { // a denied server is not started, so the agent need not deny it
+	for _, s := range req.Servers { // the agent does not get a denied server, so the list need not name it
 		list.Denied = slices.DeleteFunc(list.Denied, func(name string) bool { return name == "mcp:"+s.Name })
 	}
 	req.Tools, req.AllowedTools, req.Servers = list, unchecked(agent, req.AllowedTools), kept
@@ -165,7 +164,6 @@ func removeServers(lists []cli.ToolList, absent []cli.AbsentServer) ([]cli.ToolL
 	return lists, nil
 }
 
-// both returns the names that are in both lists.
 func both(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
@@ -221,8 +219,8 @@ func Covers(agent cli.Agent, name, tool string) bool {
 	return false
 }
 
-// CoversPaths is like Covers, for a name with a path, such as "Edit(./docs/**)". Claude applies such a rule for Edit to all
-// its tools that change files.
+// CoversPaths is like Covers, for a name with a path, such as "Edit(./docs/**)". Claude applies such a rule for Edit to
+// all its tools that change files.
 func CoversPaths(agent cli.Agent, name, tool string) bool {
 	if agent == "claude" && name == "Edit" {
 		name = "edit"

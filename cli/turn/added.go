@@ -9,8 +9,9 @@ import (
 	"ductor/cli"
 )
 
-// Added contains the messages that ductor added to a running turn because a user sent them during the turn. Providers
-// report what they learn about a message, and Added decides what becomes of the message:
+// Added contains the messages that users sent during a turn, and that ductor adds to the turn. A provider sends such a
+// message in its method Steer (see cli.Steerer), and reports to Added what it learns about the message. Added
+// determines the result of Steer:
 //
 //   - If the agent has the message, Steer returns nil. If the model then never reads the message, Settle lists it.
 //   - If the model will never read the message, and Steer has not returned yet, Steer returns ErrNoTurn.
@@ -34,7 +35,6 @@ type Message struct {
 	settled chan struct{} // closed when the message is no longer in flight
 }
 
-// messageState is the state of a Message.
 type messageState string
 
 const (
@@ -138,7 +138,8 @@ func (m *Message) Lost(ctx context.Context, err error) error {
 		return cli.ErrNoTurn
 	}
 	m.become(unknown)
-	return fmt.Errorf("it is unknown whether the agent has the message: %v", err) // not %w: err may be ErrNoTurn
+	// Do not wrap err, because err may be ErrNoTurn.
+	return fmt.Errorf("it is unknown whether the agent has the message: %v", err)
 }
 
 // Read records that the model has read a message.
@@ -155,7 +156,7 @@ func (a *Added) Read(name string) {
 	}
 }
 
-// Drop records that the agent had a message, and that the model will never read it.
+// Drop records that the agent received the message with this name, but that its model will never read it.
 func (a *Added) Drop(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,8 +169,8 @@ func (a *Added) Drop(name string) {
 	}
 }
 
-// DropAll records that the model will read no more messages, for example because the process has ended. It is unknown
-// whether the model has read adopted messages before.
+// DropAll records that the model will read no more messages, for example because the process has ended. Settle does not
+// list adopted messages as unread, because the model may have read them before.
 func (a *Added) DropAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -229,8 +230,8 @@ func (a *Added) Sent(f func(name string, turn cli.TurnID)) {
 // Waiting returns the names of the messages that the model may still read, in order.
 func (a *Added) Waiting() []string { return a.names(inFlight, accepted, unknown, adopted) }
 
-// End reports whether the turn may end: the model will read no further message. If End returns true, the turn accepts
-// no more messages.
+// End reports whether the turn may end, because the model will read no further message. If End returns true, the turn
+// accepts no more messages.
 func (a *Added) End() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -246,8 +247,8 @@ func (a *Added) Close() (left bool) {
 	return a.waits()
 }
 
-// waits reports whether the model may still read a message. If a message is no longer in flight and its name is not
-// known, waits ignores it, because Read would not find it. The caller holds mu.
+// waits reports whether the model may still read a message. waits ignores a message that is no longer in flight and
+// whose name is not known, because Read would not find the message. The caller holds mu.
 func (a *Added) waits() bool {
 	return slices.ContainsFunc(a.all, func(m *Message) bool {
 		return m.state == inFlight || (m.state == accepted || m.state == unknown || m.state == adopted) && m.name != ""

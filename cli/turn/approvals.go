@@ -114,8 +114,8 @@ func (a *Approvals[A]) Take(id cli.ApprovalID) (about A, ok bool) {
 	return about, err == nil
 }
 
-// TakeIf is like Take if check returns nil. Otherwise it leaves the request open and returns check's error. It returns
-// ErrNotAsked if the user has seen no request with this ID.
+// TakeIf is like Take if check returns nil. If check returns an error, TakeIf leaves the request open and returns this
+// error. TakeIf returns ErrNotAsked if the user has seen no request with this ID.
 func (a *Approvals[A]) TakeIf(id cli.ApprovalID, check func(A) error) (about A, err error) {
 	if a == nil {
 		return about, cli.ErrNotAsked

@@ -18,7 +18,7 @@ type Emitter struct {
 	started time.Time
 
 	session   *cli.SessionStarted // nil until the agent names its session
-	taken     bool                // the agent has accepted the prompt
+	accepted  bool                // whether the agent has accepted the prompt
 	blocks    []textBlock
 	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
 	confirmed int             // after GiveUp, length of the answer that is still valid; otherwise -1
@@ -76,7 +76,7 @@ func (e *Emitter) Started(next cli.SessionStarted) {
 	first := e.session == nil
 	e.session = &next
 	e.emit(next)
-	if first && e.taken {
+	if first && e.accepted {
 		e.emit(cli.PromptAccepted{})
 	}
 }
@@ -113,17 +113,17 @@ func (e *Emitter) Named() bool { return e.session != nil }
 
 // Accepted emits PromptAccepted, but not before SessionStarted. Only the first call has an effect.
 func (e *Emitter) Accepted() {
-	if e.done || e.taken {
+	if e.done || e.accepted {
 		return
 	}
-	if e.taken = true; e.Named() {
+	if e.accepted = true; e.Named() {
 		e.emit(cli.PromptAccepted{})
 	}
 }
 
 // Text appends delta to the last block if that block has this key. Otherwise Text starts a new block at the end of the
-// answer. It reports whether it emitted text. It emits nothing while the agent only repeats text that GiveUp declared
-// invalid.
+// answer. Text reports whether it emitted text. Text emits nothing while the agent only repeats text that GiveUp
+// declared invalid.
 func (e *Emitter) Text(key, delta string) (news bool) {
 	if e.done || delta == "" {
 		return false
@@ -135,7 +135,7 @@ func (e *Emitter) Text(key, delta string) (news bool) {
 }
 
 // FullText sets the complete text of the block with this key. For the last block, it emits only the difference to the
-// previous text. If there is no such block, FullText starts one. It does nothing if an earlier block has the key.
+// previous text. If there is no such block, FullText starts one. FullText does nothing if an earlier block has the key.
 func (e *Emitter) FullText(key, text string) {
 	if e.done {
 		return
@@ -339,8 +339,8 @@ const MaxAnswer = 10 << 20
 
 const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
 
-// add appends s to the answer. If s repeats text that GiveUp declared invalid, add emits only the part that differs. It
-// reports whether it emitted text.
+// add appends s to the answer. If s repeats text that GiveUp declared invalid, add emits only the part that differs.
+// add reports whether it emitted text.
 func (e *Emitter) add(s string) bool {
 	if e.confirmed >= 0 {
 		same := commonPrefix(e.text.String()[e.confirmed:], s)

@@ -56,7 +56,6 @@ func (g *Garbage) Add(raw []byte) {
 // Begin returns the beginning of the first recorded line or message, in one line.
 func (g Garbage) Begin() string { return cli.OneLine(string(g.first), beginShown) }
 
-// beginShown is the most bytes that Begin returns.
 const beginShown = 100
 
 func (g Garbage) many() string {

@@ -49,7 +49,7 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 }
 
 // readCode reads a program's output to its end. When the program has printed a web page and a code, readCode calls show
-// with them, but only once. It returns the last line of the output, and whether it called show.
+// with them, but only once. readCode returns the last line of the output, and whether it called show.
 func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last string, shown bool) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {

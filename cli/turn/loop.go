@@ -212,7 +212,8 @@ func (t *Turn[T]) detaches() bool {
 	return t.cancellation.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
 }
 
-// end returns the result of Run: why the turn was cut short, or else outcome.
+// end returns the result of Run. This is the reason why the turn was cut short. If it was not cut short, end returns
+// outcome.
 func (t *Turn[T]) end(outcome End) End {
 	t.phase = Done
 	if outcome == EndDetached {
@@ -305,7 +306,7 @@ func (t *Turn[T]) tick() {
 			t.cancellation.silence = silence
 			t.interrupt(EndStalled)
 		default:
-			// The limit becomes shorter when a tool ends.
+			// If a tool ends, the limit becomes shorter. So check again after the shortest limit.
 			t.timer.Reset(min(limit-silence, l.Stall, cmp.Or(l.Start, l.Stall)))
 		}
 	}

@@ -22,10 +22,10 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	return s.process.Begin(ctx, m)
 }
 
-// MarkIdle stores m as the start of a turn that follows the line that StreamOptions.Idle is handling. Only this
-// callback may call MarkIdle; see Mark.
+// MarkIdle stores m as the start of a turn. The turn starts after the line that the callback StreamOptions.Idle is
+// handling. Only this callback may call MarkIdle; see Mark.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
-	m.Output = s.lines.handled // the method offset would block, because the router holds its lock while Idle runs
+	m.Output = s.lines.handled // Idle runs while the router holds its lock, so the method offset would block
 	return s.process.Begin(ctx, m)
 }
 

@@ -48,7 +48,7 @@ func elsewhere(home, name string) string {
 		}
 		found, err := filepath.Glob(filepath.Join(place, name))
 		if err != nil {
-			continue // the home directory's path contains characters such as *
+			continue // invalid pattern: the home directory's path contains a special character
 		}
 		for _, path := range slices.Backward(found) {
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -32,7 +32,7 @@ type Once struct {
 // Reading contains the functions with which a provider reads the output of a turn.
 type Reading struct {
 	Handle func(line []byte) (end bool)
-	Mark   cli.Mark // see Loop.Mark
+	Mark   cli.Mark // the turn's mark; see Loop.Mark
 	Result func(End) cli.Result
 	// Said reports whether the program has printed its result. After the result, the program gets time to store its
 	// session and exit. Without a result, or if Said is nil, ductor stops the program at once.
@@ -87,7 +87,7 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	read := s.how.Read(t)
 	end := t.Stream.Turn(ctx, Loop[[]byte]{
 		Begin: func() {
-			_ = t.Stream.SendOnly(input, t.Left) // if this fails, the end of the output shows it
+			_ = t.Stream.SendOnly(input, t.Left) // if sending fails, the end of the output shows it
 		},
 		Handle: read.Handle, Interrupt: t.Stream.Process().Interrupt, Out: out, Mark: read.Mark,
 	})
@@ -100,8 +100,8 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	}
 }
 
-// open returns the adopted turn, or a turn in a new process. If that is impossible, the returned turn has no Stream:
-// either err is the reason, or ctx has ended.
+// open returns the turn to resume, or a turn in a new process. If that is impossible, the returned turn has no Stream.
+// Then either err is the reason, or ctx has ended.
 func (s *oneShot) open(ctx context.Context, req cli.Request) (t Once, input []byte, err error) {
 	t.Req = req
 	if t.Stream, t.Left = s.GoOn(); t.Stream != nil {

@@ -16,9 +16,9 @@ type OneShotSession struct {
 
 	mu     sync.Mutex
 	id     cli.AgentSessionID
-	stream *Stream       // stream of the running or adopted turn; nil between turns
+	stream *Stream       // stream of the running turn, or of the turn to resume; nil between turns
 	over   chan struct{} // closed when the turn of stream is over
-	left   *cli.LeftRun  // nil unless a turn was adopted and GoOn was not called yet
+	left   *cli.LeftRun  // run of the turn to resume; nil after GoOn, or if there is no such turn
 	closed bool
 }
 
@@ -36,8 +36,8 @@ func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun)
 	s.stream, s.left, s.over = NewStream(p, o), &left, make(chan struct{})
 }
 
-// GoOn returns the adopted turn at the first call, and nil at later calls or if there is none. The caller must call
-// End.
+// GoOn returns the turn that Adopt added, or nil if there is none. After the first call, it returns nil. The caller
+// must call End.
 func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,8 @@ func (s *OneShotSession) Close(ctx context.Context) error {
 	}
 }
 
-// Detach detaches from an adopted turn that was never resumed. If there is none, it only closes the session.
+// Detach detaches from the turn that Adopt added, if GoOn was not called. If there is no such turn, Detach only closes
+// the session.
 func (s *OneShotSession) Detach() {
 	stream, _ := s.shut()
 	if stream == nil {

@@ -34,7 +34,7 @@ func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 func (q *Queue[T]) Wake() { wake(q.ready) }
 
 // Put appends v, which has the given size in bytes. It never blocks. If the Queue is full, Put drops v, unless size is
-// 0. It returns false if the Queue is closed.
+// 0. Put returns false if the Queue is closed.
 func (q *Queue[T]) Put(v T, size int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,7 +63,7 @@ func (q *Queue[T]) isFull() bool {
 	return q.bytes >= q.limit && !q.closed
 }
 
-// Take removes and returns all items. dropped reports whether Put has dropped an item since the last Take.
+// Take removes and returns all items. dropped is true if Put has dropped an item since the last Take.
 func (q *Queue[T]) Take() (all []T, dropped bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,7 +5,7 @@ import "time"
 // Resumed contains the position and the start time of a turn that the previous process of ductor started.
 type Resumed struct {
 	From  int64     // offset in the output at which the turn starts
-	Began time.Time // start time of the turn; if it is zero, the time of the last output before From is used
+	Began time.Time // start time of the turn; zero means the time of the last output before From
 	When  func(offset int64) time.Time
 }
 

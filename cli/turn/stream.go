@@ -25,7 +25,7 @@ const (
 type StreamOptions struct {
 	Agent cli.Agent
 	// Idle receives the lines between turns, one at a time and in order. It never runs at the same time as Handle. It
-	// is nil if the program serves a single turn: then lines before the turn wait for the turn, and lines after the
+	// is nil if the program serves a single turn. Lines before the turn then wait for the turn, and lines after the
 	// turn are dropped.
 	Idle func(line []byte)
 
@@ -122,7 +122,8 @@ func (s *Stream) Alive() bool {
 // the output.
 func (s *Stream) Send(data []byte) error { return s.SendTold(data, nil) }
 
-// SendTold is like Send, and reports the result of the write: if SendTold returns nil, it later calls sent.
+// SendTold is like Send. Unless SendTold itself returns an error, the Stream later calls sent with the result of the
+// write.
 func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	if err := s.in.Put(Parcel{Data: data, Sent: sent}); err != nil {
 		return fmt.Errorf("send to %s: %w", s.opts.Agent, err)
@@ -154,7 +155,7 @@ func (s *Stream) Wake() { s.lines.queue.Wake() }
 // CloseInput closes the program's standard input after all queued data is written.
 func (s *Stream) CloseInput() { s.in.Close() }
 
-// Garbage records a line that could not be parsed, or its beginning. Failure uses it.
+// Garbage records a line that could not be parsed, or its beginning. The method Failure reports it.
 func (s *Stream) Garbage(line []byte) { s.garbage.Add(line) }
 
 func (s *Stream) pump() {

@@ -9,11 +9,11 @@ import (
 )
 
 // tools are the tool calls of a turn. Some models number the calls of each message from zero, so an agent can use the
-// ID of an ended call for another call. The events of the later call have an ID of their own.
+// ID of an ended call for another call. In events, the later call then has a different ID.
 type tools struct {
-	open  []*toolCall
-	last  map[cli.ToolID]*toolCall // the latest call with each of the agent's IDs
-	taken map[cli.ToolID]bool      // IDs that events already use
+	open []*toolCall
+	last map[cli.ToolID]*toolCall // the latest call with each of the agent's IDs
+	used map[cli.ToolID]bool      // IDs that events already use
 }
 
 type toolCall struct {
@@ -25,7 +25,7 @@ type toolCall struct {
 }
 
 func newTools() tools {
-	return tools{last: map[cli.ToolID]*toolCall{}, taken: map[cli.ToolID]bool{}}
+	return tools{last: map[cli.ToolID]*toolCall{}, used: map[cli.ToolID]bool{}}
 }
 
 // start adds a call. It returns false if the agent repeats the announcement of a running call, or of the last call with
@@ -40,13 +40,13 @@ func (t *tools) start(announced cli.ToolStarted, at time.Time) (*toolCall, bool)
 	if before != nil {
 		call.uses = before.uses + 1
 	}
-	t.last[announced.ID], t.taken[call.id] = call, true
+	t.last[announced.ID], t.used[call.id] = call, true
 	t.open = append(t.open, call)
 	return call, true
 }
 
-// reuse makes start treat the next call with this ID as another call, even if its name and input are those of the last
-// call. It does nothing while the last call is running.
+// reuse records that the agent uses this ID for another call. Then start does not ignore the next call, even if its
+// name and input are those of the last call. reuse does nothing while the last call is running.
 func (t *tools) reuse(id cli.ToolID) {
 	if call := t.last[id]; call != nil && call.ended {
 		call.digest = ""
@@ -63,7 +63,7 @@ func (t *tools) next(id cli.ToolID) cli.ToolID {
 	if uses > 1 {
 		next = numbered(id, uses)
 	}
-	for n := uses + 1; t.taken[next]; n++ {
+	for n := uses + 1; t.used[next]; n++ {
 		next = numbered(id, n)
 	}
 	return next
@@ -84,8 +84,8 @@ func (t *tools) end(call *toolCall) {
 	t.open = slices.DeleteFunc(t.open, func(one *toolCall) bool { return one == call })
 }
 
-// shown returns the ID in the events of a call. id is the agent's ID. If several calls have had this ID, shown returns
-// the ID of the latest.
+// shown returns the ID that events contain for a call. id is the agent's ID of the call. If several calls have had this
+// ID, shown returns the events' ID of the latest call.
 func (t *tools) shown(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil {
 		return call.id
@@ -93,7 +93,8 @@ func (t *tools) shown(id cli.ToolID) cli.ToolID {
 	return id
 }
 
-// asked returns the ID of the call for which the agent asks a user. The call may start after the request.
+// asked returns the ID that events contain for the call about which the agent asks a user. id is the agent's ID of the
+// call. The call may start after the request.
 func (t *tools) asked(id cli.ToolID) cli.ToolID {
 	if call := t.last[id]; call != nil && call.ended {
 		return t.next(id)

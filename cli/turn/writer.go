@@ -18,7 +18,7 @@ var (
 	ErrInputClosed = errors.New("its input is closed")
 )
 
-// Parcel is a message to a program. A Parcel with empty Data sends nothing: it only calls Sent when the earlier
+// Parcel is a message to a program. If Data is empty, the Writer sends nothing, and only calls Sent when the earlier
 // messages are written.
 type Parcel struct {
 	Data []byte
@@ -139,7 +139,7 @@ func (w *Writer) run() {
 				for _, rest := range parcels[i+1:] {
 					rest.tell(err)
 				}
-				w.Drop(err) // the program has exited; the end of its output shows that
+				w.Drop(err) // an error means that the program has exited; the end of its output shows that
 				return
 			}
 		}

@@ -79,7 +79,8 @@ func (c *Call) Merge(update Call) {
 	c.Title, c.Name = cmp.Or(c.Command(), c.Title), cmp.Or(update.Name, c.Name)
 }
 
-// Differs reports whether an announcement contradicts the description of the call.
+// Differs reports whether the name, title, kind or input in an announcement differs from the call's. It ignores values
+// that the announcement does not contain.
 func (c *Call) Differs(announced Call) bool {
 	other := *c
 	other.Merge(Call{Name: announced.Name, Title: announced.Title, ToolKind: announced.ToolKind,
@@ -88,7 +89,6 @@ func (c *Call) Differs(announced Call) bool {
 		given(announced.Input) && string(announced.Input) != "{}" && !sameJSON(announced.Input, c.Input)
 }
 
-// sameJSON reports whether two JSON values are equal.
 func sameJSON(a, b json.RawMessage) bool {
 	var left, right any
 	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)

@@ -16,12 +16,13 @@ type Edit struct {
 	Before   string // old text of the file, or an excerpt of it
 	After    string // new text of the file, or an excerpt of it
 
-	hunks string // a diff that the agent sent, without its heading
-	texts bool   // whether hunks is known to be the change from Before to After
+	hunks string // a diff that the agent sent, without its file header
+	texts bool   // whether the diff in hunks leads from Before to After
 }
 
-// withInput adds the diffs in a tool's input to the edits that the tool reports in other ways. If list already contains
-// an edit of the same file, and a diff makes the same change, withInput completes this edit with the diff.
+// withInput adds the diffs in a tool's input to list, which contains the edits that the tool reports in other ways. If
+// list already contains an edit of the same file, and a diff makes the same change, withInput adds the diff to this
+// edit.
 func withInput(list []Edit, input json.RawMessage) []Edit {
 	for _, given := range fromInput(input) {
 		i := slices.IndexFunc(list, func(e Edit) bool { return e.Path == given.Path })

@@ -105,8 +105,8 @@ func headed(name, path string) bool {
 	return name != "" && strings.HasSuffix(path, "/"+name)
 }
 
-// ShownInput returns those fields of the input that users already see in the diffs of the edits, as a map from the name
-// of each field to its value. Such a field contains the path, the diff, the old text or the new text.
+// ShownInput returns the fields of the input that users already see in the diffs of the edits. These contain the path,
+// the diff, the old text or the new text. The keys of the map are the names of the fields.
 func (c *Call) ShownInput(dir string) map[string]string {
 	leaves, shown := cli.Leaves(c.Input), map[string]string{}
 	groups, at := groupsOf(leaves)
@@ -172,8 +172,8 @@ func (e Edit) makes(hunks string) bool {
 	return hunks == e.hunks || e.hunks == "" && hunks != "" && cli.DiffMakes(hunks, e.Before, e.After)
 }
 
-// replaces reports whether the object describes exactly the change from before to after: the object's old text becomes
-// its new text, and everything else stays equal.
+// replaces reports whether the object describes the change from before to after. This is the case if replacing the
+// object's old text by its new text turns before into after.
 func (g group) replaces(before, after string) bool {
 	old, n := g.values["oldstring"], 1
 	switch all := g.values["replaceall"]; {

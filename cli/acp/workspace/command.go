@@ -21,7 +21,7 @@ const MaxOutput = 1 << 20
 const (
 	maxCommands = 32
 	stopGrace   = 500 * time.Millisecond // time for a command to end by itself before it is killed
-	stopSlack   = 10 * time.Second       // how much longer than stopGrace a stop may take
+	stopSlack   = 10 * time.Second       // time that a stop may take in addition to stopGrace
 )
 
 // RunRequest holds the parameters of MethodRun.
@@ -41,7 +41,6 @@ type RunResult struct {
 	Terminal string `json:"terminalId"`
 }
 
-// run starts a command.
 func (w *Workspace) run(ctx context.Context, p RunRequest) (any, error) {
 	if err := w.mayChange(); err != nil {
 		return nil, err

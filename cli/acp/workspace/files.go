@@ -86,7 +86,7 @@ type ReadResult struct {
 }
 
 func (w *Workspace) read(_ context.Context, p readParams) (any, error) {
-	// If ductor opened and closed its own database here, it would release SQLite's locks.
+	// Do not open ductor's own database. Closing it here would release the locks that SQLite holds.
 	if cli.Touches(w.opts.Protected, w.opts.Dirs[0], p.Path) {
 		return nil, badParams("the file is ductor's own: it is not read here")
 	}
@@ -124,7 +124,7 @@ func (p readParams) part(s string) string {
 	return strings.Join(lines, "")
 }
 
-// WriteResult is a write of a file. The agent receives an empty object.
+// WriteResult describes a written file for users. The response to the agent is an empty object.
 type WriteResult struct {
 	Change cli.FileChanged `json:"-"` // without a diff if the texts are longer than maxDiffed
 }

@@ -128,7 +128,6 @@ type found struct {
 	used time.Time
 }
 
-// walk searches a directory for files that match patterns.
 type walk struct {
 	root  *os.Root
 	left  int // files and directories that the search may still visit
