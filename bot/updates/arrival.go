@@ -23,7 +23,7 @@ type calledCommand struct {
 	known bool
 }
 
-// arrive returns nil if the update needs no action.
+// arrive decodes and classifies an update. It returns nil if the update needs no action.
 func (r *Router) arrive(u orchestrator.Update) (a *arrival) {
 	defer func() {
 		if p := recover(); p != nil {
