@@ -2,7 +2,6 @@ package bot_test
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,12 +60,7 @@ func TestNoDeathLosesOrDoublesAReason(t *testing.T) {
 }
 
 func askAndDie(t *testing.T, ask cli.ApprovalAsked, when death) (steps []string) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, filepath.Join(dir, "uploads"))
-		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
-		must(t, err)
-		defer db.Close()
+	withDatabase(t, func(t *testing.T, h *botRig, db *store.DB) {
 		agent := agentAsking(ask)
 		agent.gone = make(chan struct{})
 		wire := bot.OnWire(h.opts.Transport)

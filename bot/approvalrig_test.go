@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -185,17 +184,12 @@ func withGateway(
 	test func(s *approvalRig), change ...func(h *botRig),
 ) {
 	t.Helper()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, filepath.Join(dir, "uploads"))
+	withDatabase(t, func(t *testing.T, h *botRig, db *store.DB) {
 		h.opts.Transport = bot.OnWire(h.opts.Transport)
 		h.opts.Allow.Users = orchestrator.Roster{7: orchestrator.RoleOwner, 8: orchestrator.RoleUser, 9: orchestrator.RoleUser}
 		for _, f := range change {
 			f(h)
 		}
-		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
-		must(t, err)
-		defer db.Close()
 		s := &approvalRig{T: t, botRig: h, agent: agent, gateway: gateway, db: db, in: h.chat, who: h.ann, bob: h.srv.Person(8, "Bob")}
 		agent.gone = make(chan struct{}) // belongs to this bubble
 		s.now = startDuctor(t, h, db, gateway)

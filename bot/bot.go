@@ -187,25 +187,10 @@ func (b *Bot) cardOptions(ctx context.Context, lost *lostAnswers, asks *display.
 	o.Typing, o.Draft, o.Scrub = b.client.Typing, b.client.Draft, b.client.Scrubber()
 	o.Buttons = func(p lang.Printer) card.Buttons { return turnButtons{p} }
 	o.Displays, o.Names, o.Lang, o.Log = asks, &tgapi.ChatNames{}, b.opts.Lang, b.log
-	b.learnUsers(ctx, o.Names)
-	return o
-}
-
-// learnUsers stores the names of the users who accepted an invitation. ductor learns the names of other users from
-// their messages.
-func (b *Bot) learnUsers(ctx context.Context, names *tgapi.ChatNames) {
-	if b.opts.Users == nil {
-		return
-	}
-	all, err := b.opts.Users.List(ctx)
-	if err != nil {
+	if err := users.LearnNames(ctx, b.opts.Users, o.Names); err != nil {
 		b.log.Warn("load the names of users", "err", err)
 	}
-	for _, u := range all {
-		if u.Name != "" {
-			names.LearnUser(u.ID, u.Name)
-		}
-	}
+	return o
 }
 
 // openFiles opens the spool and creates the sender for files of projects. It does nothing if Options.Files is nil.
@@ -267,12 +252,6 @@ func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
 
 // Backlog returns how many requests to Telegram are waiting, and how long the oldest has been waiting.
 func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Backlog() }
-
-// StoredAborts returns the aborts that the previous process stored but did not handle. The caller must pass them to the
-// orchestrator's Recover and to Run.
-func (b *Bot) StoredAborts(ctx context.Context) ([]orchestrator.PendingAborts, error) {
-	return updates.FindAborts(ctx, b.opts.Journal, b.opts.Allow, abortCommand())
-}
 
 // Run handles messages and buttons until ctx is done. It starts with stored updates that the previous process did not
 // handle. Before Run returns, it waits for running handlers. Updates without a finished handler stay in the database.

@@ -205,6 +205,18 @@ func startDuctor(t *testing.T, h *botRig, db everything, agent orchestrator.Gate
 	return d
 }
 
+// withDatabase runs a test like simulated, with a database for startDuctor.
+func withDatabase(t *testing.T, test func(t *testing.T, h *botRig, db *store.DB)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
+		must(t, err)
+		defer db.Close()
+		test(t, newHouse(t, filepath.Join(dir, "uploads")), db)
+	})
+}
+
 // enough is the time in which the budget of a chat allows all owed calls.
 const enough = time.Minute
 
@@ -226,14 +238,7 @@ func TestNoDeathLosesOrDoublesATurn(t *testing.T) {
 }
 
 func runAndDie(t *testing.T, at int, after bool) (steps []string) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, filepath.Join(dir, "uploads"))
-		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
+	withDatabase(t, func(t *testing.T, h *botRig, db *store.DB) {
 		var mu sync.Mutex
 		runs := make(map[string]int)
 		wire := h.opts.Transport
@@ -286,14 +291,7 @@ func runAndDie(t *testing.T, at int, after bool) (steps []string) {
 // TestNothingThatAnAbortFollowsBeginsAfterARestart starts ductor with messages that the previous process stored and did
 // not handle, and with a queued turn.
 func TestNothingThatAnAbortFollowsBeginsAfterARestart(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, filepath.Join(dir, "uploads"))
-		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
+	withDatabase(t, func(t *testing.T, h *botRig, db *store.DB) {
 		in := orchestrator.ConversationID{Chat: 7}
 		queued := orchestrator.Turn{ID: "queued", State: orchestrator.TurnQueued, Queued: time.Now(),
 			Prompt: orchestrator.Prompt{Conversation: in, Person: 7, Text: "queued", Message: 1}}

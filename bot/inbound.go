@@ -144,11 +144,6 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 		actLanguage:  {orchestrator.ChangeSettings, onScreen(language{c.lang}.press)},
 		approval.Action: {orchestrator.DecideRequests,
 			func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
-				if approval.AsksForText(what) { // the next message belongs to this request, not to an earlier question
-					if err := message.Expect(ctx, p.opts.Journal, press.By, 0, ""); err != nil {
-						return tgapi.Answer{}, err
-					}
-				}
 				return decide(ctx, p.chat.approvals, press, what)
 			}},
 		steps.Action:   {orchestrator.Read, inChat((&steps.Screen{Steps: p.opts.Steps, Lang: c.lang}).Press)},

@@ -20,11 +20,11 @@ func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) bool
 	if in.ReplyTo != 0 || len(in.Files) > 0 {
 		return false
 	}
-	to, since, err := message.Expected(ctx, h.journal, in.Press)
+	to, text, err := message.Expected(ctx, h.journal, in.Press)
 	if err != nil {
 		h.commands.log.Error("find the question before a message", "update", in.Update(), "err", err)
 	}
-	if to == 0 || h.approvals.AnswersNewer(ctx, approvalMessage(in), since) || !h.handleText(ctx, in, to) {
+	if to == 0 || h.approvals.AnswersNewer(ctx, approvalMessage(in), text.Pressed) || !h.handleText(ctx, in, to) {
 		return false
 	}
 	h.offerPrompt(ctx, in, nil, h.transcripts.Expected)

@@ -294,3 +294,9 @@ func abortDetails(p lang.Printer, r orchestrator.AbortReport) (parts []string) {
 	}
 	return parts
 }
+
+// StoredAborts returns the aborts that the previous process stored but did not handle, for the orchestrator's Recover
+// and for Run.
+func (b *Bot) StoredAborts(ctx context.Context) ([]orchestrator.PendingAborts, error) {
+	return updates.FindAborts(ctx, b.opts.Journal, b.opts.Allow, abortCommand())
+}

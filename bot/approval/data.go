@@ -96,8 +96,5 @@ func parseButtonData(what string) (buttonData, bool) {
 	return buttonData{}, false
 }
 
-// AsksForText reports whether the button with this data asks the user for a reason or an answer.
-func AsksForText(what string) bool {
-	p, ok := parseButtonData(what)
-	return ok && (p.op == opReason || p.op == opWords)
-}
+// asksForText reports whether the operation asks the user for a reason or an answer.
+func (op operation) asksForText() bool { return op == opReason || op == opWords }

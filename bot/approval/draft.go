@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
+	"ductor/bot/message"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -14,31 +14,21 @@ import (
 // draft contains what users have entered for an open approval, but not sent yet. The database stores the draft without
 // secret answers.
 type draft struct {
-	View     operation             `json:"view,omitempty"` // shown page, such as opReason; "" for the usual page
-	Question int                   `json:"question,omitempty"`
-	Picks    map[int][]int         `json:"picks,omitempty"`   // selected options of each question
-	Words    map[int]string        `json:"words,omitempty"`   // typed answer to each question
-	From     orchestrator.PersonID `json:"from,omitempty"`    // user whose next message is an answer or a reason
-	Until    time.Time             `json:"until,omitzero"`    // the message of From counts only before this time
-	Updates  []int64               `json:"updates,omitempty"` // IDs of the last updates that changed the draft
-	Opened   bool                  `json:"opened,omitempty"`  // true if a user has read the full text
-	Pinned   int                   `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is pinned
+	View     operation      `json:"view,omitempty"` // shown page, such as opReason; "" for the usual page
+	Question int            `json:"question,omitempty"`
+	Picks    map[int][]int  `json:"picks,omitempty"`   // selected options of each question
+	Words    map[int]string `json:"words,omitempty"`   // typed answer to each question
+	Updates  []int64        `json:"updates,omitempty"` // IDs of the last updates that changed the draft
+	Opened   bool           `json:"opened,omitempty"`  // true if a user has read the full text
+	Pinned   int            `json:"pinned,omitempty"`  // ID of the pinned message; 0 if none is pinned
+
+	message.Expectation // of a reason with opReason, and of an answer with opWords
 
 	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // files attached to the typed answers, by question
 }
 
-// wordsPatience is how long the next message of a user can be a reason or an answer. A later message is a prompt.
-const wordsPatience = 10 * time.Minute
-
-// listen records that the next message of a user is a reason or an answer.
-func (d *draft) listen(view operation, p orchestrator.PersonID, now time.Time) {
-	d.View, d.From, d.Until = view, p, now.Add(wordsPatience)
-}
-
-// waits reports whether the draft waits for a message of this user: a reason for a denial, or an answer to a question.
-func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
-	return (d.View == opReason || d.View == opWords) && d.From == p && now.Before(d.Until)
-}
+// accepts reports whether the draft waits for a message of this user: a reason for a denial, or an answer to a question.
+func (d draft) accepts(m orchestrator.Press) bool { return d.View.asksForText() && d.Accepts(m) }
 
 // applied reports whether one of the updates has already changed the draft. If this is not the case, it records that
 // all of them now have.

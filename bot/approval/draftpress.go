@@ -1,8 +1,7 @@
 package approval
 
 import (
-	"time"
-
+	"ductor/bot/message"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -16,27 +15,26 @@ const (
 	answeredLast // an answer changed, and all questions now have an answer
 )
 
-// press handles a button that changes only the draft. If the draft does not change, press returns a short text for the
-// user with the reason.
-func (d *draft) press(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
-	pressed buttonData) (effect, lang.Key) {
+// press handles a button that changes only the draft. If the button asks for a text, text is what it expects. If the
+// draft does not change, press returns a short text for the user with the reason.
+func (d *draft) press(a orchestrator.Approval, text message.Expectation, pressed buttonData) (effect, lang.Key) {
 	if a.Request == nil {
-		return d.pressQuestion(a, user, now, pressed)
+		return d.pressQuestion(a, text, pressed)
 	}
 	switch op := pressed.op; {
 	case op == opShowSession && a.SessionRule != "", op == opShowPattern && a.Rule != "":
 		d.View = op
 	case op == opReason:
-		d.listen(opReason, user, now)
+		d.View, d.Expectation = opReason, text
 	case op == opBack, op == opShow:
-		d.View, d.From = "", 0
+		d.View = ""
 	default:
 		return nothing, "common.stale-button"
 	}
 	return changed, ""
 }
 
-func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonID, now time.Time,
+func (d *draft) pressQuestion(a orchestrator.Approval, text message.Expectation,
 	pressed buttonData) (effect, lang.Key) {
 	q := a.Questions[d.Question]
 	switch pressed.op {
@@ -44,7 +42,7 @@ func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonI
 		if d.View == "" {
 			d.Question = max(d.Question-1, 0)
 		}
-		d.View, d.From = "", 0
+		d.View = ""
 		return changed, ""
 	case opShow:
 		return changed, ""
@@ -53,7 +51,7 @@ func (d *draft) pressQuestion(a orchestrator.Approval, user orchestrator.PersonI
 	case pressed.question != d.Question:
 		return nothing, "approval.moved-on"
 	case pressed.op == opWords && takesWords(q):
-		d.listen(opWords, user, now)
+		d.View, d.Expectation = opWords, text
 		return changed, ""
 	case pressed.op == opOption && pressed.option < len(q.Options):
 		d.View = ""

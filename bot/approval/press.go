@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -187,13 +188,19 @@ func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval,
 	pressed buttonData) (string, error) {
 	var answer lang.Key
 	var complete bool
+	text := message.Expect(p.By, s.o.Now())
+	if pressed.op.asksForText() { // the next message belongs to this request, not to an earlier question
+		if err := text.Save(ctx, s.o.Journal, e.message.To(), 0, keyPrefix+string(e.id)); err != nil {
+			return "", err
+		}
+	}
 	d, err := s.saveDraft(ctx, e, func(d *draft) bool {
 		if d.applied(p.By.Updates) { // the previous process handled the press before it crashed
 			complete = pressed.op == opNext || pressed.op == opOption && !a.Questions[d.Question].Multi
 			return false
 		}
 		var did effect
-		did, answer = d.press(a, p.By.Person, s.o.Now(), pressed)
+		did, answer = d.press(a, text, pressed)
 		complete = did == answeredLast
 		return did != nothing
 	})

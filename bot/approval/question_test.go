@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ductor/bot/bottest"
+	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -88,7 +89,8 @@ func checkQuestion(rt *rapid.T, a orchestrator.Approval, d draft) {
 func TestADraftOutlivesARestart(t *testing.T) {
 	questions := []cli.Question{{Text: "User?", Free: true}, {Text: "Password?", Free: true, Secret: true}, {Text: "Why?", Free: true}}
 	a := orchestrator.Approval{ApprovalRequest: orchestrator.ApprovalRequest{Questions: questions}}
-	d := draft{View: opWords, From: 7, Until: time.Unix(1000, 0).UTC()}
+	press := orchestrator.Press{Person: 7, Arrived: time.Unix(900, 0).UTC(), Updates: []int64{3}}
+	d := draft{View: opWords, Expectation: message.Expect(press, press.Arrived)}
 	for _, words := range []string{"ann", "hunter2"} {
 		d.say(questions[d.Question], words, []orchestrator.Attachment{{Path: "/u/" + words}})
 		d.forward(a)
@@ -101,8 +103,14 @@ func TestADraftOutlivesARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := decodeDraft(data, questions)
-	if err != nil || got.Question != 1 || got.Words[0] != "ann" || got.Words[1] != "" || !got.applied([]int64{4}) || !got.waits(7, time.Unix(999, 0)) {
+	if err != nil || got.Question != 1 || got.Words[0] != "ann" || got.Words[1] != "" || !got.applied([]int64{4}) {
 		t.Errorf("goes on with %+v, %v", got, err)
+	}
+	for at, accepted := range map[int64]bool{899: false, 901: true, 1499: true, 1500: false} {
+		m := orchestrator.Press{Person: 7, Arrived: time.Unix(at, 0), Updates: []int64{4}}
+		if got.accepts(m) != accepted {
+			t.Errorf("a message at %d is accepted: %v", at, !accepted)
+		}
 	}
 	if v := got.verdict(questions); len(v.Files) == 0 || v.Files[0].Path != "/u/ann" {
 		t.Errorf("the files are %+v", v.Files)

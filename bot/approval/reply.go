@@ -27,6 +27,13 @@ type Message struct {
 	Arrived      time.Time
 }
 
+// press returns the sender, the updates and the arrival of the message.
+func (m Message) press() orchestrator.Press {
+	return orchestrator.Press{
+		Conversation: m.Conversation, Person: m.User, Role: m.Role, Updates: m.Updates, Arrived: m.Arrived,
+	}
+}
+
 // Outcome describes what Screen.Reply has done with a message.
 type Outcome struct {
 	Handling Handling
@@ -70,7 +77,7 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 		return s.denyWithReason(ctx, m, e, approval, d)
 	}
 	o := s.answerQuestion(ctx, m, e, approval, d)
-	o.Guessed = m.ReplyTo == 0 && !d.waits(m.User, s.o.Now()) && o.Handling != TreatAsPrompt && o.Text == ""
+	o.Guessed = m.ReplyTo == 0 && !d.accepts(m.press()) && o.Handling != TreatAsPrompt && o.Text == ""
 	return o
 }
 
@@ -128,10 +135,9 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.o.Now()
 	for _, e := range s.entries {
-		waits := e.message.To() == m.Conversation && e.open() && e.draft.waits(m.User, now)
-		if waits && (last == nil || e.draft.Until.After(last.draft.Until)) {
+		accepts := e.message.To() == m.Conversation && e.open() && e.draft.accepts(m.press())
+		if accepts && (last == nil || e.draft.Until.After(last.draft.Until)) {
 			last = e
 		}
 	}
@@ -183,7 +189,7 @@ func optionOf(q cli.Question, text string) int {
 func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	denied := a.State == orchestrator.ApprovalDenied && a.By == m.User && !d.changedBy(m.Updates)
 	switch {
-	case denied, !d.waits(m.User, s.o.Now()):
+	case denied, !d.accepts(m.press()):
 		return Outcome{}
 	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)
@@ -249,7 +255,7 @@ func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orch
 		m.Text, m.Files = m.Plain, nil
 	}
 	if err := a.WhyClosed(s.o.Now()); err != nil {
-		if !secret && !d.waits(m.User, s.o.Now()) {
+		if !secret && !d.accepts(m.press()) {
 			return Outcome{}
 		}
 		text, _ := s.refusal(s.o.Lang.Of(m.Conversation.Chat), a.State, err)

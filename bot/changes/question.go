@@ -2,7 +2,6 @@ package changes
 
 import (
 	"context"
-	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/render"
@@ -13,34 +12,27 @@ import (
 // question describes the open question for the commit message of a turn. The database stores it, so that at most one
 // such question of a turn has buttons.
 type question struct {
-	Key   string                `json:"key"` // key of the message with the question; empty if no question is open
-	From  orchestrator.PersonID `json:"from,omitempty"`
-	Until time.Time             `json:"until,omitzero"` // end of the time in which the next message of From answers
+	Key string `json:"key"` // key of the message with the question; empty if no question is open
 	// Answer is the ID of the message whose button opened the question. Buttons contains the other buttons of this
 	// message, which remain after the commit.
 	Answer  int            `json:"answer,omitempty"`
 	Buttons tgapi.Keyboard `json:"buttons,omitempty"`
 }
 
-// commitPatience is how long the next message of a user can be the message of a commit. A reply can be it later, too.
-const commitPatience = 10 * time.Minute
-
 func questionKey(turn string) string { return "commit:" + turn }
 
 // openQuestion records that a message asks a user for the message of a commit.
 func (s *Screen) openQuestion(ctx context.Context, by orchestrator.Press, turn string, q question) error {
-	q.From, q.Until = by.Person, s.o.Now().Add(commitPatience)
 	if err := message.SaveValue(ctx, s.o.Journal, questionKey(turn), q); err != nil {
 		return err
 	}
-	return message.Expect(ctx, s.o.Journal, by, 0, q.Key)
+	return message.Expect(by, s.o.Now()).Save(ctx, s.o.Journal, by.Conversation, 0, q.Key)
 }
 
-// expects reports whether the next message of a user answers the question in the message with the key, although it is
-// no reply. The arrival of the message counts, because ductor may handle the message again much later.
-func (s *Screen) expects(ctx context.Context, by orchestrator.Press, turn, key string) (bool, error) {
+// isOpen reports whether the message with the key asks the open question for the turn.
+func (s *Screen) isOpen(ctx context.Context, turn, key string) (bool, error) {
 	q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(turn))
-	return q.Key == key && q.From == by.Person && by.Arrived.Before(q.Until), err
+	return q.Key == key, err
 }
 
 // isComing reports whether a question for the turn is open and not in the chat yet.

@@ -352,7 +352,7 @@ func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, 
 	}
 	id, _, _ := strings.Cut(strings.TrimPrefix(m.Key, commitKey), "/")
 	if r.Next {
-		if expects, err := s.expects(ctx, by, id, m.Key); err != nil || !expects {
+		if open, err := s.isOpen(ctx, id, m.Key); err != nil || !open {
 			return "", false, err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"ductor/heartbeat"
 	"ductor/lang"
@@ -116,15 +115,9 @@ func TestWhatIsPressedTwiceIsDoneOnce(t *testing.T) {
 	})
 }
 
-// TestRepliesThatAreNotForAJob tests that late replies, foreign ones, and those to other messages are prompts.
+// TestRepliesThatAreNotForAJob tests that replies to messages that ask for nothing are prompts.
 func TestRepliesThatAreNotForAJob(t *testing.T) {
 	for name, before := range map[string]func(r *rig){
-		"late": func(r *rig) {
-			r.do("[✏️ Edit]")
-			r.do("[⚙️ More]")
-			r.do("[Name]")
-			time.Sleep(replyPatience)
-		},
 		"turned back":  func(r *rig) { r.do("[✏️ Edit]"); r.do("[⚙️ More]"); r.do("[Name]"); r.do("[‹ Back]") },
 		"never wanted": func(r *rig) {},
 	} {
@@ -142,6 +135,28 @@ func TestRepliesThatAreNotForAJob(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestALateReplyIsForTheJob tests that a reply changes a job also long after the question. A user who may not change jobs
+// cannot answer the question.
+func TestALateReplyIsForTheJob(t *testing.T) {
+	withJobs(t, func(r *rig) {
+		r.before()
+		r.do("[✏️ Edit]")
+		r.do("[⚙️ More]")
+		r.do("[Name]")
+		r.do("+1h")
+		member := by(owner)
+		member.Person, member.Role = member.Person+1, orchestrator.RoleMember
+		state := r.Reply(t.Context(), Reply{By: member, To: r.message, Text: "a member's name"}, r.send)
+		if got := r.kept(); state != Prompt || got[0] != "look paused=false runs=0" {
+			t.Errorf("a member's reply is in state %v, and there is %q", state, got)
+		}
+		r.do("> another name")
+		if got := r.kept(); len(r.prompts) > 0 || got[0] != "another name paused=false runs=0" {
+			t.Errorf("the prompts are %q, and there is %q", r.prompts, got)
+		}
+	})
 }
 
 // TestJobsOfTheConfigurationInTheChat tests that configured jobs can be paused and run in the chat, that their page

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/render"
@@ -12,35 +11,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// replyPatience is how long a page waits for a reply. The agent gets a later reply as a prompt.
-const replyPatience = 10 * time.Minute
-
-// awaited describes a reply that the bot expects to one of its messages. The text of the reply becomes the new value of
-// a field. An awaited is stored in the database.
+// awaited names the field for whose new value a message of the bot asks. It is stored in the database.
 type awaited struct {
-	Key   string                `json:"key,omitempty"` // same as pressed.key; empty if no reply is expected
-	Field string                `json:"field,omitempty"`
-	From  orchestrator.PersonID `json:"from,omitempty"`
-	Until time.Time             `json:"until,omitzero"`
+	Key   string `json:"key,omitempty"` // same as pressed.key; empty if the message asks for nothing
+	Field string `json:"field,omitempty"`
 }
 
 func awaitedName(in orchestrator.ConversationID, message int) string {
 	return "cron@" + string(in.Key()) + "/" + strconv.Itoa(message)
 }
 
-// awaitReply records that the user's next message, or a reply to the message with the button, contains a new value for
-// a field.
+// awaitReply records that a reply to the message with the button, or the user's next message, is the new value of a
+// field.
 func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) error {
 	err := message.SaveValue(ctx, s.o.Journal, awaitedName(p.by.Conversation, p.message), awaited{
-		Key: f.key, Field: field.code, From: p.by.Person, Until: s.o.Now().Add(replyPatience),
+		Key: f.key, Field: field.code,
 	})
 	if err != nil {
 		return err
 	}
-	return message.Expect(ctx, s.o.Journal, p.by, p.message, "")
+	return message.Expect(p.by, s.o.Now()).Save(ctx, s.o.Journal, p.by.Conversation, p.message, "")
 }
 
-// stopAwaiting records that a message expects no reply any more. The agent then gets replies to it as prompts.
+// stopAwaiting records that a message asks for nothing any more. The agent then gets replies to it as prompts.
 func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, messageID int) error {
 	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, messageID))
 	if err != nil || !found || a.Key == "" {
@@ -49,7 +42,7 @@ func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationI
 	return message.SaveValue(ctx, s.o.Journal, awaitedName(in, messageID), awaited{})
 }
 
-// Reply is a user's reply to a message of the bot, or the user's next message.
+// Reply is a user's reply to a message of the bot, or a message that the bot's message expects.
 type Reply struct {
 	By   orchestrator.Press
 	To   int // ID of the bot's message
@@ -66,12 +59,12 @@ const (
 	Done                       // the reply was handled, and the caller should remove the buttons of the bot's message
 )
 
-// Reply handles a reply if the bot's message expects one. First, it calls answer, which must mark the update as
-// handled. Then it records that the message no longer expects a reply. This order matters if ductor crashes in between:
-// with the other order, the next process would send the reply to the agent as a prompt.
+// Reply handles a reply if the bot's message asks for one, and if the user may change jobs. First, it calls answer,
+// which must mark the update as handled. Then it records that the message no longer asks. This order matters if ductor
+// crashes in between: with the other order, the next process would send the reply to the agent as a prompt.
 func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
 	p := s.o.Lang.Of(r.By.Conversation.Chat)
-	if s.o.Jobs == nil {
+	if s.o.Jobs == nil || !r.By.May(orchestrator.MakeSchedules) {
 		return Prompt
 	}
 	in := r.By.Conversation
@@ -82,7 +75,7 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 		return Answered
 	}
 	field, known := fieldOf(p, a.Field)
-	if !found || !known || field.read == nil || a.Key == "" || a.From != r.By.Person || !s.o.Now().Before(a.Until) {
+	if !found || !known || field.read == nil || a.Key == "" {
 		return Prompt
 	}
 	page, err := s.changeByReply(ctx, r, a, field)

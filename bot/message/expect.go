@@ -8,34 +8,58 @@ import (
 	"ductor/orchestrator"
 )
 
-// expectation is the message of the bot that asked a user for a text last. It is stored in the database.
-type expectation struct {
-	Message int    `json:"message,omitempty"` // ID of the message; 0 if only its key is known, or if none asks
-	Key     string `json:"key,omitempty"`     // key of the message
-	// Pressed and Updates are the arrival and the updates of the press after which the message asked.
-	Pressed time.Time `json:"pressed,omitzero"`
-	Updates []int64   `json:"updates,omitempty"`
+// Expectation describes for how long, and from whom, a message of the bot expects a text after the press of a button.
+// Within this time, the user's next message is the text, although it is no reply. The database stores an Expectation.
+type Expectation struct {
+	From    orchestrator.PersonID `json:"from,omitempty"`
+	Until   time.Time             `json:"until,omitzero"`
+	Pressed time.Time             `json:"pressed,omitzero"` // arrival of the press
+	Press   int64                 `json:"press,omitempty"`  // update of the press
 }
 
-// precededBy reports whether a message arrived before the press. Updates of one batch arrive at the same time, so
-// precededBy then compares their IDs.
-func (e expectation) precededBy(m orchestrator.Press) bool {
+// patience is how long the next message of a user can be the text. A later message is a prompt, unless it is a reply.
+const patience = 10 * time.Minute
+
+// Expect returns the expectation of a message that asks a user for a text from now on, because of a press.
+func Expect(by orchestrator.Press, now time.Time) Expectation {
+	e := Expectation{From: by.Person, Until: now.Add(patience), Pressed: by.Arrived}
+	if len(by.Updates) > 0 {
+		e.Press = by.Updates[0]
+	}
+	return e
+}
+
+// Accepts reports whether a message of a user can be the text. The arrival of the message counts, because ductor may
+// handle the message again much later.
+func (e Expectation) Accepts(m orchestrator.Press) bool {
+	return m.Person == e.From && !e.follows(m) && m.Arrived.Before(e.Until)
+}
+
+// follows reports whether a message arrived before the press. Updates of one batch arrive at the same time, so follows
+// then compares their IDs.
+func (e Expectation) follows(m orchestrator.Press) bool {
 	if !m.Arrived.Equal(e.Pressed) {
 		return m.Arrived.Before(e.Pressed)
 	}
-	return len(m.Updates) > 0 && len(e.Updates) > 0 && m.Updates[0] < e.Updates[0]
+	return len(m.Updates) > 0 && m.Updates[0] < e.Press
 }
 
-func expectationKey(by orchestrator.Press) string {
-	return fmt.Sprint("expects@", by.Conversation.Key(), "/", by.Person)
+// asking is the message of the bot that asked a user for a text last. It is stored in the database.
+type asking struct {
+	Expectation
+	Message int    `json:"message,omitempty"` // ID of the message; 0 if only its key is known
+	Key     string `json:"key,omitempty"`     // key of the message
 }
 
-// Expect records that a message of the bot asks a user for a text, so that the user's next message can be this text
-// although it is no reply. The message has an ID or, before it is sent, only a key. Without both, no message asks.
-func Expect(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press, id int, key string) error {
-	return SaveValue(ctx, in, expectationKey(by), expectation{
-		Message: id, Key: key, Pressed: by.Arrived, Updates: by.Updates,
-	})
+func askingKey(in orchestrator.ConversationID, user orchestrator.PersonID) string {
+	return fmt.Sprint("expects@", in.Key(), "/", user)
+}
+
+// Save stores e as the last expectation of its user in a conversation. The message that asks has an ID or, before it is
+// sent, only a key.
+func (e Expectation) Save(ctx context.Context, in orchestrator.CardStore, conversation orchestrator.ConversationID,
+	id int, key string) error {
+	return SaveValue(ctx, in, askingKey(conversation, e.From), asking{Expectation: e, Message: id, Key: key})
 }
 
 // Journal finds messages, and stores which of them ask for a text.
@@ -44,17 +68,16 @@ type Journal interface {
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 }
 
-// Expected returns the ID of the message that asked a user for a text last, and the time of the press after which it
-// asked. It returns 0 if there is none, or if by is older than the press. The caller must check whether the message still
-// asks.
-func Expected(ctx context.Context, in Journal, by orchestrator.Press) (id int, since time.Time, err error) {
-	e, _, err := LoadValue[expectation](ctx, in, expectationKey(by))
+// Expected returns the ID of the message that asked a user for a text last, and its expectation, if the expectation
+// accepts m. Otherwise it returns 0. The caller must check whether the message still asks.
+func Expected(ctx context.Context, in Journal, m orchestrator.Press) (id int, e Expectation, err error) {
+	a, _, err := LoadValue[asking](ctx, in, askingKey(m.Conversation, m.Person))
 	switch {
-	case err != nil || e.precededBy(by):
-		return 0, time.Time{}, err
-	case e.Key == "":
-		return e.Message, e.Pressed, nil
+	case err != nil || !a.Accepts(m):
+		return 0, Expectation{}, err
+	case a.Key == "":
+		return a.Message, a.Expectation, nil
 	}
-	m, err := in.FindMessage(ctx, e.Key)
-	return m.ID, e.Pressed, err
+	asks, err := in.FindMessage(ctx, a.Key)
+	return asks.ID, a.Expectation, err
 }

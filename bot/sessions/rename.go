@@ -4,29 +4,23 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
-// renamePatience is how long a page waits for the new title. The agent gets a later reply as a prompt.
-const renamePatience = 10 * time.Minute
-
-// renaming describes a page that asks for the new title of a session. It is stored in the database.
+// renaming names the session for whose new title a page asks. It is stored in the database.
 type renaming struct {
-	Session orchestrator.SessionID `json:"session,omitempty"` // empty if the page expects no title any more
-	From    orchestrator.PersonID  `json:"from,omitempty"`
-	Until   time.Time              `json:"until,omitzero"`
+	Session orchestrator.SessionID `json:"session,omitempty"` // empty if the page asks for no title any more
 }
 
 func renamingName(in orchestrator.ConversationID, message int) string {
 	return "rename@" + string(in.Key()) + "/" + strconv.Itoa(message)
 }
 
-// askTitle returns a page that asks for the new title of a session. The user's next message, or a reply to the message
-// with the page, is the title.
+// askTitle returns a page that asks for the new title of a session. A reply to the message with the page, or the user's
+// next message, is the title.
 func (s *Screen) askTitle(ctx context.Context, by orchestrator.Press, messageID int,
 	id orchestrator.SessionID) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -37,11 +31,9 @@ func (s *Screen) askTitle(ctx context.Context, by orchestrator.Press, messageID 
 	page := tgapi.Page{
 		Text: p.Text("sessions.ask-title", s.title(p, now)), Keyboard: tgapi.Keyboard{{OpenButton(p, id)}},
 	}
-	err = message.SaveValue(ctx, s.o.Journal, renamingName(by.Conversation, messageID), renaming{
-		Session: id, From: by.Person, Until: s.o.Now().Add(renamePatience),
-	})
+	err = message.SaveValue(ctx, s.o.Journal, renamingName(by.Conversation, messageID), renaming{Session: id})
 	if err == nil {
-		err = message.Expect(ctx, s.o.Journal, by, messageID, "")
+		err = message.Expect(by, s.o.Now()).Save(ctx, s.o.Journal, by.Conversation, messageID, "")
 	}
 	return page, err
 }
@@ -56,14 +48,18 @@ func (s *Screen) StopAsking(ctx context.Context, in orchestrator.ConversationID,
 }
 
 // Replied renames a session if the message with the ID replyTo asks for the session's title. It returns an answer for
-// the user, and the new page of that message. It returns false if the message asks for no title. The caller must then
-// mark the reply as handled and call StopAsking, in this order. If ductor crashes before or in between, the next
-// process can safely rename the session again. With the other order, it could send the title to the agent as a prompt.
+// the user, and the new page of that message. It returns false if the message asks for no title, or if the user may not
+// rename sessions. The caller must then mark the reply as handled and call StopAsking, in this order. If ductor crashes
+// before or in between, the next process can safely rename the session again. With the other order, it could send the
+// title to the agent as a prompt.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, replyTo int,
 	title string) (answer string, page tgapi.Page, ok bool, err error) {
 	p, in := s.o.Lang.Of(by.Conversation.Chat), by.Conversation
+	if !by.May(orchestrator.ChangeSessions) {
+		return "", tgapi.Page{}, false, nil
+	}
 	asked, found, err := message.LoadValue[renaming](ctx, s.o.Journal, renamingName(in, replyTo))
-	if err != nil || !found || asked.Session == "" || asked.From != by.Person || !s.o.Now().Before(asked.Until) {
+	if err != nil || !found || asked.Session == "" {
 		return "", tgapi.Page{}, false, err
 	}
 	changed, err := s.o.Sessions.Rename(ctx, by, asked.Session, title)

@@ -262,10 +262,10 @@ func TestRenameOnThePageOfASession(t *testing.T) {
 	if _, _, ok, err := r.screen.Replied(t.Context(), owner, question+1, "another message"); ok || err != nil {
 		t.Errorf("a reply to another message is taken, %v", err)
 	}
-	stranger := owner
-	stranger.Person++
-	if _, _, ok, err := r.screen.Replied(t.Context(), stranger, question, "by another user"); ok || err != nil {
-		t.Errorf("a reply of another user is taken, %v", err)
+	member := owner
+	member.Role = orchestrator.RoleMember
+	if _, _, ok, err := r.screen.Replied(t.Context(), member, question, "by a member"); ok || err != nil {
+		t.Errorf("a reply of a member is taken, %v", err)
 	}
 	answer, page, ok, err := r.screen.Replied(t.Context(), owner, question, "New")
 	if !ok || err != nil || answer != "This session is now called: New" || !strings.HasPrefix(page.Text, "New\n") {

@@ -3,6 +3,7 @@ package updates
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,38 +47,41 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 	r.stop(ctx, q, t)
 }
 
-// abortByWord makes t an abort if its message consists of an abort word such as "stop", which counts only in private
-// chats.
-func (r *Router) abortByWord(t *task) {
-	in := t.content
-	if in.Private && !in.sent.forwarded && in.sent.file == nil &&
-		isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
+// isAbortWord reports whether a message consists of an abort word such as "stop", which counts only in private chats.
+func (r *Router) isAbortWord(in *Message) bool {
+	return in.Private && !in.sent.forwarded && in.sent.file == nil && in.Role.May(orchestrator.SendPrompts) &&
+		isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords)
+}
+
+// contentTask returns a task for a message that is a prompt, or that consists of an abort word.
+func (r *Router) contentTask(a *arrival) *task {
+	t := &task{class: classContent, conv: a.in.Conversation, updates: []int64{a.ID}, content: a.in}
+	if a.word {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
+	return t
 }
 
 // FindAborts returns the conversations in which stored updates that are not handled contain an abort: the command, or an
 // abort word of a user who may abort. The bot's name is not known yet, so an abort for another bot counts, too.
 func FindAborts(ctx context.Context, journal orchestrator.Inbox, allow Allow,
 	abort CommandSpec) (found []orchestrator.PendingAborts, err error) {
-	var all []orchestrator.Update
-	err = eachPending(ctx, journal, func(updates []orchestrator.Update) { all = append(all, updates...) })
-	return allow.abortsIn(all, abort), err
+	err = eachPending(ctx, journal, func(updates []orchestrator.Update) {
+		for _, u := range updates {
+			if m := allow.abortIn(u, abort); m != nil {
+				found = addAbort(found, conversationOf(m))
+			}
+		}
+	})
+	return found, err
 }
 
-// abortsIn returns the conversations in which updates contain an abort.
-func (a Allow) abortsIn(updates []orchestrator.Update, abort CommandSpec) (found []orchestrator.PendingAborts) {
-	seen := make(map[orchestrator.ConversationID]bool)
-	for _, u := range updates {
-		m := a.abortIn(u, abort)
-		if m == nil || seen[conversationOf(m)] {
-			continue
-		}
-		in := conversationOf(m)
-		seen[in] = true
-		found = append(found, orchestrator.PendingAborts{Conversation: in, Handled: make(chan struct{})})
+// addAbort adds a conversation to those that contain an abort.
+func addAbort(to []orchestrator.PendingAborts, in orchestrator.ConversationID) []orchestrator.PendingAborts {
+	if slices.ContainsFunc(to, func(a orchestrator.PendingAborts) bool { return a.Conversation == in }) {
+		return to
 	}
-	return found
+	return append(to, orchestrator.PendingAborts{Conversation: in, Handled: make(chan struct{})})
 }
 
 // abortIn returns the message of an update if the message is an abort of a user who may abort, and nil otherwise.

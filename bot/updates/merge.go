@@ -2,7 +2,6 @@ package updates
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -252,23 +251,21 @@ func newFollower(w mergeWindows, now func() time.Time) *follower {
 }
 
 // scanBatch searches a batch of updates for messages of the same prompt, and sets f.followed.
-func (f *follower) scanBatch(updates []orchestrator.Update, me Identity) {
+func (f *follower) scanBatch(batch []*arrival) {
 	clear(f.followed)
-	if len(updates) < 2 {
+	if len(batch) < 2 {
 		return
 	}
 	f.followed = make(map[int64]bool)
 	last := make(map[senderKey]*Message)
-	for _, u := range updates {
-		var w wireUpdate
-		if json.Unmarshal(u.Raw, &w) != nil || w.Message == nil || w.Message.From == nil {
+	for _, a := range batch {
+		if a.in == nil || a.wire.Message == nil || a.wire.Stopped != nil {
 			continue
 		}
-		in := parseMessage(u.ID, w.Message, me)
-		if was := last[in.by()]; was != nil && continues(was, in) {
+		if was := last[a.in.by()]; was != nil && continues(was, a.in) {
 			f.followed[was.Update()] = true
 		}
-		last[in.by()] = in
+		last[a.in.by()] = a.in
 	}
 }
 

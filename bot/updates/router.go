@@ -3,7 +3,6 @@ package updates
 import (
 	"context"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"ductor/bot/tgapi"
@@ -106,17 +105,28 @@ func (r *Router) Go(f func(ctx context.Context)) { r.queues.spawn(f) }
 // Dispatch handles stored updates, in order. It marks updates that need no action as handled. Only one goroutine at a
 // time may call Dispatch.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
-	abort, _ := r.handler.Command(AbortName)
-	aborts := r.gate.allow.abortsIn(updates, abort)
+	var ignored []int64
+	var arrivals []*arrival
+	var aborts []orchestrator.PendingAborts
+	for _, u := range updates {
+		a := r.arrive(u)
+		if a == nil {
+			ignored = append(ignored, u.ID)
+			continue
+		}
+		arrivals = append(arrivals, a)
+		if r.isAbort(a) {
+			aborts = addAbort(aborts, a.in.Conversation)
+		}
+	}
 	for _, a := range aborts { // prompts before an abort must not begin: the user took them back
 		r.turns.AwaitAborts(a)
 	}
 	defer r.ReportAborts(aborts)
-	r.follower.scanBatch(updates, r.me)
-	var ignored []int64
-	for _, u := range updates {
-		if r.route(ctx, u) == ignore {
-			ignored = append(ignored, u.ID)
+	r.follower.scanBatch(arrivals)
+	for _, a := range arrivals {
+		if r.route(ctx, a) == ignore {
+			ignored = append(ignored, a.ID)
 		}
 	}
 	if len(ignored) > 0 {
@@ -132,31 +142,28 @@ const (
 	taken  fate = true  // the handler of the update marks it
 )
 
-// route handles one update. It recovers from panics, so that one bad update does not block all later ones.
-func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
+// route handles one update.
+func (r *Router) route(ctx context.Context, a *arrival) (f fate) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.Error("routing an update panicked", "update", u.ID, "panic", p, "stack", string(debug.Stack()))
+			r.logPanic(a.Update, p)
 			f = ignore
 		}
 	}()
-	w, ok := r.gate.read(u)
-	if !ok || !r.gate.admits(&w) {
-		return ignore // the settings may have changed since the update was stored
-	}
-	if u.Crashes >= orchestrator.MostCrashes {
-		return r.giveUp(ctx, u, &w)
+	w := &a.wire
+	if a.Crashes >= orchestrator.MostCrashes {
+		return r.giveUp(ctx, a.Update, w)
 	}
 	switch {
 	case w.Callback != nil:
 		r.noteLanguage(ctx, &w.Callback.From, w.Callback.Message)
-		return r.callback(ctx, u, w.Callback)
-	case w.Message != nil && r.gate.allow.moves(w.Message):
-		return r.moved(ctx, u.ID, w.Message)
+		return r.callback(ctx, a.Update, w.Callback)
+	case w.Message != nil && a.in == nil:
+		return r.moved(ctx, a.ID, w.Message)
 	case w.Message != nil:
-		return r.message(ctx, u, w.Message)
-	case w.Edited != nil:
-		return r.edit(ctx, u, w.Edited)
+		return r.message(ctx, a, w.Message)
+	case w.Edited != nil && a.in != nil:
+		return r.edit(ctx, a, w.Edited)
 	}
 	return ignore
 }
@@ -206,43 +213,28 @@ func (r *Router) noteLanguage(ctx context.Context, from *wireUser, in *wireMessa
 	}
 }
 
-// read converts a message from Telegram, and adds the time of arrival and the role of the sender.
-func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
-	in := parseMessage(u.ID, m, r.me)
-	if in.Arrived = u.Received; in.Arrived.IsZero() {
-		in.Arrived = time.Now()
-	}
-	if in.Role = r.gate.allow.roleOf(in.Person); in.Role == orchestrator.RoleMember {
-		in.sender = memberLine(m)
-	}
-	return in
-}
-
-func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
-	in := r.read(u, m)
+func (r *Router) message(ctx context.Context, a *arrival, m *wireMessage) fate {
+	in := a.in
 	if in.sent.secret { // accept a secret from any user, even in a group
-		t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
-		return r.enqueue(ctx, t, in)
+		return r.enqueue(ctx, r.contentTask(a), in)
 	}
 	if words, _ := m.textAndEntities(); words == "" && in.sent.file == nil {
-		return r.unsupported(ctx, u, m, in)
+		return r.unsupported(ctx, a.Update, m, in)
 	}
-	if c, ok := r.commandOf(m, in); ok && !in.sent.forwarded {
-		if spec, known := r.handler.Command(c.Name); spec.isAbort() || !r.follower.inside(in) {
-			if spec.isTurn(c) {
-				r.follower.seen.remember(m, "")
-			} else {
-				r.follower.seen.remember(m, m.Text)
-			}
-			r.noteLanguage(ctx, m.From, m)
-			if c.To != "" && !r.me.is(c.To) || !known && !in.Private && c.To == "" {
-				return ignore // the command is for another bot
-			}
-			return r.command(ctx, m, Request{Command: c, In: in, File: r.uploads.reader(in)}, spec)
+	if c := a.command; c != nil && !in.sent.forwarded && (c.spec.isAbort() || !r.follower.inside(in)) {
+		if c.spec.isTurn(c.Command) {
+			r.follower.seen.remember(m, "")
+		} else {
+			r.follower.seen.remember(m, m.Text)
 		}
+		r.noteLanguage(ctx, m.From, m)
+		if c.To != "" && !r.me.is(c.To) || !c.known && !in.Private && c.To == "" {
+			return ignore // the command is for another bot
+		}
+		return r.command(ctx, m, Request{Command: c.Command, In: in, File: r.uploads.reader(in)}, c.spec)
 	}
-	in.sent.follows = r.follower.followed[u.ID]
-	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
+	in.sent.follows = r.follower.followed[a.ID]
+	t := r.contentTask(a)
 	if !r.isForBot(m, in) {
 		return r.queueAlbumPart(ctx, t)
 	}
@@ -254,11 +246,10 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if in.sent.file != nil && in.sent.file.kind == speech && r.receiver.listener == nil {
 		return r.explainSpeech(ctx, in)
 	}
-	if m.Text == "" && in.sent.file == nil && unsupported(u.Raw) != "" { // in.Text is only a caption
-		return r.unsupported(ctx, u, m, in)
+	if m.Text == "" && in.sent.file == nil && unsupported(a.Raw) != "" { // in.Text is only a caption
+		return r.unsupported(ctx, a.Update, m, in)
 	}
 	r.follower.remember(in)
-	r.abortByWord(t)
 	if t.class == classContent && in.sent.album == "" && r.queues.behindCommand(in.Conversation) {
 		r.receiver.acknowledge(in)
 	}
@@ -334,25 +325,22 @@ func (r *Router) explainSpeech(ctx context.Context, in *Message) fate {
 // edit handles an edited message. If seen.isNew returns true, the message is handled as if it were new. Otherwise the
 // receiver changes the prompt of the message, if the prompt is still queued. edit ignores messages without text,
 // because Telegram reports a live location as an edit every few seconds.
-func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
+func (r *Router) edit(ctx context.Context, a *arrival, m *wireMessage) fate {
 	if r.follower.seen.isNew(m) {
-		return r.message(ctx, u, m)
+		return r.message(ctx, a, m)
 	}
-	in := r.read(u, m)
+	in := a.in
 	in.sent.edited = true
 	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
-	if c, ok := r.commandOf(m, in); ok && !in.sent.ofPaste() { // an edit of a split command would lose its other parts
-		if spec, _ := r.handler.Command(c.Name); spec.isTurn(c) {
-			if formatted, is := ParseCommand(in.Text); is {
-				in.Text, in.Plain = formatted.Args, c.Args
-			}
+	// An edit of a split command would lose its other parts.
+	if c := a.command; c != nil && !in.sent.ofPaste() && c.spec.isTurn(c.Command) {
+		if formatted, is := ParseCommand(in.Text); is {
+			in.Text, in.Plain = formatted.Args, c.Args
 		}
 	}
-	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
-	r.abortByWord(t)
-	return r.enqueue(ctx, t, nil)
+	return r.enqueue(ctx, r.contentTask(a), nil)
 }
 
 // enqueue adds a task to its queue. If the queue is full, enqueue notifies the sender of the message, unless in is nil.

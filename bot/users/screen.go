@@ -29,6 +29,20 @@ type Directory interface {
 	Greeted(ctx context.Context, id orchestrator.PersonID) error
 }
 
+// LearnNames adds the names of the users who accepted an invitation to names. d may be nil.
+func LearnNames(ctx context.Context, d Directory, names *tgapi.ChatNames) error {
+	if d == nil {
+		return nil
+	}
+	all, err := d.List(ctx)
+	for _, u := range all {
+		if u.Name != "" {
+			names.LearnUser(u.ID, u.Name)
+		}
+	}
+	return err
+}
+
 // Screen implements /pair and /users. If Directory is nil, only the users in the configuration file exist, and buttons
 // of the Screen do nothing. It is safe for concurrent use.
 type Screen struct {

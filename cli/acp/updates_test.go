@@ -359,9 +359,7 @@ func (s split) Start(ctx context.Context, c cli.Command) (cli.Process, error) {
 
 // A request that the agent cancels gets an answer at once; ductor cancels its own requests after their time.
 func TestRequestsAreCancelledInBothDirections(t *testing.T) {
-	provider, p := play(t, func(o *Options) {
-		o.Launcher, o.CallLimit = split{o.Launcher, clitest.Host(t)}, 50*time.Millisecond
-	})
+	provider, p := play(t, func(o *Options) { o.Launcher = split{o.Launcher, clitest.Host(t)} })
 	req := wish(t, "hi")
 	s := open(t, provider, req)
 	turn := begin(t, s, req)
@@ -382,6 +380,9 @@ func TestRequestsAreCancelledInBothDirections(t *testing.T) {
 	if r := until[cli.Result](turn); r.Err != nil {
 		t.Error(r.Err)
 	}
+	impatient := *s.options()
+	impatient.CallLimit = 50 * time.Millisecond
+	s.process.opts.Store(&impatient)
 	req.Turn, req.Model = "another", "other"
 	begin(t, s, req)
 	asked := p.hear(methodSetModel)
