@@ -380,9 +380,10 @@ func TestRequestsAreCancelledInBothDirections(t *testing.T) {
 	if r := until[cli.Result](turn); r.Err != nil {
 		t.Error(r.Err)
 	}
-	impatient := *s.options()
+	process := s.Agent().(*session).process
+	impatient := *process.options()
 	impatient.CallLimit = 50 * time.Millisecond
-	s.process.opts.Store(&impatient)
+	process.opts.Store(&impatient)
 	req.Turn, req.Model = "another", "other"
 	begin(t, s, req)
 	asked := p.hear(methodSetModel)
