@@ -161,6 +161,9 @@ func unbornIn(err error) string {
 
 // syncTrackedIgnored updates the shadow directory's index. Afterwards it contains an ignored file only if the
 // repository tracks the file. syncTrackedIgnored does not add nested repositories.
+//
+// It adds the files as they are in the repository's index, without looking at the working tree, where a directory or a
+// link may have replaced them. addAll then compares all files in the index with the working tree.
 func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	const list = "ls-files -s -z -c -i --exclude-standard"
 	listed, err := r.runOwn(ctx, "", strings.Fields(list)...)
@@ -168,10 +171,11 @@ func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 		return fmt.Errorf("list tracked files that are ignored: %w", err)
 	}
 	theirs, _ := splitIndex(listed)
-	if listed, err = r.runShadow(ctx, "", "", strings.Fields(list)...); err != nil {
+	inShadow, err := r.runShadow(ctx, "", "", strings.Fields(list)...)
+	if err != nil {
 		return fmt.Errorf("list snapshot files that are ignored: %w", err)
 	}
-	ours, _ := splitIndex(listed)
+	ours, _ := splitIndex(inShadow)
 	if theirs == ours {
 		return nil
 	}
@@ -180,10 +184,29 @@ func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 			return err
 		}
 	}
-	if add := subtract(theirs, ours); add != "" {
-		_, err = r.runShadow(ctx, "", add, "update-index", "-z", "--add", "--remove", "--stdin")
+	if add := r.indexEntries(listed, subtract(theirs, ours)); add != "" {
+		_, err = r.runShadow(ctx, "", add, "update-index", "-z", "--add", "--replace", "--index-info")
 	}
 	return err
+}
+
+// indexEntries returns an input of update-index --index-info that adds the files in names. listed is an output of
+// ls-files -s -z. If a file has a conflict, update-index uses the last of its versions. indexEntries omits a file that a
+// directory has replaced: if the directory is a repository, git add would add it although Git ignores it.
+func (r *Repo) indexEntries(listed, names string) string {
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(strings.TrimSuffix(names, "\x00"), "\x00") {
+		info, err := os.Lstat(filepath.Join(r.Top, name))
+		wanted[name] = err != nil || !info.IsDir()
+	}
+	var out strings.Builder
+	for line := range strings.SplitSeq(listed, "\x00") {
+		head, name, ok := strings.Cut(line, "\t")
+		if meta := strings.Fields(head); ok && len(meta) == 3 && wanted[name] {
+			out.WriteString(meta[0] + " " + meta[1] + "\t" + name + "\x00")
+		}
+	}
+	return out.String()
 }
 
 // subtract returns the names in list that are not in other. Each name ends with a zero byte.
