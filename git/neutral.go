@@ -101,14 +101,14 @@ func (g *Git) privateTemp() (string, error) {
 	return os.MkdirTemp(g.private, "neutral-")
 }
 
-// maxInfo limits the size in bytes of the files that copyInfo copies.
+// maxInfo limits the size in bytes of the files that readRegular reads.
 const maxInfo = 16 << 20
 
 // copyInfo copies files from the directory info of the repository, some of which may be missing. They name filters, but
 // no programs. A link to a file is followed, because some tools share these files of several repositories.
 func (n *neutral) copyInfo(paths []string) error {
 	for _, path := range paths {
-		content, err := readInfo(path)
+		content, err := readRegular(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -122,9 +122,9 @@ func (n *neutral) copyInfo(paths []string) error {
 	return nil
 }
 
-// readInfo reads a regular file. An agent may have replaced the file by a pipe, or by a link to an endless device.
-func readInfo(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// readRegular reads and closes a regular file, which was opened with O_NONBLOCK. An agent may have replaced the file by a
+// pipe, or by a link to an endless device. readRegular returns the error of opening the file, if there is one.
+func readRegular(f *os.File, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
