@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/git"
@@ -112,8 +114,9 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 			logs/refs logs/refs/heads/main; do
 			dir=../$(echo $part | tr / -); git init -q $dir; from=$dir/.git/$part; to=$PWD/../other/.git/$part
 			rm -rf $from; mkdir -p $(dirname $from) $(dirname $to); ln -s $to $from
-		done; cp ../other/.git/config ../other/.git/packed-refs; touch ../other/.git/index`)
-	base := filepath.Dir(r.at.Dir)
+		done; cp ../other/.git/config ../other/.git/packed-refs; cp .git/index ../other/.git/index`)
+	const list = "find other -type f -exec cksum {} + | sort; find other | sort"
+	base, outside := filepath.Dir(r.at.Dir), r.sh("", list)
 	for dir, own := range map[string]bool{
 		"app": true, "tree": true, "app/sub": true,
 		"file": false, "link": false, "copy": false, "inner": false, "common": false, "config": false,
@@ -123,15 +126,33 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 		"logs-refs-heads-main": false,
 	} {
 		at := git.Place{Dir: filepath.Join(base, dir)}
-		if _, err := r.git.OpenWithin(t.Context(), at, below(at.Dir)); (err == nil) != own {
-			t.Errorf("%s: opened with %v, want opened: %v", dir, err, own)
+		err := r.writeWithin(at)
+		if (err == nil) != own || err != nil && !errors.Is(err, orchestrator.ErrOutsideRoot) {
+			t.Errorf("%s: written with %v, want written: %v", dir, err, own)
 		}
-		err := r.git.CheckGitDir(t.Context(), at, below(base))
+		err = r.git.CheckGitDir(t.Context(), at, below(base))
 		single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs" && dir != "logs-refs"
 		if errors.Is(err, orchestrator.ErrOutsideRoot) != single {
 			t.Errorf("%s: worktrees give %v although all is inside", dir, err)
 		}
 	}
+	if d := cmp.Diff(outside, r.sh("", list)); d != "" {
+		t.Errorf("files outside changed:\n%s", d)
+	}
+}
+
+// writeWithin opens a repository and writes to it everything that a turn writes.
+func (r *repo) writeWithin(at git.Place) error {
+	ctx := r.t.Context()
+	repo, err := r.git.OpenWithin(ctx, at, below(at.Dir))
+	if err != nil {
+		return err
+	}
+	tree, err := repo.Snapshot(ctx, git.BeforeTurn)
+	if err != nil {
+		return err
+	}
+	return repo.Keep(ctx, "turns/1/before", tree)
 }
 
 // below lets conversations work in a directory and below it.
@@ -314,7 +335,7 @@ func (s *swapper) Start(ctx context.Context, c cli.Command) (cli.Process, error)
 
 // ductor does not write the files of a branch elsewhere if an agent replaces the new worktree by a link.
 func TestAWorktreeThatBecomesALinkWhileItIsAdded(t *testing.T) {
-	for _, before := range []string{"init", "HEAD^{tree}", "read-tree", "update-index"} {
+	for _, before := range []string{"--get-regexp", "HEAD^{tree}", "read-tree", "update-index"} {
 		t.Run(before, func(t *testing.T) {
 			r := newRepo(t)
 			r.sh("", "mkdir outside")
