@@ -192,6 +192,25 @@ func TestSnapshotsOfARepositoryWithoutCommits(t *testing.T) {
 	}
 }
 
+// A repository may use SHA-256 for the IDs of its objects.
+func TestARepositoryWithLongIDs(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `rm -rf .git; git init -q -b main --object-format=sha256; git config user.name A; git config user.email a@b
+		git add .; git commit -qm one`)
+	before := r.state()
+	changes := r.changesOf("echo two > a.txt; echo b > b.txt")
+	r.must(r.open().Restore(t.Context(), changes))
+	if d := cmp.Diff(before, r.state()); d != "" {
+		t.Errorf("undone, it differs:\n%s", d)
+	}
+	r.must(r.open().Restore(t.Context(), reverse(changes)))
+	_, err := r.open().Commit(t.Context(), changes, "two")
+	r.must(err)
+	if got := r.sh("app", "git status --porcelain; git show HEAD:a.txt"); got != "two\n" {
+		t.Errorf("committed: %q", got)
+	}
+}
+
 // If a turn makes git ignore a file, the snapshot after the turn still includes it. The snapshot before the next turn
 // does not.
 func TestIgnoredFilesAreLeftAlone(t *testing.T) {
@@ -232,7 +251,8 @@ func TestATrackedFileThatIsIgnoredAndReplaced(t *testing.T) {
 		"nothing":              "rm x.log",
 		"a parent that's file": "rm -r d; echo d > d",
 		"a parent that's link": "rm -r d; ln -s e d",
-		"a conflict":           "printf '100644 %s 2\tx.log\n' $(git hash-object x.log) | git update-index --index-info",
+		"a conflict": `printf "100644 $(git hash-object x.log) 2\tx.log\n" |
+			git update-index --index-info`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRepo(t)
