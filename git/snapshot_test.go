@@ -195,8 +195,8 @@ func TestSnapshotsOfARepositoryWithoutCommits(t *testing.T) {
 // A repository may use SHA-256 for the IDs of its objects.
 func TestARepositoryWithLongIDs(t *testing.T) {
 	r := newRepo(t)
-	r.sh("app", `rm -rf .git; git init -q -b main --object-format=sha256; git config user.name A; git config user.email a@b
-		git add .; git commit -qm one`)
+	r.sh("app", `rm -rf .git; git init -q -b main --object-format=sha256
+		git config user.name A; git config user.email a@b; git add .; git commit -qm one`)
 	before := r.state()
 	changes := r.changesOf("echo two > a.txt; echo b > b.txt")
 	r.must(r.open().Restore(t.Context(), changes))
