@@ -30,24 +30,27 @@ func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	if from == to {
 		return nil, nil
 	}
-	raw, err := r.runOwn(ctx, "", "diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", from, to)
+	listed, err := r.runOwn(ctx, "", "diff-tree", "-r", "-z", "--no-renames", "--raw", "--numstat", "--no-abbrev",
+		from, to)
 	if err != nil {
 		return nil, fmt.Errorf("compare snapshots: %w", err)
 	}
-	all, places, fields := []Change(nil), map[string]int{}, strings.Split(raw, "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		meta := strings.Fields(strings.TrimPrefix(fields[i], ":"))
+	return parseChanges(listed)
+}
+
+// parseChanges parses an output of diff-tree -z --raw --numstat. It contains first all changes, each as two fields, and
+// then their numbers of lines.
+func parseChanges(listed string) (all []Change, err error) {
+	places, fields := map[string]int{}, strings.Split(listed, "\x00")
+	for ; len(fields) > 1 && strings.HasPrefix(fields[0], ":"); fields = fields[2:] {
+		meta, name := strings.Fields(fields[0][1:]), fields[1]
 		if len(meta) != 5 {
-			return nil, fmt.Errorf("compare snapshots: git printed %q", fields[i])
+			return nil, fmt.Errorf("compare snapshots: git printed %q", fields[0])
 		}
-		places[fields[i+1]] = len(all)
-		all = append(all, Change{Path: fields[i+1], Old: Blob{meta[0], meta[2]}, New: Blob{meta[1], meta[3]}})
+		places[name] = len(all)
+		all = append(all, Change{Path: name, Old: Blob{meta[0], meta[2]}, New: Blob{meta[1], meta[3]}})
 	}
-	counted, err := r.runOwn(ctx, "", "diff-tree", "-r", "-z", "--no-renames", "--numstat", from, to)
-	if err != nil {
-		return nil, fmt.Errorf("count changed lines: %w", err)
-	}
-	for line := range strings.SplitSeq(counted, "\x00") {
+	for _, line := range fields {
 		added, rest, _ := strings.Cut(line, "\t")
 		removed, name, ok := strings.Cut(rest, "\t")
 		if i, known := places[name]; ok && known {
@@ -95,7 +98,7 @@ func (r *Repo) Head(ctx context.Context) (string, error) {
 	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", "HEAD^{tree}")
 	var exit *ExitError
 	if errors.As(err, &exit) {
-		tree, err = r.runOwn(ctx, "", "hash-object", "-t", "tree", "-w", "--stdin")
+		tree, err = r.runOwn(ctx, "", "hash-object", "-t", "tree", "--stdin") // Git knows it without an object
 	}
 	return strings.TrimSpace(tree), err
 }

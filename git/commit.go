@@ -22,28 +22,21 @@ var (
 func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, under := range []string{"MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
-		if _, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", under); err == nil {
-			return "", ErrMerging
-		}
+	head, headTree, err := r.commitBase(ctx)
+	if err != nil {
+		return "", err
 	}
 	if err := r.checkUnchanged(ctx, changes); err != nil {
 		return "", err
 	}
-	head, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", "HEAD^{commit}")
-	var exit *ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return "", err
-	}
-	head = strings.TrimSpace(head)
-	names, err := r.knownPaths(ctx, changes)
+	names, err := r.knownPaths(ctx, headTree, changes)
 	if err != nil {
 		return "", err
 	}
 	if err := r.rejectFiltered(ctx, names); err != nil {
 		return "", err
 	}
-	tree, err := r.writeCommitTree(ctx, head, names)
+	tree, err := r.writeCommitTree(ctx, headTree, names)
 	if err != nil {
 		return "", err
 	}
@@ -51,6 +44,31 @@ func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id
 		return "", err
 	}
 	return id, r.updateIndex(ctx, tree, changes, names)
+}
+
+// commitBase returns the ID and the tree of the last commit. If there is no commit yet, the ID is "" and the tree is the
+// empty one. commitBase returns ErrMerging if a merge or the like is under way.
+func (r *Repo) commitBase(ctx context.Context) (head, tree string, err error) {
+	const names = "MERGE_HEAD\nREBASE_HEAD\nCHERRY_PICK_HEAD\nREVERT_HEAD\nHEAD^{commit}\nHEAD^{tree}\n"
+	out, err := r.runOwn(ctx, names, "cat-file", "--batch-check=%(objectname)")
+	if err != nil {
+		return "", "", fmt.Errorf("find the last commit: %w", err)
+	}
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(lines) != 6 {
+		return "", "", fmt.Errorf("find the last commit: git printed %q", out)
+	}
+	missing := func(line string) bool { return strings.HasSuffix(line, " missing") }
+	for _, under := range lines[:4] {
+		if !missing(under) {
+			return "", "", ErrMerging
+		}
+	}
+	if missing(lines[4]) {
+		tree, err = r.Head(ctx)
+		return "", tree, err
+	}
+	return lines[4], lines[5], nil
 }
 
 // updateIndex sets the given files in the index to their state in a tree. Unlike git reset, it does not read the files,
@@ -64,7 +82,7 @@ func (r *Repo) updateIndex(ctx context.Context, tree string, changes []Change, n
 	for name := range strings.SplitSeq(strings.TrimSuffix(names, "\x00"), "\x00") {
 		input.WriteString(strings.TrimPrefix(now[name].Mode, "00000") + " " + now[name].ID + "\t" + name + "\x00")
 	}
-	if _, err := r.runOwn(ctx, input.String(), "update-index", "-z", "--index-info"); err != nil {
+	if _, err := r.writeOwn(ctx, input.String(), "update-index", "-z", "--index-info"); err != nil {
 		return fmt.Errorf("update the index: %w", err)
 	}
 	return nil
@@ -93,13 +111,9 @@ func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 }
 
 // knownPaths returns the paths of the changed files, each followed by a zero byte. It omits a file that exists neither
-// in the working tree nor in the last commit, because Git would reject its path. If it omits all files, it returns
-// ErrNothing.
-func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error) {
-	head, err := r.Head(ctx)
-	if err != nil {
-		return "", err
-	}
+// in the working tree nor in head, the tree of the last commit, because Git would reject its path. If it omits all
+// files, it returns ErrNothing.
+func (r *Repo) knownPaths(ctx context.Context, head string, changes []Change) (string, error) {
 	before, err := r.blobsAt(ctx, head, changes)
 	if err != nil {
 		return "", err
@@ -132,14 +146,9 @@ func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 	return nil
 }
 
-// writeCommitTree writes a tree with the current content of the given files, and with all other files of the last
-// commit. head is the last commit, or "" if there is none. writeCommitTree returns ErrNothing if the new tree equals
-// the tree of head.
+// writeCommitTree writes a tree with the current content of the given files, and with all other files of head, the tree
+// of the last commit. It returns ErrNothing if the new tree equals head.
 func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (tree string, err error) {
-	start := []string{"read-tree", "--empty"}
-	if head != "" {
-		start = []string{"read-tree", head}
-	}
 	run, done, err := r.converter(ctx)
 	if err != nil {
 		return "", err
@@ -148,15 +157,15 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (tree st
 	for _, step := range []struct {
 		input string
 		args  []string
-	}{{"", start}, {files, []string{"--literal-pathspecs", "add", "-A", "-f", "--pathspec-from-file=-",
-		"--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
+	}{{"", []string{"read-tree", head}}, {files, []string{"--literal-pathspecs", "add", "-A", "-f",
+		"--pathspec-from-file=-", "--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
 		out, err := run(ctx, path.Join(r.shadow, "commit"), step.input, step.args...)
 		if err != nil {
 			return "", fmt.Errorf("write the tree of a commit: %w", err)
 		}
 		tree = strings.TrimSpace(out)
 	}
-	if before, err := r.Head(ctx); err == nil && before == tree {
+	if tree == head {
 		return "", ErrNothing
 	}
 	return tree, nil
@@ -208,6 +217,6 @@ func (r *Repo) createCommit(ctx context.Context, tree, head, message string) (st
 		old = strings.Repeat("0", len(id))
 	}
 	subject, _, _ := strings.Cut(message, "\n")
-	_, err = r.runOwn(ctx, "", "update-ref", "-m", "commit: "+subject, "HEAD", id, old)
+	_, err = r.writeOwn(ctx, "", "update-ref", "-m", "commit: "+subject, "HEAD", id, old)
 	return id, err
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/git"
@@ -112,8 +114,9 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 			logs/refs logs/refs/heads/main; do
 			dir=../$(echo $part | tr / -); git init -q $dir; from=$dir/.git/$part; to=$PWD/../other/.git/$part
 			rm -rf $from; mkdir -p $(dirname $from) $(dirname $to); ln -s $to $from
-		done; cp ../other/.git/config ../other/.git/packed-refs; touch ../other/.git/index`)
-	base := filepath.Dir(r.at.Dir)
+		done; cp ../other/.git/config ../other/.git/packed-refs; cp .git/index ../other/.git/index`)
+	const list = "find other -type f -exec cksum {} + | sort; find other | sort"
+	base, outside := filepath.Dir(r.at.Dir), r.sh("", list)
 	for dir, own := range map[string]bool{
 		"app": true, "tree": true, "app/sub": true,
 		"file": false, "link": false, "copy": false, "inner": false, "common": false, "config": false,
@@ -123,15 +126,33 @@ func TestRepositoriesThatLeadOutside(t *testing.T) {
 		"logs-refs-heads-main": false,
 	} {
 		at := git.Place{Dir: filepath.Join(base, dir)}
-		if _, err := r.git.OpenWithin(t.Context(), at, below(at.Dir)); (err == nil) != own {
-			t.Errorf("%s: opened with %v, want opened: %v", dir, err, own)
+		err := r.writeWithin(at)
+		if (err == nil) != own || err != nil && !errors.Is(err, orchestrator.ErrOutsideRoot) {
+			t.Errorf("%s: written with %v, want written: %v", dir, err, own)
 		}
-		err := r.git.CheckGitDir(t.Context(), at, below(base))
+		err = r.git.CheckGitDir(t.Context(), at, below(base))
 		single := dir == "index" || strings.Contains(dir, "-") && dir != "packed-refs" && dir != "logs-refs"
 		if errors.Is(err, orchestrator.ErrOutsideRoot) != single {
 			t.Errorf("%s: worktrees give %v although all is inside", dir, err)
 		}
 	}
+	if d := cmp.Diff(outside, r.sh("", list)); d != "" {
+		t.Errorf("files outside changed:\n%s", d)
+	}
+}
+
+// writeWithin opens a repository and writes to it everything that a turn writes.
+func (r *repo) writeWithin(at git.Place) error {
+	ctx := r.t.Context()
+	repo, err := r.git.OpenWithin(ctx, at, below(at.Dir))
+	if err != nil {
+		return err
+	}
+	tree, err := repo.Snapshot(ctx, git.BeforeTurn)
+	if err != nil {
+		return err
+	}
+	return repo.Keep(ctx, "turns/1/before", tree)
 }
 
 // below lets conversations work in a directory and below it.
@@ -314,7 +335,7 @@ func (s *swapper) Start(ctx context.Context, c cli.Command) (cli.Process, error)
 
 // ductor does not write the files of a branch elsewhere if an agent replaces the new worktree by a link.
 func TestAWorktreeThatBecomesALinkWhileItIsAdded(t *testing.T) {
-	for _, before := range []string{"init", "HEAD^{tree}", "read-tree", "update-index"} {
+	for _, before := range []string{"--get-regexp", "HEAD^{tree}", "read-tree", "update-index"} {
 		t.Run(before, func(t *testing.T) {
 			r := newRepo(t)
 			r.sh("", "mkdir outside")
@@ -334,6 +355,84 @@ func TestAWorktreeThatBecomesALinkWhileItIsAdded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stepper is an agent in a sandbox that acts before the given command of Git, counted from zero.
+type stepper struct {
+	cli.Launcher
+	left int
+	act  func()
+}
+
+func (s *stepper) Start(ctx context.Context, c cli.Command) (cli.Process, error) {
+	if s.left == 0 {
+		s.act()
+	}
+	s.left--
+	return s.Launcher.Start(ctx, c)
+}
+
+// ductor deletes nothing outside of a repository if an agent replaces a directory by a link before any of the commands
+// that remove a worktree. The link leads to a copy, so that the names of all files are the same there.
+func TestAWorktreeThatBecomesALinkWhileItIsRemoved(t *testing.T) {
+	const copies = `mkdir outside; cp -r app/.worktrees app/.git/worktrees outside; cp -r app/.git outside/repo
+		echo mine > outside/.worktrees/x/a.txt; find outside | sort > listed; mkdir moved; `
+	for what, swap := range map[string]string{
+		"the worktree":      "mv app/.worktrees/x moved; ln -s ../../outside/.worktrees/x app/.worktrees/x",
+		"its parent":        "mv app/.worktrees moved; ln -s ../outside/.worktrees app/.worktrees",
+		"the entry":         "mv app/.git/worktrees/x moved; ln -s ../../../outside/worktrees/x app/.git/worktrees/x",
+		"the entries":       "mv app/.git/worktrees moved; ln -s ../../outside/worktrees app/.git/worktrees",
+		"the git directory": "mv app/.git moved; ln -s ../outside/repo app/.git",
+	} {
+		t.Run(what, func(t *testing.T) {
+			for step := 0; ; step++ {
+				r := newRepo(t)
+				base := filepath.Dir(r.at.Dir)
+				tree := filepath.Join(r.at.Dir, ".worktrees", "x")
+				r.sh("app", "echo .worktrees > .git/info/exclude; git worktree add -q .worktrees/x")
+				r.sh("", copies)
+				swapped := false
+				act := func() { swapped = true; r.sh("", swap) }
+				r.git = git.New(host{&stepper{clitest.Host(t), step, act}}, filepath.Join(base, "private"))
+				err := r.git.RemoveWorktree(t.Context(), r.at, tree, orchestrator.DropChanges)
+				if !swapped {
+					r.must(err)
+					r.sh("app", "test ! -e .worktrees/x -a ! -e .git/worktrees/x")
+					return
+				}
+				r.sh("", "find outside | sort | diff listed -; grep -q mine outside/.worktrees/x/a.txt")
+			}
+		})
+	}
+}
+
+// A worktree is removed although its directory is missing or only its entry is left, but not if it is locked or has
+// submodules, and not if the repository does not know it.
+func TestWorktreesThatGitWouldNotRemove(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `for x in locked sub gone bare moved; do git worktree add -q ../$x; done; git worktree lock ../locked
+		git init -q ../lib; git -C ../lib -c user.name=A -c user.email=a@b commit -q --allow-empty -m l
+		cd ../sub; cp -r ../lib lib; git add lib 2>/dev/null; git commit -qm sub; rm -r ../gone ../bare/.git
+		mv ../moved ../else; mkdir ../moved; echo "gitdir: $PWD" > ../moved/.git; echo mine > ../moved/mine`)
+	dir := func(name string) string { return filepath.Join(filepath.Dir(r.at.Dir), name) }
+	for _, name := range []string{"locked", "moved", "lib", "app"} {
+		if err := r.git.RemoveWorktree(t.Context(), r.at, dir(name), orchestrator.DropChanges); err == nil {
+			t.Errorf("%s was removed", name)
+		}
+	}
+	err := r.git.RemoveWorktree(t.Context(), r.at, dir("sub"), orchestrator.KeepChanges)
+	if !errors.Is(err, orchestrator.ErrDirtyWorktree) {
+		t.Errorf("a worktree with submodules: %v", err)
+	}
+	for _, name := range []string{"sub", "gone", "bare"} {
+		r.must(r.git.RemoveWorktree(t.Context(), r.at, dir(name), orchestrator.DropChanges))
+	}
+	got := r.sh("", "cat moved/mine bare/a.txt locked/a.txt lib/.git/HEAD app/a.txt; ls app/.git/worktrees")
+	want := "mine\none\none\nref: refs/heads/" // followed by the name of a branch
+	if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "one\nlocked\nmoved\n") {
+		t.Errorf("left are %q", got)
+	}
+	r.sh("", "test ! -e sub -a ! -e gone")
 }
 
 // An agent cannot make ductor replace a file by the index of a new worktree.

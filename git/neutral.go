@@ -61,11 +61,7 @@ func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 	if len(lines) != 6 { // a path contains a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
-	settings, err := settingsOf(own, conversions)
-	if err != nil {
-		return nil, err
-	}
-	sparse, err := settingsOf(own, `^core\.sparsecheckout(cone)?$`)
+	settings, sparse, err := conversionsOf(own)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +69,7 @@ func (g *Git) neutralFor(ctx context.Context, tree string) (*neutral, error) {
 	if n.dir, err = g.privateTemp(); err != nil {
 		return nil, fmt.Errorf("create a neutral directory: %w", err)
 	}
-	_, err = own("init", "-q", "--bare", "--template=", "--object-format="+lines[5], n.dir)
-	if err == nil {
+	if err = writeGitDir(n.dir, lines[5]); err == nil {
 		err = n.copyInfo(lines[2:5])
 	}
 	if err == nil {
@@ -101,14 +96,14 @@ func (g *Git) privateTemp() (string, error) {
 	return os.MkdirTemp(g.private, "neutral-")
 }
 
-// maxInfo limits the size in bytes of the files that copyInfo copies.
+// maxInfo limits the size in bytes of the files that readRegular reads.
 const maxInfo = 16 << 20
 
 // copyInfo copies files from the directory info of the repository, some of which may be missing. They name filters, but
 // no programs. A link to a file is followed, because some tools share these files of several repositories.
 func (n *neutral) copyInfo(paths []string) error {
 	for _, path := range paths {
-		content, err := readInfo(path)
+		content, err := readRegular(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -122,9 +117,9 @@ func (n *neutral) copyInfo(paths []string) error {
 	return nil
 }
 
-// readInfo reads a regular file. An agent may have replaced the file by a pipe, or by a link to an endless device.
-func readInfo(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// readRegular reads and closes a regular file, which was opened with O_NONBLOCK. An agent may have replaced the file by a
+// pipe, or by a link to an endless device. readRegular returns the error of opening the file, if there is one.
+func readRegular(f *os.File, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -141,25 +136,50 @@ func readInfo(path string) ([]byte, error) {
 
 func (n *neutral) close() error { return os.RemoveAll(n.dir) }
 
-// settingsOf returns the settings of a repository that match a pattern, as pairs of name and value.
-func settingsOf(own func(args ...string) (string, error), pattern string) ([]string, error) {
-	listed, err := own("config", "--null", "--get-regexp", pattern)
+// conversionsOf returns the settings of a repository that match the pattern conversions, and its settings for a sparse
+// checkout, as pairs of name and value.
+func conversionsOf(own func(args ...string) (string, error)) (settings, sparse []string, err error) {
+	listed, err := own("config", "--null", "--get-regexp", conversions+`|^core\.sparsecheckout(cone)?$`)
 	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // no such settings
-		return nil, nil
+		return nil, nil, nil
 	}
-	return settingsIn(listed), err
-}
-
-// settingsIn parses an output of git config --null --get-regexp. It returns pairs of name and value.
-func settingsIn(listed string) (pairs []string) {
 	for setting := range strings.SplitSeq(strings.TrimSuffix(listed, "\x00"), "\x00") {
-		if name, value, ok := strings.Cut(setting, "\n"); ok {
-			pairs = append(pairs, name, value)
-		} else if name != "" { // in Git, a setting without a value is true
-			pairs = append(pairs, name, "true")
+		name, value, ok := strings.Cut(setting, "\n")
+		switch {
+		case name == "":
+			continue
+		case !ok: // in Git, a setting without a value is true
+			value = "true"
+		}
+		if strings.HasPrefix(name, "core.sparsecheckout") {
+			sparse = append(sparse, name, value)
+		} else {
+			settings = append(settings, name, value)
 		}
 	}
-	return pairs
+	return settings, sparse, err
+}
+
+// writeGitDir creates a bare Git directory, like git init. format is the object format of the repository whose objects
+// the directory will use.
+func writeGitDir(dir, format string) error {
+	config := "[core]\n\trepositoryFormatVersion = 0\n\tbare = true\n"
+	if format != "sha1" {
+		config = "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = " + format + "\n"
+	}
+	for _, below := range []string{"objects", "refs", "info"} {
+		if err := os.MkdirAll(filepath.Join(dir, below), 0o700); err != nil {
+			return err
+		}
+	}
+	head := filepath.Join(dir, "HEAD")
+	if err := os.WriteFile(head, []byte("ref: refs/heads/main\n"), 0o600); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "head")); err == nil {
+		config += "[core]\n\tignoreCase = true\n"
+	}
+	return os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
 }
 
 func (n *neutral) run(ctx context.Context, index, input string, args ...string) (string, error) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -137,19 +136,25 @@ func (g *Git) lockOf(gitDir string) *sync.Mutex {
 	return g.locks[gitDir]
 }
 
-// runOwn runs Git in the repository itself, not in the shadow directory.
+// runOwn runs Git in the repository itself, not in the shadow directory. It is for commands that only read, and for
+// those that write only objects.
 func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string, error) {
-	settings := safeSettings("")
-	if slices.Contains(args, "update-ref") || slices.Contains(args, "update-index") {
-		names, err := listSettingNames(ctx, r.launcher, r.Top)
-		if err == nil {
-			err = r.checkLinks() // again, because a turn may have added links
-		}
-		if err != nil {
-			return "", err
-		}
-		settings = append(safeSettings(names), logIdentity()...)
+	return r.runOwnWith(ctx, safeSettings(""), input, args...)
+}
+
+// writeOwn is like runOwn, but for commands that write refs or the index.
+func (r *Repo) writeOwn(ctx context.Context, input string, args ...string) (string, error) {
+	names, err := listSettingNames(ctx, r.launcher, r.Top)
+	if err == nil {
+		err = r.checkLinks(writtenNames)
 	}
+	if err != nil {
+		return "", err
+	}
+	return r.runOwnWith(ctx, append(safeSettings(names), logIdentity()...), input, args...)
+}
+
+func (r *Repo) runOwnWith(ctx context.Context, settings []string, input string, args ...string) (string, error) {
 	return execute(ctx, r.launcher,
 		command{args: hardenArgs(args), dir: r.Top, env: gitEnv(settings), input: input, timeout: r.timeout(),
 			limit: maxOutput})
@@ -199,27 +204,57 @@ func (r *Repo) prepareShadow(ctx context.Context) error {
 	if r.shadowSettings != nil {
 		return nil
 	}
-	names, err := r.runShadowWith(ctx, exactSettings(""), "", "", "config", "--null", "--list", "--name-only")
-	if err == nil {
-		if _, err = r.runShadowWith(ctx, exactSettings(names), "", "", "rev-parse", "--verify", "-q", "refs/ductor/ready^{blob}"); err == nil {
-			r.shadowSettings = exactSettings(names)
-			return nil
+	if r.in == "" && !shadowComplete(r.shadow) {
+		if err := r.writeShadow(ctx); err != nil {
+			return fmt.Errorf("create a directory for snapshots: %w", err)
 		}
 	}
-	// A new repository at the same path may lack objects that the index of the old shadow directory names.
+	names, err := r.runShadowWith(ctx, exactSettings(""), "", "", "config", "--null", "--list", "--name-only")
+	if err == nil && r.in != "" {
+		_, err = r.runShadowWith(ctx, exactSettings(names), "", "", "rev-parse", "--verify", "-q",
+			"refs/ductor/ready^{blob}")
+	}
+	if err == nil {
+		r.shadowSettings = exactSettings(names)
+		return nil
+	}
 	if r.in == "" {
-		if err := os.RemoveAll(r.shadow); err != nil {
-			return fmt.Errorf("delete a former directory of snapshots: %w", err)
-		}
-		names = ""
+		return err
 	}
 	return r.createShadow(ctx, names)
 }
 
-func (r *Repo) createShadow(ctx context.Context, names string) error {
-	if r.in == "" {
-		r.git.removeUnused()
+// shadowComplete reports whether writeShadow has completed a shadow directory on this host.
+func shadowComplete(dir string) bool {
+	head, headErr := os.ReadFile(filepath.Join(dir, "HEAD"))
+	written, attributesErr := os.ReadFile(filepath.Join(dir, "info", "attributes"))
+	_, excludeErr := os.Readlink(filepath.Join(dir, "info", "exclude"))
+	return errors.Join(headErr, attributesErr, excludeErr) == nil && len(head) > 0 && string(written) == attributes
+}
+
+// writeShadow creates the shadow directory on this host.
+func (r *Repo) writeShadow(ctx context.Context) error {
+	out, err := r.runOwn(ctx, "", "rev-parse", "--path-format=absolute", "--show-object-format", "--git-path",
+		"info/exclude")
+	if err != nil {
+		return err
 	}
+	format, exclude, _ := strings.Cut(strings.TrimSuffix(out, "\n"), "\n")
+	r.git.removeUnused()
+	if err := os.RemoveAll(r.shadow); err != nil {
+		return err
+	}
+	if err := writeGitDir(r.shadow, format); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.shadow, "info", "attributes"), []byte(attributes), 0o600); err != nil {
+		return err
+	}
+	return os.Symlink(exclude, filepath.Join(r.shadow, "info", "exclude")) // last; see shadowComplete
+}
+
+// createShadow creates the shadow directory in a sandbox. names is the result of listing its settings, if any.
+func (r *Repo) createShadow(ctx context.Context, names string) error {
 	_, err := execute(ctx, r.launcher, command{
 		args: []string{"init", "-q", "--bare", "--template=", r.shadow}, dir: r.Top,
 		env: gitEnv(safeSettings(names)), timeout: commandTimeout, limit: 1 << 20,

@@ -57,18 +57,29 @@ func (r *Repo) snapshot(ctx context.Context, when Moment) (tree string, err erro
 }
 
 func (r *Repo) writeSnapshot(ctx context.Context, when Moment) (tree string, err error) {
+	if err := r.checkLinks(objectNames); err != nil {
+		return "", err
+	}
 	if when == BeforeTurn {
 		if err := r.syncTrackedIgnored(ctx); err != nil {
 			return "", err
 		}
 	}
-	out, err := r.findTooLarge(ctx)
+	listed, err := r.runShadow(ctx, "", "", "ls-files", "-t", "-s", "-z", "-c", "-o", "--exclude-standard")
+	if err != nil {
+		return "", fmt.Errorf("list files: %w", err)
+	}
+	nested, untracked := splitStatus(listed)
+	out, err := r.findTooLarge(ctx, untracked)
 	if err != nil {
 		return "", err
 	}
 	r.excluded = append(r.excluded, out...)
+	if err := r.removeNested(ctx, nested); err != nil {
+		return "", fmt.Errorf("inspect files: %w", err)
+	}
 	for range maxUnborn {
-		if err = r.addAll(ctx, r.excluded); err == nil {
+		if err = r.addFiles(ctx, r.excluded); err == nil {
 			break
 		}
 		unborn := unbornIn(err)
@@ -87,20 +98,30 @@ func (r *Repo) writeSnapshot(ctx context.Context, when Moment) (tree string, err
 	return strings.TrimSpace(tree), nil
 }
 
-// addAll updates the shadow directory's index to all current files except the excluded ones. It first removes nested
-// repositories from the index, and Git then adds them again. Otherwise git add would run git status in them, which
-// could run programs that their settings name.
-func (r *Repo) addAll(ctx context.Context, excluded []string) error {
-	listed, err := r.runShadow(ctx, "", "", "ls-files", "-s", "-z")
-	if err != nil {
-		return err
+// removeNested removes nested repositories from the shadow directory's index, and git add then adds them again.
+// Otherwise git add would run git status in them, which could run programs that their settings name.
+func (r *Repo) removeNested(ctx context.Context, nested string) error {
+	if nested == "" {
+		return nil
 	}
-	if _, nested := splitIndex(listed); nested != "" {
-		if _, err := r.runShadow(ctx, "", nested, "update-index", "-z", "--force-remove", "--stdin"); err != nil {
-			return err
+	_, err := r.runShadow(ctx, "", nested, "update-index", "-z", "--force-remove", "--stdin")
+	return err
+}
+
+// splitStatus returns the names of the nested repositories in the index, and the names of the files that are not in the
+// index, in an output of ls-files -t -s -z -c -o. Each name ends with a zero byte.
+func splitStatus(listed string) (nested, untracked string) {
+	var index, others strings.Builder
+	for line := range strings.SplitSeq(listed, "\x00") {
+		tag, entry, _ := strings.Cut(line, " ")
+		if tag == "?" {
+			others.WriteString(entry + "\x00")
+		} else if tag != "" {
+			index.WriteString(entry + "\x00")
 		}
 	}
-	return r.addFiles(ctx, excluded)
+	_, nested = splitIndex(index.String())
+	return nested, others.String()
 }
 
 // splitIndex returns the names of the files and of the nested repositories in an output of ls-files -s -z or of ls-tree
@@ -120,6 +141,7 @@ func splitIndex(listed string) (files, nested string) {
 	return of[0].String(), of[1].String()
 }
 
+// addFiles updates the shadow directory's index to all current files except the excluded ones.
 func (r *Repo) addFiles(ctx context.Context, excluded []string) error {
 	args := []string{"--no-literal-pathspecs", "add", "-A", "--", "."}
 	for _, name := range excluded {
@@ -161,6 +183,9 @@ func unbornIn(err error) string {
 
 // syncTrackedIgnored updates the shadow directory's index. Afterwards it contains an ignored file only if the
 // repository tracks the file. syncTrackedIgnored does not add nested repositories.
+//
+// It adds the files as they are in the repository's index, without looking at the working tree, where a directory or a
+// link may have replaced them. addFiles then compares all files in the index with the working tree.
 func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	const list = "ls-files -s -z -c -i --exclude-standard"
 	listed, err := r.runOwn(ctx, "", strings.Fields(list)...)
@@ -168,10 +193,11 @@ func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 		return fmt.Errorf("list tracked files that are ignored: %w", err)
 	}
 	theirs, _ := splitIndex(listed)
-	if listed, err = r.runShadow(ctx, "", "", strings.Fields(list)...); err != nil {
+	inShadow, err := r.runShadow(ctx, "", "", strings.Fields(list)...)
+	if err != nil {
 		return fmt.Errorf("list snapshot files that are ignored: %w", err)
 	}
-	ours, _ := splitIndex(listed)
+	ours, _ := splitIndex(inShadow)
 	if theirs == ours {
 		return nil
 	}
@@ -180,10 +206,29 @@ func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 			return err
 		}
 	}
-	if add := subtract(theirs, ours); add != "" {
-		_, err = r.runShadow(ctx, "", add, "update-index", "-z", "--add", "--remove", "--stdin")
+	if add := r.indexEntries(listed, subtract(theirs, ours)); add != "" {
+		_, err = r.runShadow(ctx, "", add, "update-index", "-z", "--add", "--replace", "--index-info")
 	}
 	return err
+}
+
+// indexEntries returns an input of update-index --index-info that adds the files in names. listed is an output of
+// ls-files -s -z. If a file has a conflict, update-index uses the last of its versions. indexEntries omits a file that a
+// directory has replaced: if the directory is a repository, git add would add it although Git ignores it.
+func (r *Repo) indexEntries(listed, names string) string {
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(strings.TrimSuffix(names, "\x00"), "\x00") {
+		info, err := os.Lstat(filepath.Join(r.Top, name))
+		wanted[name] = err != nil || !info.IsDir()
+	}
+	var out strings.Builder
+	for line := range strings.SplitSeq(listed, "\x00") {
+		head, name, ok := strings.Cut(line, "\t")
+		if meta := strings.Fields(head); ok && len(meta) == 3 && wanted[name] {
+			out.WriteString(meta[0] + " " + meta[1] + "\t" + name + "\x00")
+		}
+	}
+	return out.String()
 }
 
 // subtract returns the names in list that are not in other. Each name ends with a zero byte.
@@ -201,13 +246,9 @@ func subtract(list, other string) string {
 	return out.String()
 }
 
-// findTooLarge returns the new files that exceed maxNewFile. It returns ErrTooLarge if all other new files together
-// exceed maxNewTotal.
-func (r *Repo) findTooLarge(ctx context.Context) (large []string, err error) {
-	listed, err := r.runShadow(ctx, "", "", "ls-files", "-z", "-o", "--exclude-standard")
-	if err != nil {
-		return nil, fmt.Errorf("list new files: %w", err)
-	}
+// findTooLarge returns those of the new files that exceed maxNewFile. It returns ErrTooLarge if all other new files
+// together exceed maxNewTotal. The name of each new file ends with a zero byte.
+func (r *Repo) findTooLarge(ctx context.Context, listed string) (large []string, err error) {
 	var sum int64
 	for name := range strings.SplitSeq(listed, "\x00") {
 		info, err := os.Lstat(filepath.Join(r.Top, name))
@@ -276,7 +317,7 @@ func (r *Repo) Nested(ctx context.Context, tree string) (dirs []string, err erro
 
 // Keep creates a ref that prevents garbage collection from deleting the tree. The ref is neither a branch nor a tag.
 func (r *Repo) Keep(ctx context.Context, name, tree string) error {
-	_, err := r.runOwn(ctx, "", "update-ref", refPrefix+name, tree)
+	_, err := r.writeOwn(ctx, "", "update-ref", refPrefix+name, tree)
 	return err
 }
 
@@ -299,6 +340,6 @@ func (r *Repo) Forget(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		input.WriteString("delete " + refPrefix + name + "\n")
 	}
-	_, err := r.runOwn(ctx, input.String(), "update-ref", "--stdin")
+	_, err := r.writeOwn(ctx, input.String(), "update-ref", "--stdin")
 	return err
 }

@@ -192,6 +192,25 @@ func TestSnapshotsOfARepositoryWithoutCommits(t *testing.T) {
 	}
 }
 
+// A repository may use SHA-256 for the IDs of its objects.
+func TestARepositoryWithLongIDs(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `rm -rf .git; git init -q -b main --object-format=sha256
+		git config user.name A; git config user.email a@b; git add .; git commit -qm one`)
+	before := r.state()
+	changes := r.changesOf("echo two > a.txt; echo b > b.txt")
+	r.must(r.open().Restore(t.Context(), changes))
+	if d := cmp.Diff(before, r.state()); d != "" {
+		t.Errorf("undone, it differs:\n%s", d)
+	}
+	r.must(r.open().Restore(t.Context(), reverse(changes)))
+	_, err := r.open().Commit(t.Context(), changes, "two")
+	r.must(err)
+	if got := r.sh("app", "git status --porcelain; git show HEAD:a.txt"); got != "two\n" {
+		t.Errorf("committed: %q", got)
+	}
+}
+
 // If a turn makes git ignore a file, the snapshot after the turn still includes it. The snapshot before the next turn
 // does not.
 func TestIgnoredFilesAreLeftAlone(t *testing.T) {
@@ -217,6 +236,50 @@ func TestIgnoredFilesAreLeftAlone(t *testing.T) {
 	r.changesOf("printf 'keep.txt\n' > .gitignore")
 	if changes := r.changesOf("echo again > keep.txt"); len(changes) != 0 {
 		t.Errorf("an ignored file changed: %+v", changes)
+	}
+}
+
+// A snapshot contains a tracked file although Git ignores it. It succeeds whatever is now in place of such a file or of
+// its directory, and a turn that puts something else there can be undone.
+func TestATrackedFileThatIsIgnoredAndReplaced(t *testing.T) {
+	const repository = "git init -q %s; git -C %[1]s -c user.name=A -c user.email=a@b commit -q --allow-empty -m n"
+	for name, script := range map[string]string{
+		"a directory":          "rm x.log; mkdir x.log; echo in > x.log/in",
+		"a link":               "rm x.log; ln -s a.txt x.log",
+		"a repository":         "rm x.log; " + fmt.Sprintf(repository, "x.log"),
+		"an empty repository":  "rm x.log; git init -q x.log",
+		"nothing":              "rm x.log",
+		"a parent that's file": "rm -r d; echo d > d",
+		"a parent that's link": "rm -r d; ln -s e d",
+		"a conflict": `printf "100644 $(git hash-object x.log) 2\tx.log\n" |
+			git update-index --index-info`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepo(t)
+			r.sh("app", `mkdir d e; echo one > x.log; echo two | tee d/y.log > e/y.log; echo '*.log' > .gitignore
+				git add -A; git add -f x.log d/y.log e/y.log; git commit -qm ignored`)
+			before := r.state()
+			changes := r.changesOf(script)
+			after := r.state()
+			restored := r.open().Restore(t.Context(), changes)
+			if inTheWay := name == "a directory" || strings.Contains(name, "repository"); inTheWay {
+				if d := cmp.Diff(after, r.state()); restored == nil || d != "" {
+					t.Errorf("ignored files are in the way: %v\n%s", restored, d)
+				}
+			} else {
+				r.must(restored)
+				if d := cmp.Diff(before, r.state()); d != "" && name != "a conflict" {
+					t.Errorf("undone, it differs:\n%s", d)
+				}
+				r.must(r.open().Restore(t.Context(), reverse(changes)))
+			}
+			// The turn after it starts from what the first one left.
+			changes = r.changesOf("echo three > a.txt; rm -rf d; mkdir d; echo new > d/new")
+			r.must(r.open().Restore(t.Context(), changes))
+			if d := cmp.Diff(after, r.state()); d != "" {
+				t.Errorf("the next turn is undone, and it differs:\n%s", d)
+			}
+		})
 	}
 }
 

@@ -26,9 +26,10 @@ func (d DirectoryFunc) check(dirs ...string) error {
 	return nil
 }
 
-// OpenWithin is like Open, but returns orchestrator.ErrOutsideRoot if conversations must not work in the working tree,
-// or if Git would write outside of the directories where they may work. Whoever can write to the working tree can make
-// .git, or a part of it, lead anywhere.
+// OpenWithin is like Open, but returns orchestrator.ErrOutsideRoot if conversations must not work in the working tree or
+// in its Git directory. Methods of the Repo that write to the Git directory return ErrOutsideRoot if they would write
+// outside of the directories where conversations may work. Whoever can write to the working tree can make .git, or a
+// part of it, lead anywhere.
 func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc) (*Repo, error) {
 	r, err := g.Open(ctx, at)
 	if err != nil {
@@ -43,16 +44,16 @@ func (g *Git) OpenWithin(ctx context.Context, at Place, directory DirectoryFunc)
 			return nil, err
 		}
 	}
-	return r, r.checkLinks()
+	return r, nil
 }
 
-// checkLinks calls DirectoryFunc.checkLinks for a Repo from OpenWithin. It checks nothing in a sandbox, because Git has
-// no more rights there than the agents.
-func (r *Repo) checkLinks() error {
+// checkLinks calls DirectoryFunc.checkLinks for a Repo from OpenWithin. It must be called before each write, because a
+// turn may have added links. It checks nothing in a sandbox, because Git has no more rights there than the agents.
+func (r *Repo) checkLinks(names string) error {
 	if r.in != "" || r.directory == nil {
 		return nil
 	}
-	return r.directory.checkLinks(r.gitDir, r.common)
+	return r.directory.checkLinks(names, r.gitDir, r.common)
 }
 
 // CheckGitDir returns orchestrator.ErrOutsideRoot if Git would write outside of the directories where conversations may
@@ -69,16 +70,16 @@ func (g *Git) CheckGitDir(ctx context.Context, at Place, directory DirectoryFunc
 	if err := directory.check(dirs...); err != nil {
 		return err
 	}
-	return directory.checkLinks(dirs...)
+	return directory.checkLinks(writtenNames, dirs...)
 }
 
 // checkLinks returns orchestrator.ErrOutsideRoot if a link in a Git directory leads to a place where conversations must
-// not work. Git follows such links when it writes: for example, it appends the name of the user in the repository's
-// settings to the file logs/HEAD.
-func (d DirectoryFunc) checkLinks(gitDirs ...string) error {
+// not work. names are the files and directories to check. Git follows such links when it writes: for example, it appends
+// the name of the user in the repository's settings to the file logs/HEAD.
+func (d DirectoryFunc) checkLinks(names string, gitDirs ...string) error {
 	slices.Sort(gitDirs)
 	for _, dir := range slices.Compact(gitDirs) {
-		for _, name := range strings.Fields(checkedNames) {
+		for _, name := range strings.Fields(names) {
 			if err := d.checkLink(dir, name); err != nil {
 				return err
 			}
@@ -87,8 +88,12 @@ func (d DirectoryFunc) checkLinks(gitDirs ...string) error {
 	return nil
 }
 
-// checkedNames are the files and directories of a Git directory to which Git writes.
-const checkedNames = "config packed-refs refs reftable objects logs logs/refs worktrees HEAD index"
+// writtenNames are the files and directories of a Git directory to which Git writes. objectNames are those to which it
+// writes objects.
+const (
+	objectNames  = "objects"
+	writtenNames = "config packed-refs refs reftable objects logs logs/refs worktrees HEAD index"
+)
 
 // checkLink checks a file or directory of a Git directory. Some tools share files and directories of several
 // repositories by links, but no tool links the files HEAD and index, or single refs, logs and objects.

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,8 +73,7 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 		return err
 	}
 	if err = g.checkOut(ctx, Place{at.In, dir}); err != nil {
-		_, undo := g.Run(ctx, at, "worktree", "remove", "--force", "--", dir)
-		return errors.Join(err, undo)
+		return errors.Join(err, g.deleteWorktree(context.WithoutCancel(ctx), at, dir))
 	}
 	return nil
 }
@@ -112,23 +112,24 @@ func (g *Git) Dirty(ctx context.Context, at Place) (dirty bool, err error) {
 }
 
 // RemoveWorktree removes a worktree, but not its branch. If the worktree contains uncommitted changes, it returns
-// ErrDirtyWorktree, unless changes is orchestrator.DropChanges.
+// ErrDirtyWorktree, unless changes is orchestrator.DropChanges. On this host, RemoveWorktree does not look for changes
+// in submodules, so it also returns ErrDirtyWorktree for a worktree with submodules.
 func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes orchestrator.Changes) error {
 	force := changes == orchestrator.DropChanges
-	if !force && at.In == "" {
-		clean, err := g.isClean(ctx, dir)
-		if err != nil {
-			return err
+	if at.In == "" {
+		if !force {
+			if err := g.checkClean(ctx, dir); err != nil {
+				return err
+			}
 		}
-		force = clean // with --force, Git does not look for changes, so it converts no files
+		return g.deleteWorktree(ctx, at, dir)
 	}
-	args := []string{"worktree", "remove", "--", dir}
 	if force {
-		args = []string{"worktree", "remove", "--force", "--", dir}
+		return g.deleteWorktree(ctx, at, dir)
 	}
-	_, err := g.runAcross(ctx, at, []string{dir}, args...)
-	if err == nil || force {
-		return err
+	_, err := g.runAcross(ctx, at, []string{dir}, "worktree", "remove", "--", dir)
+	if err == nil {
+		return nil
 	}
 	if dirty, dirtyErr := g.Dirty(ctx, Place{at.In, dir}); dirtyErr == nil && dirty {
 		return orchestrator.ErrDirtyWorktree
@@ -136,23 +137,42 @@ func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes 
 	return err
 }
 
-// isClean reports whether a worktree on this host contains no changes and no submodules. It returns ErrDirtyWorktree if
-// the worktree contains changes.
-//
-// If the worktree is missing or contains submodules, isClean returns false. git worktree remove does not look for
-// changes in such a worktree, and refuses to remove a worktree with submodules.
-func (g *Git) isClean(ctx context.Context, dir string) (bool, error) {
+// checkClean returns ErrDirtyWorktree if a worktree on this host contains changes or submodules. A missing worktree is
+// clean.
+func (g *Git) checkClean(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
 	dirty, err := g.Dirty(ctx, Place{Dir: dir})
-	if err == nil && dirty {
-		err = orchestrator.ErrDirtyWorktree
-	}
-	if err != nil {
-		return false, err
+	if err != nil || dirty {
+		return cmp.Or(err, orchestrator.ErrDirtyWorktree)
 	}
 	listed, err := g.Run(ctx, Place{Dir: dir}, "ls-files", "-s", "-z")
-	_, nested := splitIndex(listed)
-	return nested == "", err
+	if err != nil {
+		return err
+	}
+	if _, nested := splitIndex(listed); nested != "" {
+		return orchestrator.ErrDirtyWorktree
+	}
+	return nil
+}
+
+// deleteWorktree deletes the files of a worktree, and its entry in the repository. Like git worktree remove --force, it
+// refuses to delete a locked worktree.
+//
+// On this host, an agent in a sandbox can replace the worktree, or a directory above it, by a link at any time, and Git
+// follows such links when it deletes files. So on this host, ductor deletes the files.
+func (g *Git) deleteWorktree(ctx context.Context, at Place, dir string) error {
+	if at.In != "" {
+		_, err := g.runAcross(ctx, at, []string{dir}, "worktree", "remove", "--force", "--", dir)
+		return err
+	}
+	common, err := g.Run(ctx, at, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		return err
+	}
+	if err := unlinkWorktree(strings.TrimSuffix(common, "\n"), dir); err != nil {
+		return fmt.Errorf("remove a worktree: %w", err)
+	}
+	return nil
 }

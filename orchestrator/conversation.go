@@ -230,7 +230,7 @@ type Projects interface {
 	OpenWorktree(ctx context.Context, by Press, dir string) error
 	// RemoveWorktree removes one of the Worktrees, but not its branch. If the conversation works in this worktree,
 	// RemoveWorktree makes the main worktree the conversation's directory. It returns one of these errors:
-	//   - ErrDirtyWorktree: the worktree has uncommitted changes, and the caller passes KeepChanges
+	//   - ErrDirtyWorktree: the worktree has uncommitted changes or submodules, and the caller passes KeepChanges
 	//   - ErrStillOpen: a turn of the conversation runs in the worktree
 	//   - ErrNoProject: the worktree does not exist
 	RemoveWorktree(ctx context.Context, by Press, dir string, changes Changes) error

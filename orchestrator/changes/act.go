@@ -207,10 +207,14 @@ func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.
 		ID: s.opts.NewID(), Conversation: by.Conversation, Session: st.Session.ID, Title: name, At: s.opts.Now(),
 		Sandbox: at.In, Checkpoint: true,
 	}
-	for i, r := range repos {
-		if err := r.Keep(ctx, beforeRef(cli.TurnID(c.ID)), trees[i].Before); err != nil {
-			return c, err
-		}
+	_, trees, err = keepTrees(ctx, repos, trees, beforeRef(cli.TurnID(c.ID)))
+	if err == nil && len(trees) == 0 {
+		err = orchestrator.ErrOutsideRoot
+	}
+	if err != nil {
+		return c, err
+	}
+	for i := range trees {
 		trees[i].After = trees[i].Before
 	}
 	c.Snapshot.Trees = trees

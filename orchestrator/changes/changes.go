@@ -95,7 +95,8 @@ func inRepository(dir string) bool {
 
 const mostRepos = 20
 
-// treesOf returns the Git trees of the repository that contains a directory, and of the repositories nested in it.
+// treesOf returns the Git trees of the repository that contains a directory, and of the repositories nested in it. It
+// omits a nested repository to which Git must not write, or for which the function tree returns "".
 func (s *Service) treesOf(ctx context.Context, at git.Place,
 	tree func(context.Context, *git.Repo) (string, error),
 ) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
@@ -106,8 +107,11 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 	for queue := []*git.Repo{first}; len(queue) > 0; {
 		r := queue[0]
 		queue = queue[1:]
-		repos = append(repos, r)
 		before, err := tree(ctx, r)
+		if r != first && (errors.Is(err, orchestrator.ErrOutsideRoot) || err == nil && before == "") {
+			continue
+		}
+		repos = append(repos, r)
 		if err != nil {
 			return repos, trees, err
 		}

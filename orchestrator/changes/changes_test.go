@@ -300,6 +300,9 @@ func TestNoLinkOfARepositoryLeadsOutside(t *testing.T) {
 			if _, err := r.Commit(t.Context(), by, "t1", "fix"); err == nil {
 				t.Errorf("a turn is committed that gave %+v", got)
 			}
+			if c.before != "" && got != (orchestrator.Changed{}) {
+				t.Errorf("it mentions changes: %+v", got)
+			}
 			if got := r.sh("", "cat "+outside); got != "mine\n" {
 				t.Errorf("outside there is now %q", got)
 			}
@@ -323,6 +326,34 @@ func TestRepositoriesWithinAreUndoneToo(t *testing.T) {
 	diff, err := r.Diff(t.Context(), chat, "t1")
 	if err != nil || !strings.Contains(diff, "+++ b/lib/l\n") || !strings.Contains(diff, "+++ b/sub/deep/l\n") {
 		t.Errorf("the diff is %v\n%s", err, diff)
+	}
+}
+
+// A nested repository in which links lead outside has no undo. The rest has.
+func TestARepositoryWithinThatLeadsOutsideIsLeftOut(t *testing.T) {
+	for _, part := range []string{"objects", "logs/refs"} {
+		t.Run(part, func(t *testing.T) {
+			r := newRig(t)
+			outside := t.TempDir()
+			r.sh("app", `git init -q lib; cd lib; git -c user.name=A -c user.email=a@b commit -q --allow-empty -m l
+				cp -r .git/`+part+` `+outside+`/part; rm -r .git/`+part+`; ln -s `+outside+`/part .git/`+part)
+			before := r.sh("", "find "+outside)
+			if got := r.turn("t1", "echo x > a.txt; echo x > lib/l"); got.Files != 1 || got.NoUndo != "" {
+				t.Errorf("it changed %+v", got)
+			}
+			point, err := r.Checkpoint(t.Context(), by, "now")
+			if err != nil || len(point.Snapshot.Trees) != 1 {
+				t.Errorf("the checkpoint has %+v, %v", point.Snapshot.Trees, err)
+			}
+			_, err = r.Undo(t.Context(), by, "t1")
+			r.must(err)
+			if got := r.sh("app", "cat a.txt lib/l"); got != "one\nx\n" {
+				t.Errorf("undone: %q", got)
+			}
+			if after := r.sh("", "find "+outside); after != before {
+				t.Errorf("outside there are %s", after)
+			}
+		})
 	}
 }
 

@@ -108,13 +108,34 @@ func (w *watch) takeBefore(ctx context.Context) {
 	w.before.repos, w.before.trees = repos, trees
 	keep := w.before.why == "" && !w.resumed
 	w.mu.Unlock()
-	for i, r := range repos {
-		if keep {
-			if err := r.Keep(ctx, beforeRef(w.turn.ID), trees[i].Before); err != nil {
-				w.s.opts.Log.Warn("store a snapshot", "turn", w.turn.ID, "err", err)
-			}
-		}
+	if !keep {
+		return
 	}
+	repos, trees, err = keepTrees(ctx, repos, trees, beforeRef(w.turn.ID))
+	if err != nil {
+		w.s.opts.Log.Warn("store a snapshot", "turn", w.turn.ID, "err", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before.repos, w.before.trees = repos, trees
+}
+
+// keepTrees creates a ref for each tree, and returns the repositories and trees without those repositories to which Git
+// must not write. If it must not write to the first one, keepTrees creates no refs.
+func keepTrees(ctx context.Context, repos []*git.Repo, trees []orchestrator.SnapshotTree, ref string) (kept []*git.Repo,
+	of []orchestrator.SnapshotTree, err error) {
+	for i, r := range repos {
+		keepErr := r.Keep(ctx, ref, trees[i].Before)
+		if errors.Is(keepErr, orchestrator.ErrOutsideRoot) {
+			if i == 0 {
+				return nil, nil, nil
+			}
+			continue
+		}
+		err = errors.Join(err, keepErr)
+		kept, of = append(kept, r), append(of, trees[i])
+	}
+	return kept, of, err
 }
 
 func beforeRef(id cli.TurnID) string { return "turns/" + string(id) + "/before" }
