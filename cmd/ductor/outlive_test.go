@@ -263,11 +263,14 @@ func TestAnUpgradeGoesOn(t *testing.T) {
 	o := &ordeal{town: town, config: town.writeConfig(), random: rand.New(rand.NewPCG(1, 9))}
 	town.startOver(anotherBuild(t))
 	trial := newTrial(0)
-	o.say("%s", trial.script())
+	o.say("%s", strings.Replace(trial.script(), "sleep 0.2;", "until [ -e gate ]; do sleep 0.05; done;", 1))
 	o.awaitWord("w0-3")
 	before := o.runner()
 	town.leave()
 	o.rise()
+	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "gate"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	o.awaitWhole(trial)
 	o.ranOnce(trial)
 	if after := o.runner(); after != before {
