@@ -39,8 +39,8 @@ func parsePathRule(entry string) (pathRule, bool) {
 }
 
 // covers reports whether the rule allows a request that only reads one file or only changes files. The rule must match
-// the path of each file and the target of each symbolic link. The caller must check separately that a change stays
-// within editsBelow.
+// the path of each file and the target of each symbolic link. The caller must check changes of files with editsBelow,
+// too.
 func (r pathRule) covers(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if !tools.CoversPaths(a.Agent, r.name, p.Tool) {
