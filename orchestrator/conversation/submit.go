@@ -137,7 +137,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	if err != nil {
 		return err
 	}
-	if conv.Session == "" { // create the folder now, so that the first turn need not wait for the disk
+	if conv.Session == "" { // create the conversation's folder now, so that its first turn need not wait for the disk
 		e.spawn(func() { e.opts.Places.MoreDirs(conv.ID, e.log) })
 	}
 	t.State, t.Queued = orchestrator.TurnQueued, t.Prompt.Arrived
@@ -259,8 +259,9 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// repeatedBy returns the earlier turn whose prompt a LaterJob runs again. It returns "" if the order does not come from
-// a LaterJob, if a user has changed the job's prompt, or if an earlier run of the job repeats the turn already.
+// repeatedBy returns the earlier turn whose prompt this order runs again, after the end of a usage limit (see
+// LaterJob). It returns "" if the order does not come from such a job, if a user has changed the job's prompt, or if an
+// earlier run of the job repeats the turn already.
 func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.TurnID, error) {
 	id, later := order.Wants.Job.Repeats()
 	if !later {
