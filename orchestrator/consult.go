@@ -112,7 +112,7 @@ type Consults interface {
 	// Abort and end cancel the context. A question that was not registered counts only while Ask or Group runs.
 	Begin(ctx context.Context, in ConversationID) (_ context.Context, end func())
 	// Ask asks a model and waits for its answer. It stores question and answer as an entry of the session. If the
-	// question fails, it stores nothing. It creates the session if FindSession does not find it.
+	// question fails, it stores nothing. If the session does not exist, Ask creates it.
 	//
 	// Ask stops when ctx is done and when Abort or Close is called. It returns one of these errors:
 	//   - ErrNoConsult: the question names no model, and no model was asked in the session before

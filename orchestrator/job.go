@@ -176,8 +176,7 @@ func (t Turn) RepeatedAt(at time.Time, maxMode cli.PermissionMode) Job {
 // LaterJob returns the ID of the job that runs the prompt of a turn again when a usage limit has ended.
 func LaterJob(id cli.TurnID) JobID { return JobID(laterJob + string(id)) }
 
-// Repeats returns the turn whose prompt the job runs again if LaterJob returned the job's ID. Otherwise it returns
-// false.
+// Repeats returns the turn whose prompt the job runs again. It returns false unless LaterJob returned this ID.
 func (id JobID) Repeats() (cli.TurnID, bool) {
 	turn, later := strings.CutPrefix(string(id), laterJob)
 	return cli.TurnID(turn), later
@@ -265,7 +264,7 @@ type JobRunResult struct {
 	Text     string  // the answer as the chat shows it
 	Reason   string  // a sentence that explains why the run failed or was skipped
 	Changed  bool    // the answer differs from the previous one
-	Notified bool    // the chat shows the result, or need not show it
+	Notified bool    // nothing about the result remains to be shown in the chat
 	CostUSD  float64 // cost of all attempts
 }
 

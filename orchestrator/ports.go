@@ -53,7 +53,7 @@ type Store interface {
 	// turn, EnqueueTurn deletes the LaterJob of the other turn. It returns ErrRepeated if the other turn was already
 	// repeated, or if its LaterJob has started a run.
 	//
-	// Each agent in the list forget must start a new agent session. EnqueueTurn therefore deletes its record from the
+	// The agents in forget must start new agent sessions. EnqueueTurn therefore deletes their records from the
 	// AgentSessions of the turn's session.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.
