@@ -52,8 +52,8 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	})
 }
 
-// decidedOnce finds requests that were decided twice. It ignores requests that were only denied: an agent that writes a
-// summary follows the directives in the old prompts again, and ductor then denies all requests.
+// decidedOnce finds requests that were decided twice, unless all decisions were denials. When the scripted agent writes
+// a summary, it makes the requests of the old prompts again, and ductor denies them.
 func decidedOnce(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		decided, allowed := map[string]int{}, map[string]bool{}

@@ -178,8 +178,9 @@ func held(path string) bool {
 	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// texts finds secrets where they must not be: in files and in calls to Telegram. The keys of the result name the files
-// and calls. Each value is the secret that the judge knows, because the judge looks for this secret in the values.
+// texts finds files and calls to Telegram that contain one of the planted secrets, although they must not. The keys of
+// the result describe the file or the call. The judge searches the values for only one of the secrets, so each value is
+// that secret.
 func (o *ordeal) texts() map[string]string {
 	found := map[string]string{}
 	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {

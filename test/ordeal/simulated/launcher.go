@@ -207,7 +207,7 @@ type process struct {
 	gone     chan struct{} // closed by Detach and when ductor dies
 	at       int64         // position in the output at which the next read begins
 
-	recording chan struct{} // mutex; a sync.Mutex would stop the bubble's clock while a goroutine waits for it
+	recording chan struct{} // mutex; a sync.Mutex would stop the simulated clock while a goroutine waits for it
 	// The launcher's mutex guards the following fields.
 	marks   []cli.Mark
 	settled []cli.TurnID

@@ -84,7 +84,8 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		},
 	}
 	m.all.Go(func() {
-		if r.name == shellName { // ductor starts this shell to kill children of agents; a bubble has no such processes
+		// ductor starts this shell to kill child processes of agents. In this world, agents have no child processes.
+		if r.name == shellName {
 			r.end(cli.ExitStatus{})
 			return
 		}

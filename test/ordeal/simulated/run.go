@@ -263,7 +263,7 @@ func (r *run) trim(before int64) {
 	}
 }
 
-// readAt reads output from a position. It waits for output until gone is closed.
+// readAt reads output from a position. If there is no output yet, readAt waits for it until the channel gone is closed.
 func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	for {
 		r.mu.Lock()
