@@ -95,9 +95,9 @@ type QueueStore interface {
 	// if the state of the steered turn has changed since SteerTurn.
 	MarkSteered(ctx context.Context, steered, running cli.TurnID) (bool, error)
 	// DoubtSteered undoes MarkSteered for the prompts that were sent to a running turn before it was interrupted. It
-	// returns the turns of these prompts. It skips the turns in read, whose prompts the agent has certainly
+	// returns the turns of these prompts. It skips the turns in alreadyRead, whose prompts the agent has certainly
 	// read.
-	DoubtSteered(ctx context.Context, into cli.TurnID, read ...cli.TurnID) ([]Turn, error)
+	DoubtSteered(ctx context.Context, into cli.TurnID, alreadyRead ...cli.TurnID) ([]Turn, error)
 	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
 	// in another state.
 	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)

@@ -104,9 +104,9 @@ func (e *Engine) AwaitAborts(a orchestrator.PendingAborts) {
 
 // doubtSteered returns the turns whose prompts were sent to a running turn before it was interrupted. It is unknown
 // whether the agent has read these prompts, so the chat offers to run them again. doubtSteered leaves out the turns in
-// read, whose prompts the agent has certainly read.
-func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID, read ...cli.TurnID) []orchestrator.Turn {
-	turns, err := e.opts.Store.DoubtSteered(ctx, into, read...)
+// alreadyRead, whose prompts the agent has certainly read.
+func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID, alreadyRead ...cli.TurnID) []orchestrator.Turn {
+	turns, err := e.opts.Store.DoubtSteered(ctx, into, alreadyRead...)
 	if err != nil {
 		e.log.Error("reopen messages of an interrupted turn", "turn", into, "err", err)
 	}
