@@ -35,13 +35,13 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 }
 
 // Clean removes the containers of an owner with all their processes, and returns their number. The owner is an
-// installation of ductor; see Options.Owner. Clean does not remove homes, and no container for whose sandbox needed
+// installation of ductor; see Options.Owner. Clean does not remove homes, and no container for whose sandbox isNeeded
 // returns true. So it removes, for example, containers of projects that are no longer configured, and containers that
 // an interrupted start left behind.
 //
-// needed must return true for every sandbox in this engine, even if the launcher of the sandbox uses another address
-// of the engine (see Engine.ID). If needed is nil, Clean removes all containers of the owner.
-func (e *Engine) Clean(ctx context.Context, owner string, needed func(name string) bool) (int, error) {
+// isNeeded must return true for every sandbox in this engine, even if the launcher of the sandbox uses another address
+// of the engine (see Engine.ID). If isNeeded is nil, Clean removes all containers of the owner.
+func (e *Engine) Clean(ctx context.Context, owner string, isNeeded func(name string) bool) (int, error) {
 	all, err := e.containers(ctx, ownerFilter(owner))
 	if err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func (e *Engine) Clean(ctx context.Context, owner string, needed func(name strin
 	var errs []error
 	for _, c := range all {
 		name := c.Labels[labelName]
-		if name != "" && needed != nil && needed(name) || name == "" && e.mayBeMakingImage(c) {
+		if name != "" && isNeeded != nil && isNeeded(name) || name == "" && e.mayBeMakingImage(c) {
 			continue
 		}
 		if err := e.remove(ctx, c.ID); err != nil {
