@@ -11,9 +11,9 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// aborted finds effects that happened too late: the prompt was older than an abort, and the chat had already reported
-// that the abort was complete. It also finds turns that ended as aborted although no user stopped them.
-func aborted(f *facts) (all []Violation) {
+// effectsAfterAborts finds effects that happened too late: the prompt was older than an abort, and the chat had already
+// reported that the abort was complete. It also finds turns that ended as aborted although no user stopped them.
+func effectsAfterAborts(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		if c, ok := f.chat(f.sent[token].In); ok && f.endsAborted(c, token) && !f.stopped(token) {
 			all = append(all, Violation{Token: token, Detail: "ended as aborted, and no user stopped it"})
@@ -23,7 +23,7 @@ func aborted(f *facts) (all []Violation) {
 		for _, in := range append([]scenario.Place{c.Name}, slices.Sorted(maps.Values(c.Topics))...) {
 			answered := make(map[telegram.MessageID]bool)
 			for _, stop := range f.aborts(in) {
-				all = append(all, f.goesOn(c, stop, answered)...)
+				all = append(all, f.effectsAfter(c, stop, answered)...)
 			}
 		}
 	}
@@ -43,9 +43,9 @@ func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	})
 }
 
-// goesOn finds effects after an abort. The argument answered contains the bot's answers to earlier aborts. goesOn adds
-// the answer to this abort, because no message answers two aborts.
-func (f *facts) goesOn(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
+// effectsAfter finds effects after an abort. The argument answered contains the bot's answers to earlier aborts.
+// effectsAfter adds the answer to this abort, because no message answers two aborts.
+func (f *facts) effectsAfter(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
 	at, ok := f.saidStopped(c, stop, answered)
 	if !ok || f.reordered() {
 		return nil

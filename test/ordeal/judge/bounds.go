@@ -12,10 +12,10 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// limits finds calls that ductor made too early. If Telegram answers a call with retry_after, ductor must wait this
+// earlyCalls finds calls that ductor made too early. If Telegram answers a call with retry_after, ductor must wait this
 // long before the next call for the same chat. After a restart, ductor need not wait, because it does not know
 // retry_after.
-func limits(f *facts) (all []Violation) {
+func earlyCalls(f *facts) (all []Violation) {
 	type silence struct{ from, until time.Time }
 	shut := map[telegram.ChatID]silence{}
 	calls := slices.Clone(f.Calls)
@@ -45,9 +45,9 @@ func (f *facts) diedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
 }
 
-// budget finds prompts that an agent began although earlier turns had used up the daily budget. Costs are counted from
-// midnight.
-func budget(f *facts) (all []Violation) {
+// promptsOverBudget finds prompts that an agent began although earlier turns had used up the daily budget. Costs are
+// counted from midnight.
+func promptsOverBudget(f *facts) (all []Violation) {
 	most, set := 0, false
 	for _, o := range f.Scenario.Options.Settings {
 		if o.Key == "budget.day" {

@@ -31,8 +31,8 @@ var (
 	directivePattern = regexp.MustCompile(`\[\[[^\]\n]*(\]\]|\n|$)`)
 )
 
-// shown finds words that an agent has written and that the chat does not show, or shows too often.
-func shown(f *facts) (all []Violation) {
+// wronglyShownWords finds words that an agent has written and that the chat does not show, or shows too often.
+func wronglyShownWords(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
 		c, ok := f.chat(s.In)
@@ -213,8 +213,8 @@ func (f *facts) owed(token scenario.Token) (numbers []int) {
 	return numbers
 }
 
-// ranStubborn reports whether a prompt before this one made its agent ignore SIGTERM. The same process may then run this
-// prompt.
+// ranStubborn reports whether a prompt before this one made its agent ignore SIGTERM. The same process may then run
+// this prompt.
 func (f *facts) ranStubborn(token scenario.Token) bool {
 	before := f.tokens[:max(0, slices.Index(f.tokens, token))]
 	return slices.ContainsFunc(before, func(t scenario.Token) bool {
