@@ -219,7 +219,7 @@ func (p *process) Run() cli.RunID              { return p.run.id }
 func (p *process) PID() int                    { return p.run.pid }
 func (p *process) Stdin() io.WriteCloser       { return stdin{p} }
 func (p *process) Stdout() io.Reader           { return p }
-func (p *process) When(offset int64) time.Time { return p.run.when(offset) }
+func (p *process) When(offset int64) time.Time { return p.run.printedAt(offset) }
 func (p *process) StderrTail() string          { return p.run.stderr.String() }
 func (p *process) Done() <-chan struct{}       { return p.run.done }
 
