@@ -16,7 +16,7 @@ type delivery struct {
 	turn   orchestrator.Turn
 	stored <-chan bool // from record; receives true once the store contains the outcome
 	show   func(context.Context, orchestrator.Outcome) error
-	// begun, which may be nil, is called once an abort can stop the delivery.
+	// begun is called as soon as an abort can stop the delivery. It may be nil.
 	begun func()
 	// changed computes the file changes of the turn, or is nil if the turn changed no file. ductor calls it once the
 	// chat shows the outcome. Then it calls amend, which adds the changes to the message in the chat.

@@ -140,7 +140,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		// If a turn was running, start it at once, so that an abort finds it. This turn itself waits until redelivered
 		// is closed.
 		c.start = start{later: len(ran) == 0, redelivered: redelivered}
-		for i := range wait { // a waiting turn has a card only if no other turn was running
+		for i := range wait { // if another turn was running, the waiting turns have no cards
 			wait[i].cardOpened = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)

@@ -194,8 +194,9 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 	return edited, err
 }
 
-// cancelRemoved records that a turn that was removed from the queue will not run, and removes its message from the chat.
-// If the write fails, record repeats it later. If ductor ends before that, the next process may run the turn.
+// cancelRemoved cancels a turn that was removed from the queue: it records that the turn will not run, and removes the
+// turn's message from the chat. If the write fails, record repeats it later. If ductor ends before that, the next
+// process may run the turn.
 func (e *Engine) cancelRemoved(w waiting) {
 	log := e.log.With("turn", w.turn.ID)
 	if _, err := e.record(context.WithoutCancel(e.life), log, func(ctx context.Context) error {
