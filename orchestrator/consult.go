@@ -25,8 +25,8 @@ type ConsultQuestion struct {
 	Conversation ConversationID
 	Person       PersonID   // the user who asks, or whose turn the asking agent runs
 	Asks         cli.TurnID // the turn whose agent asks; empty if a user asks
-	// Session is the ID or the name of a session. If it is empty, the question belongs to the session of the turn whose
-	// agent asks. If a user asks, it belongs to the current session of the conversation.
+	// Session is the ID or the name of a session. If it is empty, a question of an agent belongs to the session of the
+	// agent's turn, and a question of a user to the current session of the conversation.
 	Session string
 	Model   ModelChoice // the zero value means the model that was asked last in the session
 	Text    string

@@ -154,8 +154,8 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 
 const laterJob = "later-"
 
-// RepeatedAt returns the LaterJob that runs the prompt of the turn again at a time. The permission mode of the job is at
-// most maxMode. If maxMode is empty, the job does not get the rights of the chat.
+// RepeatedAt returns a job that runs the prompt of the turn again at a time; see LaterJob. The permission mode of the
+// job is at most maxMode. If maxMode is empty, the job does not get the rights of the chat.
 func (t Turn) RepeatedAt(at time.Time, maxMode cli.PermissionMode) Job {
 	j := Job{
 		ID: LaterJob(t.ID), Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Prompt: t.Prompt.Text,

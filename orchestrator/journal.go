@@ -11,7 +11,7 @@ import (
 // Update is an incoming Telegram update in raw form. Package bot parses it.
 type Update struct {
 	ID  int64
-	Raw []byte // JSON from Telegram; nil if the update needs no handling, because then the store contains only its ID
+	Raw []byte // JSON from Telegram; nil for an update that needs no handling: the store contains only its ID
 	// Received is when the update was first stored, to the millisecond. It is zero for an update that is not stored.
 	Received time.Time
 	// Crashes is the number of times that ductor crashed while handling the update.

@@ -188,8 +188,8 @@ type Chat interface {
 	Extend(ctx context.Context, t Turn) error
 	// Withdraw cancels messages that the turn's agent created with tools and that are not sent yet.
 	Withdraw(ctx context.Context, t Turn) error
-	// Notice sends a message that does not belong to a turn to a conversation. It stores the message and returns. The
-	// message is sent later, even after a crash.
+	// Notice sends a message to a conversation. The message does not belong to a turn. Notice stores the message and
+	// returns. The message is sent later, even after a crash.
 	Notice(ctx context.Context, id ConversationID, text string) error
 }
 
