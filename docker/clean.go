@@ -35,13 +35,13 @@ func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, e
 }
 
 // Clean removes the containers of an owner with all their processes, and returns their number. The owner is an
-// installation of ductor; see Options.Owner. Clean does not remove a container if needed returns true for the name of
-// the container's sandbox. It removes, for example, containers of projects that are no longer configured, and
-// containers that an interrupted start left behind. Homes remain.
+// installation of ductor; see Options.Owner. Clean does not remove homes, and no container for whose sandbox isNeeded
+// returns true. So it removes, for example, containers of projects that are no longer configured, and containers that
+// an interrupted start left behind.
 //
-// needed must return true for every sandbox in this engine, even if the launcher of the sandbox uses another address of
-// the engine (see Engine.ID). If needed is nil, Clean removes all containers of the owner.
-func (e *Engine) Clean(ctx context.Context, owner string, needed func(name string) bool) (int, error) {
+// isNeeded must return true for every sandbox in this engine, even if the launcher of the sandbox uses another address
+// of the engine (see Engine.ID). If isNeeded is nil, Clean removes all containers of the owner.
+func (e *Engine) Clean(ctx context.Context, owner string, isNeeded func(name string) bool) (int, error) {
 	all, err := e.containers(ctx, ownerFilter(owner))
 	if err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func (e *Engine) Clean(ctx context.Context, owner string, needed func(name strin
 	var errs []error
 	for _, c := range all {
 		name := c.Labels[labelName]
-		if name != "" && needed != nil && needed(name) || name == "" && e.mayBeMakingImage(c) {
+		if name != "" && isNeeded != nil && isNeeded(name) || name == "" && e.mayBeMakingImage(c) {
 			continue
 		}
 		if err := e.remove(ctx, c.ID); err != nil {
@@ -83,8 +83,8 @@ func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
 	return errors.Join(errs...)
 }
 
-// mayBeMakingImage reports whether ductor may still be making an image with a container, because the container is new.
-// The caller checks that the container has no sandbox name.
+// mayBeMakingImage reports whether a container without a sandbox name is so new that ductor may still be making an
+// image with it.
 func (e *Engine) mayBeMakingImage(c container.Summary) bool {
 	return time.Since(time.Unix(c.Created, 0)) < workFactor*e.wait
 }

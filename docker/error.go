@@ -37,7 +37,7 @@ func (e *Error) Error() string {
 	return e.Reason + "; " + e.Fix
 }
 
-// Is reports whether target is runner.ErrNoEnvironment and the error means that the container is gone.
+// Is reports whether target is runner.ErrNoEnvironment and e means that no program can run in the container any more.
 func (e *Error) Is(target error) bool { return e.gone && target == runner.ErrNoEnvironment }
 
 // As implements errors.As for a *cli.Failure.

@@ -64,7 +64,7 @@ func newSeedArchive(user string) (*seedArchive, error) {
 // tree is a tar archive that also contains the parent directories of its files.
 type tree struct {
 	*tar.Writer
-	dir  tar.Header      // header of all directories, without their names
+	dir  tar.Header      // template for the headers of directories
 	made map[string]bool // names that are in the archive
 }
 

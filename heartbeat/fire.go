@@ -8,8 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// fire stores the due runs of a job and the job's next time, in one transaction. The turns of the runs are submitted
-// later. If ductor crashes, either the runs are stored, or the job is still due.
+// fire stores the due runs of a job and the time of its next run, in one transaction. The turns of the runs are
+// submitted later. If ductor crashes, either the runs are stored, or the job is still due.
 func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	now := s.now()
 	back := now.Add(setBack).Before(st.Planned)
@@ -22,8 +22,8 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	}
 	next := plan.Next(now)
 	if st.Next.After(now) {
-		// The clock was set back by a lot, so only compute the next time. Times that have had a run do not start
-		// another one, because the ID of a run depends on its time.
+		// The clock was set back by a lot, so only compute the time of the next run. A time that comes twice starts
+		// only one run, because the ID of a run depends on its time.
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
@@ -62,7 +62,8 @@ func (s *Scheduler) dueRuns(st orchestrator.JobStatus, plan schedule.Schedule, n
 			last = late[len(late)-1]
 		}
 		runs = append(runs, skipped(st.Job, last, missed, p.Text("job.missed")))
-	default: // one run stands for all times, even for the last one, which may be on time
+	// One run makes up for all these times. It includes the latest time, even if that is not late.
+	default:
 		last := moments[len(moments)-1]
 		fresh = nil
 		runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, last, count))

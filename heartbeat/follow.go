@@ -43,8 +43,9 @@ func (s *Scheduler) advanceRuns(ctx context.Context) ([]orchestrator.JobRun, err
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // but a run that waits for its NotBefore does not delay later runs
-		// The turn has ended. Later runs of the job need not wait until the chat shows the result.
+			// A run that waits for its NotBefore does not delay later runs.
+			ahead[r.Job] = true
+		// The turn of this run has ended. Later runs of the job need not wait until the chat shows its result.
 		case r.State == orchestrator.RunAsked:
 			ahead[r.Job] = false
 		}

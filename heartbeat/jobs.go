@@ -232,7 +232,7 @@ func (s *Scheduler) showResult(st orchestrator.JobStatus, err error) (orchestrat
 }
 
 // show completes a status for the chat. Times are in the job's time zone, and Job.When contains the schedule in words.
-// A paused job has no next time.
+// A paused job has no next run.
 func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	loc := s.knownZone(st.Job)
 	st.Job.When = scheduleText(s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)

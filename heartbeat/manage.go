@@ -24,8 +24,8 @@ func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.J
 }
 
 // Edit calls f to change a job of the conversation, and stores the result. It ignores changes of the ID, kind,
-// conversation and creation time. If the schedule has changed, Edit computes the next time. If f returns an error, the
-// job remains unchanged. Jobs in the configuration cannot be edited: for them, Edit returns
+// conversation and creation time. If the schedule has changed, Edit computes the time of the next run. If f returns an
+// error, the job remains unchanged. Jobs in the configuration cannot be edited: for them, Edit returns
 // orchestrator.ErrJobConfigured.
 func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	f func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
@@ -55,8 +55,8 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 	return s.save(ctx, j)
 }
 
-// Pause prevents a job of the conversation from starting new runs until Resume. Runs that are already waiting are not
-// affected.
+// Pause prevents a job of the conversation from starting new runs until Resume is called. Runs that are already waiting
+// are not affected.
 func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	return s.pause(ctx, id, in, true)
@@ -94,8 +94,9 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 	return s.opts.Store.DeleteJob(ctx, id)
 }
 
-// RunNow starts a run of a job in the conversation, even if the job is paused or has quiet hours. The run waits for the
-// job's open runs. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there is none.
+// RunNow starts a run of a job in the conversation, even if the job is paused or has quiet hours. The run starts when
+// the job's open runs have ended. The job of a webhook runs with the last payload; RunNow returns ErrNotCalled if there
+// is none.
 //
 // RunNow returns orchestrator.ErrRepeated in these cases:
 //   - An earlier call had the same key, which identifies the user's request.
@@ -227,14 +228,15 @@ func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job,
 		j.Created, j.Paused = old.Job.Created, old.Job.Paused
 	}
 	if there && sameJob(j, old.Job) {
-		return nil // do not save an unchanged job: save would compute the next time again, and lose missed runs
+		// Do not save an unchanged job: save would compute the time of the next run again, and lose missed runs.
+		return nil
 	}
 	_, err := s.save(ctx, j)
 	return err
 }
 
-// saveUnchanged stores a job whose schedule has not changed. It does not change the job's next time. So an edit of the
-// prompt loses no missed run.
+// saveUnchanged stores a job whose schedule has not changed. It does not change the time of the next run, so that no
+// missed run is lost.
 func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
 	if err := validate(j); err != nil {
@@ -246,7 +248,7 @@ func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// save stores a job with defaults. It also computes and stores the job's next time.
+// save stores a job with defaults. It also computes and stores the time of the next run.
 func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	next, err := s.next(j)
 	if err != nil {
@@ -259,8 +261,8 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next validates a job and computes its next time. If the job has only one time and that time has passed, next returns
-// an error. But for a configured or a paused job, it then returns the zero time.
+// next validates a job and computes the time of its next run. If the job has only one time and that time has passed,
+// next returns an error. But for a configured or a paused job, it then returns the zero time.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	if err := validate(j); err != nil {
 		return time.Time{}, err

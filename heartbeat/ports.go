@@ -18,8 +18,8 @@ var (
 // Store stores jobs and their runs. internal/store implements it. Every method is one transaction, which is durable
 // when the method returns. Safe for concurrent use.
 type Store interface {
-	// SaveJob stores a new or changed job with its next time. planned is the time at which the next time was computed.
-	// SaveJob does not change the job's cost and runs.
+	// SaveJob stores a new or changed job. next is the time of the job's next run, and planned is when that time was
+	// computed. SaveJob does not change the job's cost and runs.
 	SaveJob(ctx context.Context, j orchestrator.Job, next, planned time.Time) error
 	// DeleteJob deletes a job and its runs. It returns orchestrator.ErrNoJob if the job does not exist.
 	DeleteJob(ctx context.Context, id orchestrator.JobID) error
@@ -27,11 +27,11 @@ type Store interface {
 	Job(ctx context.Context, id orchestrator.JobID) (orchestrator.JobStatus, error)
 	// Jobs lists all jobs, the oldest first.
 	Jobs(ctx context.Context) ([]orchestrator.JobStatus, error)
-	// RecordRuns stores runs of a job and the job's next time. If it fails, it stores neither. It skips runs whose ID
-	// is already stored, and returns the others. It returns orchestrator.ErrNoJob if the job does not exist.
+	// RecordRuns stores runs of a job and the time of its next run. If it fails, it stores neither. It skips runs whose
+	// ID is already stored, and returns the others. It returns orchestrator.ErrNoJob if the job does not exist.
 	RecordRuns(ctx context.Context, job orchestrator.JobID, runs []orchestrator.JobRun, next,
 		planned time.Time) ([]orchestrator.JobRun, error)
-	// MoveRun stores the fields of an open run that have changed. It ignores a run that has ended or does not exist.
+	// MoveRun stores the changed fields of an open run. It ignores a run that has ended or does not exist.
 	MoveRun(ctx context.Context, r orchestrator.JobRun) error
 	// EndRun stores the state of an ended run together with the job's result. It adds the cost of the run to the cost
 	// of the job.

@@ -17,8 +17,8 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	}
 	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), Result: st.JobResult}
 	switch {
-	// If st.Same is 0, a newer run has had a different answer. The message st.Shown shows that answer, and must not get
-	// the note.
+	// If st.Same is 0, a newer run has had a different answer. The message of st.Shown then shows the newer answer, so
+	// the note about this run does not belong there.
 	case r.State == orchestrator.RunDone && !r.Result.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == orchestrator.RunFailed:
@@ -34,7 +34,7 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	return r, nil
 }
 
-// sameNote returns the note that the answer has not changed, with the time of the run.
+// sameNote returns a note for the chat, which says that the answer of this run has not changed.
 func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) string {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	at := s.moment(st.Job, r.Ended)

@@ -15,8 +15,8 @@ type Limits struct {
 	Bytes int64
 }
 
-// Cutoff is Limits relative to a certain time. Data that is older than Before is removed. Then the oldest data is
-// removed until at most Bytes remain. A zero Before, or 0 Bytes, means no limit.
+// Cutoff contains Limits, with a point in time instead of an age. Data that is older than Before is removed. Then the
+// oldest data is removed until at most Bytes remain. A zero Before, or 0 Bytes, means no limit.
 type Cutoff struct {
 	Before time.Time
 	Bytes  int64
@@ -75,7 +75,7 @@ func (r Retention) DryRun(ctx context.Context) []RetentionResult {
 	return r.round(ctx, Dataset.Plan)
 }
 
-// Trim runs one round now.
+// Trim removes the data that exceeds its limits.
 func (r Retention) Trim(ctx context.Context) []RetentionResult {
 	return r.round(ctx, Dataset.Trim)
 }
@@ -103,7 +103,7 @@ func (l Limits) cutoffAt(now time.Time) Cutoff {
 	return c
 }
 
-// Run runs a round at once, and then at each interval until ctx is done.
+// Run calls Trim at once, and then at each interval until ctx is done.
 func (r Retention) Run(ctx context.Context) {
 	tick := time.NewTicker(r.Every)
 	defer tick.Stop()

@@ -42,8 +42,8 @@ const (
 	busyPoll = 2 * time.Second
 )
 
-// setBack is a threshold. If the clock is set back by more than setBack, the scheduler computes the next times again.
-// It ignores smaller corrections. In both cases, no run happens twice.
+// setBack is a threshold. If the clock is set back by more than setBack, the scheduler computes the times of the next
+// runs again. It ignores smaller corrections. In both cases, no run happens twice.
 const setBack = time.Hour
 
 // Scheduler starts the runs of jobs when they are due, and lets users manage jobs. Safe for concurrent use.

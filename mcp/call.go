@@ -116,7 +116,7 @@ func progress(ctx context.Context, req *sdk.CallToolRequest) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				// If the client is gone, the call itself fails, too.
+				// If the client has disconnected, the call itself fails, too.
 				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n})
 			}
 		}

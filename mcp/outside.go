@@ -51,7 +51,7 @@ func (o *outsiders) add(number int, end context.CancelFunc) (remove func()) {
 	}
 }
 
-// end ends each connection for whose token number match returns true.
+// end ends each connection if match returns true for the number of its token.
 func (o *outsiders) end(match func(number int) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Server) enter(ctx context.Context, c caller) (_ context.Context, leave 
 	}
 	remove := s.outside.add(c.outsider.Number, cancel)
 	leave = func() { remove(); cancel() }
-	if err := s.checkToken(c); err != nil { // the token may have been revoked before the call of add
+	if err := s.checkToken(c); err != nil { // the token may have been revoked before the connection was registered
 		leave()
 		return nil, nil, err
 	}

@@ -163,7 +163,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	defer greeted()
 	in := bufio.NewReaderSize(conn, helloBytes)
-	// If the connection is closed, ReadSlice fails, too.
+	// Ignore the error: if the connection is closed, ReadSlice fails, too.
 	_ = conn.SetReadDeadline(time.Now().Add(helloTimeout))
 	line, err := in.ReadSlice('\n')
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Server) refuse(conn net.Conn, why error) {
 	if err != nil {
 		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(helloTimeout)) // if the connection is closed, Write fails, too
+	_ = conn.SetDeadline(time.Now().Add(helloTimeout)) // ignore the error: on a closed connection, Write fails, too
 	if _, err := conn.Write(append(raw, '\n')); err == nil {
 		_, _ = io.Copy(io.Discard, conn)
 	}

@@ -173,8 +173,8 @@ type ApprovalScreen interface {
 	//   - if an identical request now shares the approval
 	//   - if the approval is open again after a restart
 	//   - after the decision
-	// isNew is false if the chat may already show the approval: after an earlier call, in this process or an earlier
-	// one.
+	// isNew is false if the chat may already show the approval, because this process or an earlier one has called
+	// ShowApproval for it.
 	ShowApproval(approval Approval, isNew bool)
 }
 

@@ -86,17 +86,18 @@ type QueueStore interface {
 	// PromoteTurn moves a queued turn to the front of its conversation's queue. It returns false if the turn is no
 	// longer queued.
 	PromoteTurn(ctx context.Context, id cli.TurnID) (bool, error)
-	// SteerTurn changes a queued turn to the state TurnSteered, because its prompt is sent to a running turn. SteerTurn
-	// sets the queued turn's session, agent and model to those of the running turn. OpenTurns lists the queued turn
-	// until MarkSteered. SteerTurn returns false if the first turn is no longer queued, or if the second turn is not
-	// running.
+	// SteerTurn changes a queued turn to the state TurnSteered, because ductor is about to send its prompt to the agent
+	// of a running turn. SteerTurn sets the queued turn's session, agent and model to those of the running turn.
+	// OpenTurns lists the queued turn until MarkSteered is called. SteerTurn returns false if the first turn is not
+	// queued any more, or if the second turn is not running.
 	SteerTurn(ctx context.Context, queued, running cli.TurnID, at time.Time) (bool, error)
-	// MarkSteered records that the agent of a running turn has the prompt of a steered turn. It returns false if the
-	// first turn is no longer steered into the second.
+	// MarkSteered records that the prompt of a steered turn has reached the agent of the running turn. It returns false
+	// if the state of the steered turn has changed since SteerTurn.
 	MarkSteered(ctx context.Context, steered, running cli.TurnID) (bool, error)
-	// DoubtSteered undoes MarkSteered for all turns that were steered into an interrupted turn, and returns these
-	// turns. It skips the turns that the argument read lists, because the agent has read their prompts.
-	DoubtSteered(ctx context.Context, into cli.TurnID, read ...cli.TurnID) ([]Turn, error)
+	// DoubtSteered undoes MarkSteered for the prompts that were sent to a running turn before it was interrupted. It
+	// returns the turns of these prompts. It skips the turns in alreadyRead, whose prompts the agent has certainly
+	// read.
+	DoubtSteered(ctx context.Context, into cli.TurnID, alreadyRead ...cli.TurnID) ([]Turn, error)
 	// UnsteerTurn moves a turn in the state TurnSteered back to the front of the queue. It returns false if the turn is
 	// in another state.
 	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)

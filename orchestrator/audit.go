@@ -10,7 +10,7 @@ import (
 // AuditKind is the kind of an event in the audit log.
 type AuditKind string
 
-// The audited events.
+// AuditKind values.
 const (
 	AuditAllowed   AuditKind = "allowed"
 	AuditDenied    AuditKind = "denied"

@@ -23,7 +23,7 @@ type Changed struct {
 // NoUndo is the reason why a user cannot undo the changes of a turn.
 type NoUndo string
 
-// NoUndo values.
+// Values of type NoUndo.
 const (
 	NoUndoLate   NoUndo = "late"   // the snapshot was not ready before the agent's first write
 	NoUndoShared NoUndo = "shared" // another turn wrote in the same repository at the same time
@@ -49,8 +49,8 @@ type Snapshots interface {
 type TurnWatch interface {
 	// Observe must get every event of the turn. It does not block.
 	Observe(ev cli.Event)
-	// End ends the watch after the turn and all its processes have ended. It returns a function that computes the
-	// changes of the turn. It returns nil if the turn did nothing that could change a file.
+	// End ends the watch after the turn and all its processes have ended. The returned function computes the changes of
+	// the turn. It is nil if the turn did nothing that could change a file.
 	End() func(ctx context.Context) Changed
 	// Leave ends the watch if ductor ends and the turn continues without it. The caller calls it instead of End.
 	Leave()
@@ -125,7 +125,7 @@ func (e *ChangedSince) Error() string {
 // DiffSince selects the older state for a diff with the current state.
 type DiffSince string
 
-// DiffSince values.
+// Values of type DiffSince.
 const (
 	SinceTurn    DiffSince = "turn" // state before the last turn of the conversation that changed files
 	SinceSession DiffSince = "session"
@@ -136,7 +136,7 @@ const (
 // same.
 type ReturnTo string
 
-// ReturnTo values.
+// Values of type ReturnTo.
 const (
 	BeforeTurn ReturnTo = "before"
 	AfterTurn  ReturnTo = "after"

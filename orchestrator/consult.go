@@ -25,8 +25,8 @@ type ConsultQuestion struct {
 	Conversation ConversationID
 	Person       PersonID   // the user who asks, or whose turn the asking agent runs
 	Asks         cli.TurnID // the turn whose agent asks; empty if a user asks
-	// Session is the ID or the name of a session. If it is empty, the question belongs to the session of the turn whose
-	// agent asks. If a user asks, it belongs to the current session of the conversation.
+	// Session is the ID or the name of a session. If it is empty, a question of an agent belongs to the session of the
+	// agent's turn, and a question of a user to the current session of the conversation.
 	Session string
 	Model   ModelChoice // the zero value means the model that was asked last in the session
 	Text    string
@@ -112,7 +112,7 @@ type Consults interface {
 	// Abort and end cancel the context. A question that was not registered counts only while Ask or Group runs.
 	Begin(ctx context.Context, in ConversationID) (_ context.Context, end func())
 	// Ask asks a model and waits for its answer. It stores question and answer as an entry of the session. If the
-	// question fails, it stores nothing. It creates the session if FindSession does not find it.
+	// question fails, it stores nothing. If the session does not exist, Ask creates it.
 	//
 	// Ask stops when ctx is done and when Abort or Close is called. It returns one of these errors:
 	//   - ErrNoConsult: the question names no model, and no model was asked in the session before

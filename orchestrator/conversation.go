@@ -189,12 +189,13 @@ const (
 // During returns the mode for a prompt that arrives during a turn. current is the session of the conversation.
 func (m BusyMode) During(running Turn, p Prompt, current SessionID) BusyMode {
 	switch {
-	case !p.Rights.OfChat(): // it must not abort or change the turn of another user
+	case !p.Rights.OfChat(): // such a prompt must not abort or change the turn of another user
 		return BusyQueue
 	case p.PartOf != 0 && p.PartOf == running.Prompt.Message:
 		return BusySteer
 	case current != running.Session && (m == BusySteer || !running.IsSeparate()):
-		// The user has sent /new, or changed the project. A job in its own session may still be interrupted.
+		// The user has sent /new or changed the project, so the prompt belongs to another session than the running
+		// turn. Only a job may still be interrupted: it has a session of its own anyway.
 		return BusyQueue
 	}
 	return m

@@ -41,7 +41,7 @@ func (p Press) Precedes(t Turn) bool {
 // find it.
 type PendingAborts struct {
 	Conversation ConversationID
-	Handled      chan struct{} // package bot closes it
+	Handled      chan struct{} // package bot closes it when it has handled the aborts
 }
 
 // Receipt reports how ductor handled a new prompt.
@@ -140,7 +140,7 @@ type Load struct {
 	JobRuns          int // runs of jobs that have not ended
 }
 
-// Alert describes a problem of the machine that lasts.
+// Alert describes a lasting problem of the machine.
 type Alert struct {
 	Kind, Key string
 	Since     time.Time

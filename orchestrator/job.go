@@ -162,8 +162,8 @@ func (t JobTurn) Check(problem func(key, format string, args ...any)) {
 
 const laterJob = "later-"
 
-// RepeatedAt returns the LaterJob that runs the prompt of the turn again at a time. The permission mode of the job is at
-// most maxMode. If maxMode is empty, the job does not get the rights of the chat.
+// RepeatedAt returns a job that runs the prompt of the turn again at a time; see LaterJob. The permission mode of the
+// job is at most maxMode. If maxMode is empty, the job does not get the rights of the chat.
 func (t Turn) RepeatedAt(at time.Time, maxMode cli.PermissionMode) Job {
 	j := Job{
 		ID: LaterJob(t.ID), Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Prompt: t.Prompt.Text,
@@ -184,8 +184,7 @@ func (t Turn) RepeatedAt(at time.Time, maxMode cli.PermissionMode) Job {
 // LaterJob returns the ID of the job that runs the prompt of a turn again when a usage limit has ended.
 func LaterJob(id cli.TurnID) JobID { return JobID(laterJob + string(id)) }
 
-// Repeats returns the turn whose prompt the job runs again if LaterJob returned the job's ID. Otherwise it returns
-// false.
+// Repeats returns the turn whose prompt the job runs again. It returns false unless LaterJob returned this ID.
 func (id JobID) Repeats() (cli.TurnID, bool) {
 	turn, later := strings.CutPrefix(string(id), laterJob)
 	return cli.TurnID(turn), later
@@ -273,7 +272,7 @@ type JobRunResult struct {
 	Text     string  // the answer as the chat shows it
 	Reason   string  // a sentence that explains why the run failed or was skipped
 	Changed  bool    // the answer differs from the previous one
-	Notified bool    // the chat shows the result, or need not show it
+	Notified bool    // nothing about the result remains to be shown in the chat
 	CostUSD  float64 // cost of all attempts
 }
 

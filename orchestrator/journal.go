@@ -11,7 +11,7 @@ import (
 // Update is an incoming Telegram update in raw form. Package bot parses it.
 type Update struct {
 	ID  int64
-	Raw []byte // JSON from Telegram; nil if the update needs no handling, so that the store contains only its ID
+	Raw []byte // JSON from Telegram; nil for an update that needs no handling: the store contains only its ID
 	// Received is when the update was first stored, to the millisecond. It is zero for an update that is not stored.
 	Received time.Time
 	// Crashes is the number of times that ductor crashed while handling the update.
@@ -118,8 +118,8 @@ type SendRate struct {
 // SendState is the state of an outgoing message.
 type SendState string
 
-// SendState values. A message in the state Unknown may be in the chat already. Before sending it again, ductor checks
-// that.
+// SendState values. A message in the state Unknown may be in the chat already. ductor finds this out before it sends
+// the message again.
 const (
 	Pending SendState = "pending" // not sent yet
 	Sending SendState = "sending" // being sent; it is not known yet whether Telegram received it

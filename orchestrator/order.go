@@ -116,8 +116,8 @@ func (w Wants) NeedNoMessage(o Outcome) bool {
 // Sandboxes selects the sandbox in which agents run. Its methods do not contact the sandbox and do not block. They are
 // safe for concurrent use.
 type Sandboxes interface {
-	// Of returns the sandbox for work in a directory, or "" for this host. Some sandboxes have a separate part for each
-	// conversation. For such a sandbox, Of returns the part of conv.
+	// Of returns the sandbox for work in a directory, or "" for this host. The owner can configure that each
+	// conversation has a sandbox of its own. Of then returns the sandbox of conv.
 	Of(dir string, conv ConversationID) cli.Sandbox
 	// Forced returns the sandbox for an order that requires one (SandboxDocker), in a project whose policy requires
 	// none.

@@ -53,7 +53,7 @@ type Store interface {
 	// turn, EnqueueTurn deletes the LaterJob of the other turn. It returns ErrRepeated if the other turn was already
 	// repeated, or if its LaterJob has started a run.
 	//
-	// Each agent in the list forget must start a new agent session. EnqueueTurn therefore deletes its record from the
+	// The agents in forget must start new agent sessions. EnqueueTurn therefore deletes their records from the
 	// AgentSessions of the turn's session.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.
@@ -188,8 +188,8 @@ type Chat interface {
 	Extend(ctx context.Context, t Turn) error
 	// Withdraw cancels messages that the turn's agent created with tools and that are not sent yet.
 	Withdraw(ctx context.Context, t Turn) error
-	// Notice sends a message that does not belong to a turn to a conversation. It stores the message and returns. The
-	// message is sent later, even after a crash.
+	// Notice sends a message to a conversation. The message does not belong to a turn. Notice stores the message and
+	// returns. The message is sent later, even after a crash.
 	Notice(ctx context.Context, id ConversationID, text string) error
 }
 

@@ -54,7 +54,7 @@ func Repeatable() Recovery { return Recovery{Offer: []Action{ActionAgain}} }
 // Automatic is ductor's reaction to a turn that failed before its agent ran anything. ductor does not ask a user first.
 type Automatic string
 
-// Automatic values.
+// Values of type Automatic.
 const (
 	AutomaticNothing Automatic = ""
 	AutomaticOnce    Automatic = "once" // runs the turn once more

@@ -53,8 +53,8 @@ type Permissions struct {
 	// Cannot contains the reasons.
 	Refused []cli.PermissionMode
 	// Tools lists the tools that the conversation allows and forbids. OtherTools contains further lists, from the
-	// configuration, that apply, too. Unheld is the reason why ductor cannot make Agent respect the lists. It is empty
-	// if ductor can.
+	// configuration, that apply, too. If ductor cannot make Agent respect the lists, Unheld is the reason. Otherwise
+	// Unheld is empty.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
 	Unheld     string

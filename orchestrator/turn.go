@@ -65,8 +65,8 @@ type Prompt struct {
 	Arrived time.Time
 }
 
-// Entry is the part of a Turn that describes its place in the session. An entry is a turn or a question outside of
-// turns.
+// Entry is the part of a Turn that describes its place in the session. The entries of a session are its turns, and the
+// questions that were asked outside of turns. Each entry is stored as a Turn.
 type Entry struct {
 	Kind    EntryKind
 	Role    string      // name of the agent's configured role; empty for none
@@ -118,9 +118,10 @@ type Turn struct {
 	Crashes int
 }
 
-// MayJoin reports whether the prompt of this waiting turn may be added to a running turn, which the message first
-// started. The running agent must not get a prompt with other rights, or a prompt for another agent. Only a prompt that
-// belongs to the message first has the same agent for sure.
+// MayJoin reports whether ductor may add the prompt of this waiting turn to a running turn. The argument first is the
+// message that started the running turn. The running agent must not get a prompt with other rights, or a prompt for
+// another agent. A prompt that names an agent is for the same agent only if it belongs to the first message (see
+// Prompt.PartOf).
 func (t Turn) MayJoin(first int) bool {
 	together := t.Prompt.PartOf != 0 && t.Prompt.PartOf == first
 	return t.Prompt.Rights.OfChat() && (t.Wants.Agent == "" || together)
@@ -156,8 +157,8 @@ type ActiveTurn struct {
 	// Hide removes secrets from a text and returns the rest.
 	Hide func(text string) string
 	// Help registers another agent that works for the turn. When the other agent has finished, the caller must call
-	// leave. The turn does not end before. The returned context is cancelled when the turn's own agent ends. If the
-	// turn's own agent has ended already, Help returns ErrNoTurn.
+	// leave; until then, the turn does not end. The returned context is cancelled when the turn's own agent ends. If
+	// the turn's own agent has ended already, Help returns ErrNoTurn.
 	Help func(ctx context.Context) (_ context.Context, leave func(), err error)
 }
 
@@ -215,7 +216,7 @@ type Step struct {
 	Output   string // output of the tool, or unified diff of the file; StepsOf leaves it empty
 	Size     int    // length of Output in bytes
 	Lost     int    // number of bytes cut from the beginning of Output
-	Offset   int    // number of bytes of the answer before the step
+	Offset   int    // length of the answer before the step, in bytes
 }
 
 // StepStore stores the steps of turns. internal/store implements it.

@@ -94,7 +94,7 @@ func (g *guard) isOwnOrigin(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	// Allow a link on a page of another server, but no requests from scripts of this page.
+	// A page of another server may link to this server, but its scripts must not send requests.
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 

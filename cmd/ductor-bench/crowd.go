@@ -17,8 +17,8 @@ func startTogether(ctx context.Context, s *setup) ([]float64, error) {
 	return []float64{first.median(), first.max()}, nil
 }
 
-// together sends a prompt in n chats at once, and waits until each chat shows the first text of its answer. more
-// contains further directives for each prompt. together returns how long each chat waited.
+// together sends a prompt in n chats at once, and waits until each chat shows the first text of its answer. It appends
+// the directives in more to each prompt. It returns how long each chat waited.
 func (s *setup) together(ctx context.Context, n int, word *words, more string) (first samples, err error) {
 	var all []*expected
 	var sent []time.Time

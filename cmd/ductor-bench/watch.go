@@ -62,7 +62,7 @@ func (s *setup) await(ctx context.Context, e *expected) (telegram.Call, error) {
 }
 
 // shows returns a function that recognizes calls whose message contains a word of the answer. The function ignores
-// messages that quote the prompt, because the prompt also contains the word, in a directive.
+// messages that quote the prompt, because the prompt contains the word, too.
 func shows(word string) func(telegram.Call) bool {
 	return func(c telegram.Call) bool {
 		text := c.Params["text"]

@@ -14,8 +14,8 @@ import (
 	"ductor/mcp/relay"
 )
 
-// simAgentCommand returns a hidden command that only appears in the help. It never runs: main recognizes the command
-// before it parses flags, because the scripted agent then starts faster.
+// simAgentCommand returns the command of the scripted agent. It exists only for its help text: main starts the scripted
+// agent before it parses flags, because that is faster.
 func simAgentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                agent.Subcommand + " claude|codex [ARG ...]",

@@ -153,8 +153,8 @@ func (s *source) readParts(notes io.Writer, parts ...string) (config.Config, err
 }
 
 // ignoreMistakes ignores mistakes in the parts of a configuration that a command does not need. cfg and err are the
-// result of reading the configuration. If err is about mistakes, and the function part returns a configuration without
-// them, ignoreMistakes prints err to notes and returns this configuration. Otherwise it returns cfg and err.
+// result of reading the configuration. If err is about mistakes, ignoreMistakes calls part to get the needed parts. If
+// they have no mistakes, it prints err to notes and returns these parts. Otherwise it returns cfg and err.
 func ignoreMistakes(cfg config.Config, err error, notes io.Writer,
 	part func(*config.Invalid) (config.Config, bool)) (config.Config, error) {
 	var invalid *config.Invalid

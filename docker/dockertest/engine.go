@@ -138,8 +138,10 @@ func (e *Engine) Docker(args ...string) string {
 }
 
 func (e *Engine) cleanUp() {
-	if ids, err := runDocker(e.Host(), "ps", "-aq"); err == nil && ids != "" { // the engine may have stopped
-		_, _ = runDocker(e.Host(), append([]string{"rm", "-f"}, strings.Fields(ids)...)...) // the engine ends anyway
+	// If this fails, the engine has stopped.
+	if ids, err := runDocker(e.Host(), "ps", "-aq"); err == nil && ids != "" {
+		// Ignore the error, because the engine ends anyway.
+		_, _ = runDocker(e.Host(), append([]string{"rm", "-f"}, strings.Fields(ids)...)...)
 	}
 	if e.cmd != nil { // nil if a test stopped the engine and then failed
 		e.Stop()

@@ -118,7 +118,7 @@ PermitRootLogin yes
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = server.Process.Kill() // its child processes end with our connections
+		_ = server.Process.Kill() // its child processes end when the connections end
 		_ = server.Wait()
 	})
 	host = fmt.Sprintf("%s@127.0.0.1:%d", me.Username, port)

@@ -9,8 +9,8 @@ import (
 	"ductor/lang"
 )
 
-// Describe returns a schedule in words, in the language of p. If Describe does not know how to describe it, it quotes
-// the schedule. ParseSentence can parse most English descriptions.
+// Describe returns a schedule in words, in the language of p. It quotes a schedule for which it has no words.
+// ParseSentence can parse most English descriptions.
 func Describe(p lang.Printer, schedule string) string {
 	line := strings.TrimSpace(schedule)
 	word, rest, _ := strings.Cut(line, " ")

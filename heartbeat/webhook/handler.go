@@ -26,8 +26,8 @@ type Options struct {
 	Poke   func() // makes the scheduler look for new runs; may be nil
 }
 
-// inFlight is the maximum number of deliveries of a hook that the store may be storing at the same time. More than this
-// means that the disk has problems.
+// inFlight is the maximum number of deliveries of a hook that the store may be storing at the same time. This maximum
+// is reached only if the disk has problems.
 const inFlight = 8
 
 // Handler serves POST /hooks/{name}. Safe for concurrent use.

@@ -133,7 +133,7 @@ type Store interface {
 	// RecordDelivery stores the run of a delivery with its signature and event, in one transaction. The data is durable
 	// when RecordDelivery returns. It returns orchestrator.ErrNoJob if the job does not exist.
 	RecordDelivery(ctx context.Context, d Delivery) (Result, error)
-	// PruneDeliveries deletes the signatures and events that are older than before. It returns their number.
+	// PruneDeliveries deletes the signatures and events from before a time. It returns their number.
 	PruneDeliveries(ctx context.Context, before time.Time) (int64, error)
 }
 

@@ -191,7 +191,7 @@ func (r *Relay) receive(conn net.Conn) {
 			r.mu.Unlock()
 		}
 		if r.write(lines.Bytes()) != nil {
-			break // the client is gone
+			break // the client has disconnected
 		}
 	}
 	_ = conn.Close()
@@ -200,7 +200,7 @@ func (r *Relay) receive(conn net.Conn) {
 	r.conn, r.pending = nil, map[string]json.RawMessage{}
 	r.mu.Unlock()
 	for _, id := range ids {
-		_ = r.sendError(id, why) // fails if the client is gone
+		_ = r.sendError(id, why) // fails if the client has disconnected
 	}
 }
 

@@ -40,9 +40,8 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err != nil {
 		return approval, err
 	}
-	// Copy the user's files into the agent's environment before storing the decision. If ductor crashes after the
-	// copying, the user must decide again. If ductor crashes after the storing, the next process passes the decision to
-	// the agent.
+	// Copy the user's files into the agent's environment first. If ductor crashes before it has stored the decision,
+	// the user only has to decide again. Once the decision is stored, the next process passes it to the agent.
 	if len(v.Files) > 0 {
 		if err := s.opts.Agents.Bring(ctx, approval.Sandbox, orchestrator.Paths(v.Files)); err != nil {
 			s.log.Warn("bring the files of an answer", "approval", id, "err", err)
@@ -125,8 +124,8 @@ func answers(questions []cli.Question, given [][]string) bool {
 	return true
 }
 
-// decided passes a stored decision to the agent and shows it to users. After a restart of ductor, the agent may not
-// have repeated its request yet. Then the agent gets the decision once it repeats the request.
+// decided passes a stored decision to the agent and shows it to users. If the agent has not repeated its request since
+// a restart of ductor, it gets the decision when it repeats the request.
 func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision,
 	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	r := s.of(approval.Turn)
@@ -138,7 +137,8 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	defer r.mu.Unlock()
 	told := approval
 	if approval.State == orchestrator.ApprovalAnswered {
-		told.Answers = v.Answers // the stored approval contains no secret answers
+		// The user may have given a secret answer, which the stored approval does not contain.
+		told.Answers = v.Answers
 		r.turn.Learn(approval.Questions, v.Answers)
 	}
 	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // change the mode before the agent continues

@@ -11,8 +11,9 @@ import (
 
 const acceptWait = 10 * time.Second
 
-// deliver passes a decision to the agent, once for each of the identical requests that share the approval. It returns
-// true for gone if the agent no longer waits for any of these requests. The caller holds mu.
+// deliver passes the decision about an approval to the agent. If several identical requests share the approval, it
+// answers each of them. The first result is true if the agent no longer waits for any of these requests. The caller
+// holds mu.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
@@ -59,10 +60,10 @@ func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 	return r.s.passDecision(ctx, r.turn.Turn.ID, request, d)
 }
 
-// passDecision passes a decision to the agent. If the decision allows the request, the snapshot of the turn's files
-// must be complete first. passDecision waits for the snapshot in the background and returns nil, so that the user who
-// decides need not wait. The agent does not get the decision if the turn ends during this time. If ductor ends during
-// this time, the agent repeats its request later.
+// passDecision passes a decision to the agent. A decision that allows the request must not reach the agent before the
+// snapshot of the turn's files is complete. If necessary, passDecision waits for the snapshot in the background and
+// returns nil, so that the user who decides need not wait. If the turn ends during this wait, the agent never gets the
+// decision. If ductor ends during this wait, the agent repeats its request later.
 func (s *Service) passDecision(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	files := s.opts.Snapshots
 	if !d.Allow || files == nil {

@@ -41,8 +41,8 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 
 // allowedTool returns the entry in the configuration's list of allowed tools that allows the request, or "". An entry
 // such as "Tool(command)" or "Tool(./path)" allows only matching requests. An entry such as "Tool" allows every use of
-// the tool, with one exception: it allows only those changes of files that the mode accept-edits allows. In plan mode,
-// allowedTool ignores all entries except those for reading tools.
+// the tool, except for changes of files that the mode accept-edits would not allow. In plan mode, allowedTool ignores
+// all entries except those for reading tools.
 //
 // ductor passes only the web tools of this list to agents (see tools.Limit). Agents ask ductor before they use any
 // other tool, because only ductor can check what a request touches.
@@ -84,8 +84,8 @@ func allows(entry string, a orchestrator.ApprovalRequest) bool {
 	return tools.Covers(a.Agent, name, p.Tool) && patternCovers(fmt.Sprintf("%s(%s", p.Tool, command), a)
 }
 
-// openPattern converts the end of a pattern to the form that parsePattern expects, such as "git log *)". Some agents use
-// the form "git log:*)" instead. openPattern returns any other text unchanged.
+// openPattern changes the end of a pattern from the form "git log:*)", which some agents use, to the form "git log *)",
+// which parsePattern expects. It returns any other text unchanged.
 func openPattern(command string) string {
 	if first, ok := strings.CutSuffix(command, ":*)"); ok {
 		return first + " *)"

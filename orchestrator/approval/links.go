@@ -23,7 +23,7 @@ const pathBytes = 4096
 
 // Files reads files in the environment of an agent.
 type Files interface {
-	// The methods behave like rooted.Read and rooted.RealPaths.
+	// ReadFile behaves like rooted.Read, and RealPaths like rooted.RealPaths.
 	ReadFile(ctx context.Context, dir, below string, limit int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
@@ -137,8 +137,8 @@ type currentFiles struct {
 	known *secrets.Set
 }
 
-// compare corrects the kind and the diff of a change whose diff only adds lines. Such a change is unclear: many agents
-// do not report whether the file exists, and show a file that they replace like a new file.
+// compare corrects the kind and the diff of a change whose diff only adds lines. Many agents show such a diff for three
+// different changes: they create a file, replace a file, or add lines to a file.
 //   - If the file does not exist, the kind becomes FileAdded.
 //   - If the agent adds lines to an existing file, the kind becomes FileUpdated.
 //   - If the agent replaces an existing file, the kind becomes FileUpdated, and the diff then also contains the removed
@@ -172,7 +172,7 @@ func (f *currentFiles) compare(ctx context.Context, path string, c cli.FileChang
 	case !errors.As(err, &refused):
 	case refused.Refusal == rooted.NotThere:
 		c.Kind = cli.FileAdded
-	case c.Kind == cli.FileReplaced: // the agent does not show the new content
+	case c.Kind == cli.FileReplaced:
 	case refused.Refusal == rooted.Empty, refused.Refusal == rooted.TooLarge && !whole:
 		c.Kind = cli.FileUpdated
 	case whole:

@@ -108,8 +108,8 @@ func (r *Requests) handleOwn(ev, redacted cli.Event) bool {
 }
 
 // AskForTerminal asks a user to decide a request of an agent that ductor does not run, for example an agent in the
-// user's terminal. The caller describes this agent as if it were running a turn. No rule allows the request, and the
-// decision creates no rule.
+// user's terminal. The caller describes the agent by a RunningTurn, as if ductor ran it. No rule allows the request,
+// and the decision creates no rule.
 //
 // AskForTerminal waits until a user decides or the deadline passes. If ctx is done, AskForTerminal withdraws the
 // request. But if the cause of ctx is cli.ErrDetached, ductor restarts, and the request stays open. After the restart,

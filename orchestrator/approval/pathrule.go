@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// pathRule is an entry of the list of allowed tools that names files, such as "Edit(./docs/**)". The files are below the
-// working directory of the turn.
+// pathRule is an entry of the list of allowed tools that names files, such as "Edit(./docs/**)". The files are below
+// the working directory of the turn.
 type pathRule struct {
 	name  string   // a tool or a kind of tools
 	parts []string // the elements of the path; "**" stands for any number of directories
@@ -21,8 +21,8 @@ type pathRule struct {
 // parsePathRule parses an entry such as "Read(./src/**)". It returns false if ductor does not support the entry: the
 // path must be relative and unambiguous, and "*" is the only special character.
 //
-// "src/**" means the same as "./src/**". A name without a slash, such as "*.go", is ambiguous, because agents search it in
-// all directories.
+// "src/**" means the same as "./src/**". A name without a slash, such as "*.go", is ambiguous, because agents search it
+// in all directories.
 func parsePathRule(entry string) (pathRule, bool) {
 	name, rest, _ := strings.Cut(entry, "(")
 	text, closed := strings.CutSuffix(rest, ")")
@@ -39,8 +39,8 @@ func parsePathRule(entry string) (pathRule, bool) {
 }
 
 // covers reports whether the rule allows a request that only reads one file or only changes files. The rule must match
-// the path of each file and the target of each symbolic link. The caller must check separately that a change stays
-// within editsBelow.
+// the path of each file and the target of each symbolic link. The caller must check changes of files with editsBelow,
+// too.
 func (r pathRule) covers(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if !tools.CoversPaths(a.Agent, r.name, p.Tool) {

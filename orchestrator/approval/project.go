@@ -55,8 +55,8 @@ func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.Approval
 		Input: []byte(`{"` + projectDigestField + `":"` + digest + `"}`), Deaf: true}, true
 }
 
-// changedSettings returns a field with the names of the settings that have changed since users last allowed the
-// settings in the conversation. It returns nil if users never allowed them, or if nothing has changed.
+// changedSettings returns a field that tells users which settings have changed since they last allowed the settings in
+// the conversation. It returns nil if users never allowed them, or if nothing has changed.
 func (r *Requests) changedSettings(asked cli.ApprovalAsked) []cli.Field {
 	t := r.turn.Turn
 	before, err := r.s.opts.Store.LastProjectApproval(r.recordContext(), t.Prompt.Conversation.Shown(), t.Agent,
@@ -76,8 +76,7 @@ func (r *Requests) changedSettings(asked cli.ApprovalAsked) []cli.Field {
 
 const projectDigestField = "sha256"
 
-// projectRule returns a rule that allows only the current project settings. It sets the Kind, Value and Text of the
-// given rule.
+// projectRule returns a copy of base that allows only the current project settings.
 func projectRule(base orchestrator.Rule, p cli.ApprovalAsked) orchestrator.Rule {
 	base.Kind, base.Value = orchestrator.RuleSame, projectDigest(p)
 	base.Text = fmt.Sprintf("%s(of %s, as listed, %s)", p.Tool, base.Dir, base.Value[:min(len(base.Value), 12)])

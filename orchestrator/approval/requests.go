@@ -16,7 +16,7 @@ const (
 	mostEvents = 64 // maximum number of queued events; if the queue is full, the agent must wait
 )
 
-// Reasons for a decision that no user made, and errors. Agents and users read them.
+// Sentences for agents and users: reasons for decisions that no user made, and errors.
 const (
 	expiredSentence    = "No user decided in time, so it was denied."
 	unansweredSentence = "No user answered in time. Decide yourself, or say what you need to know and end your turn."
@@ -36,7 +36,7 @@ type RunningTurn struct {
 	Mode    cli.PermissionMode
 	Tools   cli.ToolList // tools that the turn may use, in the agent's names
 	Allowed []string     // tools that the configuration allows without asking; generic names or an agent's own
-	Resumed bool         // the turn began before a restart of ductor; events up to cli.CaughtUp are replayed
+	Resumed bool         // the turn began before a restart of ductor, like all events before cli.CaughtUp
 	// Known returns the secrets that ductor must not show or store if the agent prints them. Learn adds a user's secret
 	// answers to the secrets. Both functions are safe for concurrent use.
 	Known func() *secrets.Set
@@ -59,7 +59,7 @@ type Requests struct {
 	delivered map[cli.ApprovalID]bool // handled requests; the value is true once the agent has got the decision
 	// timers contains functions that stop the timers of open approvals. It is nil after Close.
 	timers map[orchestrator.ApprovalID]func() bool
-	held   []cli.Event                   // replayed requests, to be handled at CaughtUp
+	held   []cli.Event                   // requests from before a restart, until the event cli.CaughtUp
 	own    map[cli.ApprovalID]ownRequest // requests that ductor makes for the agent; nil after Drain
 }
 
@@ -118,8 +118,8 @@ func (r *Requests) Drain() {
 	r.own = nil
 }
 
-// Close stops the timers and removes the turn from the Service. Before Close, Decide can still return an error for a
-// decision that comes too late.
+// Close stops the timers and removes the turn from the Service. Until then, Decide can return an error to a user who
+// decides too late.
 func (r *Requests) Close() {
 	r.s.mu.Lock()
 	delete(r.s.turns, r.turn.Turn.ID)
@@ -256,7 +256,7 @@ func (r *Requests) asked(ev cli.Event) {
 		return
 	}
 	r.delivered[request] = false
-	// A user may have decided the request before a restart, and the chat may still show the approval as open.
+	// If a user decided the request before a restart, the chat may still show the approval as open.
 	before := approval.Ruled == "" || approval.By != 0
 	if approval.State == orchestrator.ApprovalOpen && r.timers[approval.ID] == nil && len(r.timers) >= mostOpen {
 		approval, before = r.refuse(approval), false

@@ -13,7 +13,7 @@ import (
 
 // readsBelow reports whether a request only reads or lists files below the turn's directory, none of which is hidden or
 // secret. It checks the names of the files and the targets of symbolic links. It returns false for a command if the
-// agent explains why it needs permission for the command.
+// agent gives the user a reason why it asks; see cli.ShellUse.
 func readsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || len(p.Changes) > 0 || !filepath.IsAbs(a.Dir) {

@@ -36,8 +36,8 @@ func plainRune(r rune) bool {
 // directory, the name of a host, or a hidden or secret file. The target of a symbolic link must fulfil these
 // conditions, too.
 func plainWords(head, rest string, links []orchestrator.Link) bool {
-	// After "run", a word with a colon is the name of a script, such as "test:unit". After other commands it may be a
-	// path on a host, or source:target for git.
+	// After "run", a word with a colon is the name of a script, such as "test:unit". After other commands, such a word
+	// may be a path on another host. For git, it may be a pair source:target.
 	scripts := strings.HasSuffix(head, " run")
 	return !slices.ContainsFunc(strings.Split(rest, " "),
 		func(word string) bool { return !plainWord(word, scripts) }) && staysInside(links)

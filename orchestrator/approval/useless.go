@@ -8,7 +8,7 @@ import (
 	"ductor/cli/tools"
 )
 
-// InsteadOf returns what the owner should do about an entry of a list of allowed tools that can never allow a request. It
+// InsteadOf returns advice for the owner about an entry of a list of allowed tools that can never allow a request. It
 // returns "" for any other entry. The entry must be valid for tools.Check.
 func InsteadOf(entry string) string {
 	name, rest, inside := strings.Cut(entry, "(")

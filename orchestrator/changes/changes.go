@@ -127,7 +127,8 @@ func (s *Service) treesOf(ctx context.Context, at git.Place,
 			if len(repos)+len(queue) >= mostRepos {
 				return repos, trees, git.ErrTooLarge
 			}
-			// Skip a nested repository that has no work tree: open returns the outer one for it.
+			// A nested repository may have no work tree. For such a directory, open returns the outer repository, so
+			// skip it.
 			if within, err := s.open(ctx, git.Place{In: at.In, Dir: dir}); err == nil && within.Top == dir {
 				queue = append(queue, within)
 			}

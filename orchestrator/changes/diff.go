@@ -49,7 +49,7 @@ func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID,
 	})
 }
 
-// beginning returns the record with the older state that DiffSince selects.
+// beginning returns the record whose older state is compared with the current files.
 func (s *Service) beginning(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
 	since orchestrator.DiffSince) (from orchestrator.TurnChanges, err error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, 10_000)

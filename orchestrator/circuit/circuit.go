@@ -50,8 +50,8 @@ func New(failures int, now func() time.Time) *Breakers {
 	return &Breakers{failures: failures, now: now, states: map[agent]state{}}
 }
 
-// Ended records how a turn ended. The failure is nil if the turn succeeded. Ended ignores cli.ErrStale, because this
-// failure is not the agent's fault.
+// Ended records how a turn ended. The failure is nil if the turn succeeded. Ended ignores the failure of a turn that
+// ductor ended because it ran far too long (cli.ErrStale), because that is not the agent's fault.
 func (b *Breakers) Ended(in cli.Sandbox, name cli.Agent, account cli.Account, f *cli.Failure) {
 	if b == nil || f != nil && errors.Is(f, cli.ErrStale) {
 		return

@@ -32,11 +32,11 @@ func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 	}
 }
 
-// enter counts an agent as running until the caller calls leave. If ctx does not come from Begin, it first registers the
-// question, like Begin.
+// enter counts an agent as running until the caller calls leave. If ctx does not come from Begin, enter first registers
+// the question, as Begin does.
 //
-// The agent cannot continue its session if another question is using this session, or if the session has another
-// directory. Then enter sets r.by.fresh, so that the agent starts a new session.
+// The agent must start a new session if another question is using its session, or if its session belongs to another
+// directory. In both cases, enter sets r.by.fresh.
 func (e *Engine) enter(ctx context.Context, r *asking) (_ context.Context, leave func(), err error) {
 	end := func() {}
 	one, begun := ctx.Value(questionKey{}).(*question)

@@ -321,7 +321,7 @@ func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID,
 	return e.lastIn(ctx, in, idOrName, orchestrator.ConsultationEntry)
 }
 
-// LastWorker returns the model that last ran with Work in a session. Otherwise it is like Last.
+// LastWorker is like Last, but returns the model of the newest Work in a session.
 func (e *Engine) LastWorker(ctx context.Context, in orchestrator.ConversationID,
 	idOrName string) (orchestrator.ModelChoice, error) {
 	return e.lastIn(ctx, in, idOrName, orchestrator.WorkEntry)

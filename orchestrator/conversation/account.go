@@ -104,8 +104,8 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 		}); err != nil {
 			return err
 		}
-		// Append the turn after changing the account. Because append marks the press as handled, a crash between append
-		// and a later change would lose the change.
+		// Append the turn last. append marks the press as handled, so after a crash no process would repeat a later
+		// change.
 		if receipt, err = c.append(ctx, &again); err != nil {
 			err = errors.Join(err, e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
 				c.Settings.Accounts = before

@@ -54,8 +54,8 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	}
 }
 
-// expire ends the conversation's bypass, unless an active bypass has another end than the given one. It returns the
-// running turns that use a bypass.
+// expire ends the conversation's bypass. It does nothing if a user has started another bypass, which ends at another
+// time. It returns the running turns that use a bypass.
 func (c *conversation) expire(ctx context.Context, end time.Time) (ended bool, turns []cli.TurnID, err error) {
 	c.do(func(c *conversation) {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id())
@@ -104,7 +104,7 @@ func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 }
 
 // CaughtUp implements turn.Conversation. It switches agents from the mode bypass to ask, because a bypass does not
-// survive a restart. Only then it notifies the chat.
+// survive a restart. Afterwards it notifies the chat.
 func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
 		c.e.wg.Go(func() {
@@ -116,7 +116,8 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 
 // endBypasses records that the restart has ended every bypass, and notifies the conversations. If the disk is full, it
 // writes the record later: until then, the store ignores every bypass from before the restart. If a running turn uses a
-// bypass, endBypasses marks the turn, so that CaughtUp switches the agent to another mode.
+// bypass, endBypasses marks the turn. CaughtUp later switches the agent of a marked turn to another mode, and notifies
+// the chat.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndedBypasses(ctx)
 	if err != nil {
@@ -127,7 +128,7 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		switch {
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
-			turns[i].Bypass = at // tells CaughtUp to switch the agent, and then to notify the chat
+			turns[i].Bypass = at
 			notify = slices.DeleteFunc(notify,
 				func(in orchestrator.ConversationID) bool { return in == t.Prompt.Conversation })
 		default:

@@ -76,7 +76,7 @@ func (a *active) turn(id cli.TurnID) *running {
 	return nil
 }
 
-// replace stores a change of a running turn in the conversation that runs the turn.
+// replace replaces a running turn by a changed copy. The turn may run in this conversation or in one that it absorbed.
 func (a *active) replace(r, changed *running) {
 	for ; a != nil && !a.running.CompareAndSwap(r, changed); a = a.absorbed.Load() {
 	}
@@ -139,7 +139,7 @@ func (c *conversation) do(f func(*conversation)) {
 }
 
 // mayStart reports whether the first turn of the queue may start. During an abort, only a turn that began before a
-// restart may: its agent is working, and the abort must find the turn running.
+// restart may start, because its agent is working, and the abort must find the turn.
 func (c *conversation) mayStart() bool {
 	if c.active.first() != nil || len(c.queue) == 0 || c.start.later {
 		return false

@@ -16,7 +16,7 @@ type delivery struct {
 	turn   orchestrator.Turn
 	stored <-chan bool // from record; receives true once the store contains the outcome
 	show   func(context.Context, orchestrator.Outcome) error
-	// begun, which may be nil, is called once an abort can stop the delivery.
+	// begun is called as soon as an abort can stop the delivery. It may be nil.
 	begun func()
 	// changed computes the file changes of the turn, or is nil if the turn changed no file. ductor calls it once the
 	// chat shows the outcome. Then it calls amend, which adds the changes to the message in the chat.
@@ -27,8 +27,8 @@ type delivery struct {
 // deliver shows an outcome, and afterwards the file changes of the turn. It returns when the next turn can run: once
 // the chat shows the outcome, and the store contains it.
 //
-// deliver waits at most Options.DeliveryWait, so that an agent need not wait for an unreachable chat. Even then, the
-// chat shows this outcome before the next turn.
+// deliver waits at most Options.DeliveryWait, so that an agent need not wait for an unreachable chat. Even if it stops
+// waiting, the chat shows this outcome before the next turn.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {
 		c.deliverOutcome(ctx, d, nil)
@@ -60,8 +60,8 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 
 // deliverOutcome shows an outcome. The returned channel receives true once the chat shows the outcome.
 //
-// If the caller adds file changes to the outcome later, it passes the channel amended. The caller sends true to this
-// channel once the chat shows the file changes. If there are no file changes, amended is nil.
+// The caller may add file changes to the outcome later. It then passes the channel amended, and sends true to this
+// channel once the chat shows the file changes. Otherwise it passes nil.
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
@@ -85,7 +85,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, amended <
 		log := e.log.With("turn", t.ID)
 		wanted := true
 		delivered := e.retryUntilDone(log, "outcome-not-delivered", func() error {
-			defer tried() // the next outcome waits only until this outcome was tried once
+			defer tried() // the next outcome need not wait for a second try
 			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil
@@ -141,9 +141,10 @@ func (e *Engine) withdraw(ctx context.Context, d delivery) bool {
 	return e.retryUntilDone(log, "buttons-not-removed", func() error { return d.show(ctx, o) })
 }
 
-// delivering registers a delivery as the newest of the conversation. The channel before is closed once ductor has tried
-// to show the previous outcome. The caller must call done once it has tried to show this outcome; a second call of done
-// does nothing. If the user no longer wants to see this outcome, ductor calls giveUp with errNotWanted.
+// delivering registers a delivery as the newest of the conversation. The first result is a channel that is closed once
+// ductor has tried to show the previous outcome. The caller must call done once it has tried to show this outcome; a
+// second call of done does nothing. If the user no longer wants to see this outcome, ductor calls giveUp with
+// errNotWanted.
 func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
 	done func()) {
 	shown := make(chan struct{})
@@ -180,7 +181,6 @@ func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.Canc
 // lastDelivery limits how long ductor tries to show outcomes while it shuts down.
 const lastDelivery = 5 * time.Second
 
-// errNotWanted is the cause of a cancelled context if the user does not want to see the rest of an answer.
 var errNotWanted = errors.New("the user does not want the rest of the answer")
 
 // giveUpShowing makes ductor give up showing the outcomes that the chat does not show yet. It returns one of their

@@ -63,9 +63,9 @@ func (e *Engine) postpone(ctx context.Context, id cli.TurnID,
 	return receipt, err
 }
 
-// scheduleLaterFor calls scheduleLater in the inbox for a user who pressed a button. The job gets the rights of the chat
-// only if both the turn and the user have them. The permission mode of the job is then limited to the mode that the
-// chat has now. It is never bypass.
+// scheduleLaterFor calls scheduleLater for a user who pressed a button. The job gets the rights of the chat only if
+// both the turn and the user have them. Its permission mode is then at most the mode that the chat has now, and never
+// bypass.
 func (e *Engine) scheduleLaterFor(ctx context.Context, t orchestrator.Turn, at time.Time,
 	by orchestrator.Press) (scheduled time.Time, err error) {
 	err = e.do(by.Conversation, func(c *conversation) error {
@@ -133,7 +133,7 @@ func (e *Engine) deleteFinishedLater(ctx context.Context, in orchestrator.Conver
 }
 
 // cancelRetries makes ductor stop trying a turn again. It cancels the retries of a running turn, and the job that would
-// run the turn later. If the buttons of the turn's card will change as a result, Receipt.Turn is the turn.
+// run the turn later. Receipt.Turn is the turn if the buttons of its card will change, and otherwise empty.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.endedTurn(ctx, id, by)

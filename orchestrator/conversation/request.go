@@ -71,7 +71,8 @@ func (e *Engine) attemptRequest(
 	ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who turn.Choice,
 ) (cli.Request, error) {
 	req, err := e.request(ctx, conv, s, t, who)
-	if !t.Bypass.IsZero() { // a turn from before a restart uses its bypass until CaughtUp switches the agent
+	// A turn from before a restart continues in the mode bypass. Soon afterwards, CaughtUp changes the mode.
+	if !t.Bypass.IsZero() {
 		req.Permission = cli.Bypass
 	}
 	return req, err

@@ -86,11 +86,11 @@ func (e *Engine) Recover(ctx context.Context, aborts ...orchestrator.PendingAbor
 // AwaitAborts implements bot.Desk.
 func (e *Engine) AwaitAborts(a orchestrator.PendingAborts) {
 	c, err := e.conversation(a.Conversation)
-	if err != nil { // no turn starts any more
+	if err != nil { // the engine is closed, so no turn starts any more
 		return
 	}
 	c.active.aborts.Add(1)
-	go func() { // Close does not wait for aborts, which may remain pending
+	go func() { // Close does not wait for this goroutine, because the aborts may remain pending
 		select {
 		case <-a.Handled:
 			if leave, ok := e.enter(); ok {
@@ -102,11 +102,11 @@ func (e *Engine) AwaitAborts(a orchestrator.PendingAborts) {
 	}()
 }
 
-// doubtSteered returns the turns that were steered into an interrupted turn. It skips the turns in the argument read,
-// because the agent has read their prompts. It is unknown whether the agent read the other prompts, so the chat offers
-// to run them again.
-func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID, read ...cli.TurnID) []orchestrator.Turn {
-	turns, err := e.opts.Store.DoubtSteered(ctx, into, read...)
+// doubtSteered returns the turns whose prompts were sent to a running turn before it was interrupted. It is unknown
+// whether the agent has read these prompts, so the chat offers to run them again. doubtSteered leaves out the turns in
+// alreadyRead, whose prompts the agent has certainly read.
+func (e *Engine) doubtSteered(ctx context.Context, into cli.TurnID, alreadyRead ...cli.TurnID) []orchestrator.Turn {
+	turns, err := e.opts.Store.DoubtSteered(ctx, into, alreadyRead...)
 	if err != nil {
 		e.log.Error("reopen messages of an interrupted turn", "turn", into, "err", err)
 	}
@@ -140,7 +140,7 @@ func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 		// If a turn was running, start it at once, so that an abort finds it. This turn itself waits until redelivered
 		// is closed.
 		c.start = start{later: len(ran) == 0, redelivered: redelivered}
-		for i := range wait { // a waiting turn has a card only if no other turn was running
+		for i := range wait { // if another turn was running, the waiting turns have no cards
 			wait[i].cardOpened = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)

@@ -37,7 +37,7 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 	}
 	ended = conv.Permission
 	ask := func(c *orchestrator.Conversation) {
-		if elsewhere(*c, t.Sandbox) { // a user may have chosen another mode in the meantime
+		if elsewhere(*c, t.Sandbox) { // check again: a user may have chosen another mode in the meantime
 			c.Permission, c.GrantedIn, c.BypassUntil = cli.Ask, "", time.Time{}
 		}
 	}

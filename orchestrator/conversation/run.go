@@ -16,7 +16,7 @@ type runningTurn struct {
 	e       *Engine
 	c       *conversation
 	ctx     context.Context // cancelled when the turn must end
-	record  context.Context // never cancelled, so that the outcome is stored, too
+	record  context.Context // never cancelled, because the outcome of an aborted turn must be stored, too
 	waiting waiting
 
 	turn       orchestrator.Turn
@@ -89,7 +89,8 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	if r.turn.Wants.Purpose.Job != "" {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
-	if outcome.State == orchestrator.TurnAborted && !r.turn.IsSeparate() { // the abort killed the agent's process
+	// The abort killed the agent's process, so start a process for the next turn.
+	if outcome.State == orchestrator.TurnAborted && !r.turn.IsSeparate() {
 		r.e.warmLater(r.record, r.c.id(), afterAbort)
 	}
 	changed := r.running.Events.EndFiles()

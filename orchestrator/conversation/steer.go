@@ -162,8 +162,9 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return c.e.opts.Store.AbortTurns(ctx, all, nil, orchestrator.Handled{})
 }
 
-// requeueUnread queues messages again that were sent to a running turn, but that its agent did not read. The messages go
-// to the front of the queue. If another message replaced the running turn, they go behind that message.
+// requeueUnread puts unread messages back into the queue: they were sent to a running turn, but its agent did not read
+// them. If another message replaced the running turn, they go behind that message. Otherwise they go to the front of
+// the queue.
 func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []cli.TurnID, replaced bool) {
 	if r.cleared != c.cleared {
 		return
@@ -183,7 +184,7 @@ func (c *conversation) requeueUnread(ctx context.Context, r *running, unread []c
 		}
 		at := min(next, len(c.queue))
 		next++
-		// Set shown, because the chat may show the message as steered.
+		// The chat may still have a message about this turn. Set shown, so that ductor deletes the message later.
 		c.queue = slices.Insert(c.queue, at, waiting{turn: t, shown: true})
 		if at > 0 { // the turn at index 0 starts now, so the chat need not show it as waiting
 			c.e.opts.Chat.Queued(t, at)

@@ -137,7 +137,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	if err != nil {
 		return err
 	}
-	if conv.Session == "" { // create the folder now, so that the first turn need not wait for the disk
+	if conv.Session == "" { // create the conversation's folder now, so that its first turn need not wait for the disk
 		e.spawn(func() { e.opts.Places.MoreDirs(conv.ID, e.log) })
 	}
 	t.State, t.Queued = orchestrator.TurnQueued, t.Prompt.Arrived
@@ -194,8 +194,9 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 	return edited, err
 }
 
-// cancelRemoved records that a turn that was removed from the queue will not run, and removes its message from the chat.
-// If the write fails, record repeats it later. If ductor ends before that, the next process may run the turn.
+// cancelRemoved cancels a turn that was removed from the queue: it records that the turn will not run, and removes the
+// turn's message from the chat. If the write fails, record repeats it later. If ductor ends before that, the next
+// process may run the turn.
 func (e *Engine) cancelRemoved(w waiting) {
 	log := e.log.With("turn", w.turn.ID)
 	if _, err := e.record(context.WithoutCancel(e.life), log, func(ctx context.Context) error {
@@ -259,8 +260,9 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// repeatedBy returns the earlier turn whose prompt a LaterJob runs again. It returns "" if the order does not come from
-// a LaterJob, if a user has changed the job's prompt, or if an earlier run of the job repeats the turn already.
+// repeatedBy returns the earlier turn whose prompt this order runs again, after the end of a usage limit (see
+// LaterJob). It returns "" if the order does not come from such a job, if a user has changed the job's prompt, or if an
+// earlier run of the job repeats the turn already.
 func (e *Engine) repeatedBy(ctx context.Context, order orchestrator.Order) (cli.TurnID, error) {
 	id, later := order.Wants.Job.Repeats()
 	if !later {

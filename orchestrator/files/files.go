@@ -226,7 +226,7 @@ func (s *Service) isSecret(full string) bool {
 	return secrets.IsFile(filepath.Base(full))
 }
 
-// ofFolder changes the error if something is missing that must be a folder: the folder to list, or that of a new file.
+// ofFolder changes the error for a missing file to the error for a missing folder.
 func ofFolder(err error) error {
 	if own := (*rooted.Error)(nil); errors.As(err, &own) && own.Refusal == rooted.NotThere {
 		return &rooted.Error{Refusal: rooted.NoFolder}

@@ -11,9 +11,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// firstWords is a pause before Knowledge stores that the agent has accepted the prompt. The answer begins at this
-// moment, and showing its first words is more urgent. If ductor crashes during the pause, the next process reads the
-// events of the turn again.
+// firstWords is a pause before Knowledge stores that the agent has accepted the prompt. When the agent accepts the
+// prompt, its answer begins, and showing the first words is more urgent. If ductor crashes during the pause, the next
+// process reads the events of the turn again.
 const firstWords = 50 * time.Millisecond
 
 // MostMissed limits how many entries ductor reads for an agent that is new in a session. The limit of tokens rarely
@@ -99,8 +99,8 @@ func (k *Knowledge) Missed(entries []orchestrator.Turn) (missed []orchestrator.T
 // IsCompaction reports whether a turn only compacts an agent's context. Such a turn is of no interest to other agents.
 func IsCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
-// knownWithoutPrompt reports whether a turn is of a kind whose prompt is never accepted, although the agent has seen
-// the turn. Such turns are the agent's own commands, and messages that were added to another turn.
+// knownWithoutPrompt reports whether the agent knows a turn although it never reported that it accepted the prompt.
+// This is so for the agent's own commands, and for messages that were added to another turn.
 func knownWithoutPrompt(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }

@@ -221,9 +221,9 @@ func (b *Book) sandboxOf(in orchestrator.ConversationID, dir string) cli.Sandbox
 	return b.opts.Sandboxes.Of(dir, in)
 }
 
-// worktrees lists the worktrees of the repository that contains dir, but only those in which conversations may work. It
-// omits worktrees in another environment, because an agent in a sandbox can list any directory of this host as a
-// worktree. It also returns where Git must run for this repository.
+// worktrees lists the worktrees of the repository that contains dir, and returns where Git must run for this
+// repository. It omits worktrees in which conversations may not work. It also omits worktrees in another environment,
+// because an agent in a sandbox can make Git list any directory of this host as a worktree.
 func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, dir string) (git.Place,
 	[]orchestrator.Worktree, error) {
 	at := git.Place{In: b.sandboxOf(in, dir), Dir: dir}

@@ -5,8 +5,9 @@ import "ductor/cli"
 // Absences contains the owner's MCP servers that the last turn of a conversation did not get, with the reasons.
 type Absences map[string]string
 
-// Update records which of the owner's MCP servers are missing in this turn. It returns the servers about which the
-// chat must notify the user: those that were not missing in the previous turn for the same reason.
+// Update records which of the owner's MCP servers are missing in this turn, and why. It returns the servers about which
+// the chat must notify the user. These servers were not missing in the previous turn, or were missing for another
+// reason.
 func (a *Absences) Update(all []cli.AbsentServer) (news []cli.AbsentServer) {
 	before, now := *a, Absences{}
 	*a = now

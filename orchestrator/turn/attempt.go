@@ -73,7 +73,8 @@ func (a *attempt) run() cli.Result {
 	a.loadLimits()
 	result := a.ask()
 	if a.known.Accepted() && (a.handed.LeftOut > 0 || a.handed.Shortened) {
-		a.showHanded() // in case that the agent has sent no event, so that the card does not show the history yet
+		// If the agent has sent no event, the card does not show the history yet.
+		a.showHanded()
 	}
 	a.requests.Drain()
 	if !result.Detached {
@@ -93,8 +94,7 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 		for {
 			t.Entry.UpTo = a.known.UpTo()
 			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
-			// Sending must be called only once, before the prompt is sent. StartTurn can happen again in the middle of
-			// the turn.
+			// StartTurn may run again in the middle of the turn. Sending must run only once, before the prompt is sent.
 			if ok && err == nil && !a.promptSent.Load() {
 				err = a.known.Sending(ctx)
 			}

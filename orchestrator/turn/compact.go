@@ -124,7 +124,8 @@ func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who or
 }
 
 // Fill returns how full an agent's context is in the session of a request. If the agent cannot report that now, Fill
-// returns what the agent last reported after a turn. If no turn is running, the turn ID is empty.
+// returns what the agent last reported after a turn. The argument turn is the running turn, or empty if no turn is
+// running.
 func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
 	now, err := r.opts.Gateway.Fill(ctx, who, req, turn)
 	if err == nil && now.Used > 0 {

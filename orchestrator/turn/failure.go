@@ -54,8 +54,8 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 }
 
 // Available returns the agent that should run a turn now. This is the chosen agent, unless its circuit breaker is open.
-// Then Available may return a substitute from the configuration. If the agent is only at its usage limit, the policy
-// must be orchestrator.LimitHandOff. A turn with Wants.Agent gets no substitute.
+// In this case Available tries to find a substitute in the configuration. But if the breaker is open only because of a
+// usage limit, a substitute requires the policy orchestrator.LimitHandOff. A turn with Wants.Agent gets no substitute.
 func (r *Runner) Available(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent, who.Account)
 	limited := resting != nil && resting.Kind == cli.LimitReached

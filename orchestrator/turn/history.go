@@ -116,8 +116,8 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	return withoutRepeats(a.known.Missed(turns), a.turn.Again), nil
 }
 
-// hasAnswered reports whether the agent has answered in the session, here or in a terminal. If the agent can no longer
-// find its own session, the answers from a terminal do not count.
+// hasAnswered reports whether the agent has answered in the session, in a turn or in a terminal. Answers in a terminal
+// no longer count if the agent cannot find its own session any more.
 func (a *attempt) hasAnswered() bool {
 	turns, err := a.runner.opts.Store.History(a.record, a.start.Session.ID, handoff.MostMissed)
 	if err != nil {

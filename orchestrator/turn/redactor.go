@@ -105,7 +105,7 @@ func passText(c secrets.Change, to *Fanout) {
 	}
 }
 
-// passThought passes reasoning to a Fanout. It ignores c.Retract, which is always 0 here.
+// passThought passes reasoning to a Fanout. Reasoning never retracts text, so passThought ignores c.Retract.
 func passThought(c secrets.Change, to *Fanout) {
 	if c.Text != "" {
 		to.observeLocked(cli.ThinkingDelta{Text: c.Text})

@@ -102,8 +102,8 @@ type Choice struct {
 	Instead *cli.Failure
 }
 
-// Last describes the last turn of a session. Messages is how many turns the session contained at the end of that turn.
-// If the number differs at the start of the next turn, another process has run turns in the session.
+// Last describes the last turn of a session. Messages is the number of turns in the session at the end of that turn. If
+// the number is different when the next turn starts, another process has run turns in the session.
 type Last struct {
 	Session  orchestrator.SessionID
 	Messages int

@@ -12,8 +12,8 @@ import (
 
 const mostOpen = 5
 
-// invitations contains the open invitations. invitations does not read later changes from the store, so only one
-// process may create invitations.
+// invitations contains the open invitations. They are read from the store only once, so only one process may create
+// invitations.
 type invitations struct {
 	sync.Mutex
 	all   []orchestrator.Invitation

@@ -185,8 +185,8 @@ func reason(said []string) string {
 }
 
 // gist returns the messages that a test has logged. If one line of the test's code has logged several messages, gist
-// returns only the last of them. Failures come from different lines of code, so gist returns all failures. The log of a
-// child process comes from a single line of code, so gist returns only its end.
+// returns only the last of them: usually this line logs the output of a child process, of which only the end matters.
+// Different lines log different failures, so gist returns all failures.
 func gist(said []string) string {
 	type entry struct{ from, text string }
 	var entries []entry

@@ -54,7 +54,7 @@ type Budget struct {
 	Tokens  float64 `json:"tokens"` // number of calls that ductor may make now
 	Burst   int     `json:"burst"`
 	Every   float64 `json:"every"`   // average seconds between calls
-	Usual   float64 `json:"usual"`   // value of Every before Telegram rejects a call
+	Usual   float64 `json:"usual"`   // usual value of Every, which applies as long as Telegram rejects no call
 	Silence float64 `json:"silence"` // seconds until the next call
 }
 

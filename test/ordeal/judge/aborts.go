@@ -11,9 +11,9 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// aborted finds effects that happened after the chat had reported that an abort was complete. The prompt must be older
-// than the abort. It also finds turns that ended as aborted although no user stopped them.
-func aborted(f *facts) (all []Violation) {
+// effectsAfterAborts finds effects that happened too late: the prompt was older than an abort, and the chat had already
+// reported that the abort was complete. It also finds turns that ended as aborted although no user stopped them.
+func effectsAfterAborts(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		if c, ok := f.chat(f.sent[token].In); ok && f.endsAborted(c, token) && !f.stopped(token) {
 			all = append(all, Violation{Token: token, Detail: "ended as aborted, and no user stopped it"})
@@ -23,15 +23,15 @@ func aborted(f *facts) (all []Violation) {
 		for _, in := range append([]scenario.Place{c.Name}, slices.Sorted(maps.Values(c.Topics))...) {
 			answered := make(map[telegram.MessageID]bool)
 			for _, stop := range f.aborts(in) {
-				all = append(all, f.goesOn(c, stop, answered)...)
+				all = append(all, f.effectsAfter(c, stop, answered)...)
 			}
 		}
 	}
 	return all
 }
 
-// endsAborted reports whether a reply to a prompt shows that the prompt's turn was aborted. If the user sent the prompt
-// by editing a message, replies that showed this before the edit do not count: they belong to the old text.
+// endsAborted reports whether a reply to a prompt shows that the prompt's turn was aborted. A user may have sent the
+// prompt by editing a message. Then endsAborted ignores replies from before the edit, which belong to the old text.
 func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	s := f.sent[token]
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
@@ -43,9 +43,9 @@ func (f *facts) endsAborted(c Chat, token scenario.Token) bool {
 	})
 }
 
-// goesOn finds effects after an abort. It also finds the bot's message that answers the abort, and adds this message to
-// the map answered. A message in this map cannot be the answer to a later abort.
-func (f *facts) goesOn(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
+// effectsAfter finds effects after an abort. The argument answered contains the bot's answers to earlier aborts.
+// effectsAfter adds the answer to this abort, because no message answers two aborts.
+func (f *facts) effectsAfter(c Chat, stop Sent, answered map[telegram.MessageID]bool) (all []Violation) {
 	at, ok := f.saidStopped(c, stop, answered)
 	if !ok || f.reordered() {
 		return nil
@@ -71,8 +71,8 @@ func (f *facts) goesOn(c Chat, stop Sent, answered map[telegram.MessageID]bool) 
 // abortWithin limits how long processes of a turn may live after the chat shows "Stopping…".
 const abortWithin = 15 * time.Second
 
-// saidStopped returns the time at which an abort must be complete. The abort must be complete when the chat reports the
-// end of the turn, and at most abortWithin after the chat has shown "Stopping…".
+// saidStopped returns the time at which an abort must be complete: when the chat reports the end of the turn, or
+// abortWithin after the chat has shown "Stopping…", whichever is earlier. It returns false if the chat shows neither.
 func (f *facts) saidStopped(c Chat, stop Sent, answered map[telegram.MessageID]bool) (time.Time, bool) {
 	var stopping time.Time
 	for _, m := range c.History {

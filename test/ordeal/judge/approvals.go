@@ -8,8 +8,9 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// approved checks that a user has allowed each effect that needs permission.
-func approved(f *facts) (all []Violation) {
+// unapprovedEffects finds effects that need permission and that no user has allowed. It also finds requests that were
+// decided twice.
+func unapprovedEffects(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		for _, e := range f.effects[token] {
 			_, number, _ := strings.Cut(e.Name, ".")
@@ -23,7 +24,7 @@ func approved(f *facts) (all []Violation) {
 			}
 		}
 	}
-	return append(all, decidedOnce(f)...)
+	return append(all, repeatedDecisions(f)...)
 }
 
 // allowedBefore reports whether a user had allowed an effect before it happened. The user must be allowed to decide,
@@ -52,9 +53,9 @@ func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
 	})
 }
 
-// decidedOnce finds requests that were decided twice. It ignores requests that were only denied: an agent that writes a
-// summary follows the directives in the old prompts again, and ductor then denies all requests.
-func decidedOnce(f *facts) (all []Violation) {
+// repeatedDecisions finds requests that were decided twice, unless all decisions were denials. When the scripted agent
+// writes a summary, it makes the requests of the old prompts again, and ductor denies them.
+func repeatedDecisions(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		decided, allowed := map[string]int{}, map[string]bool{}
 		for _, e := range f.events[token] {

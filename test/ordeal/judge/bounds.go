@@ -12,10 +12,10 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// limits finds calls that ductor made too early. If Telegram answers a call with retry_after, ductor must wait this
+// earlyCalls finds calls that ductor made too early. If Telegram answers a call with retry_after, ductor must wait this
 // long before the next call for the same chat. After a restart, ductor need not wait, because it does not know
 // retry_after.
-func limits(f *facts) (all []Violation) {
+func earlyCalls(f *facts) (all []Violation) {
 	type silence struct{ from, until time.Time }
 	shut := map[telegram.ChatID]silence{}
 	calls := slices.Clone(f.Calls)
@@ -45,9 +45,9 @@ func (f *facts) diedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
 }
 
-// budget finds prompts that an agent began although earlier turns had used up the daily budget. Costs are counted from
-// midnight.
-func budget(f *facts) (all []Violation) {
+// promptsOverBudget finds prompts that an agent began although earlier turns had used up the daily budget. Costs are
+// counted from midnight.
+func promptsOverBudget(f *facts) (all []Violation) {
 	most, set := 0, false
 	for _, o := range f.Scenario.Options.Settings {
 		if o.Key == "budget.day" {
@@ -75,9 +75,8 @@ const startTime = 5 * time.Second
 // learnTime is how long ductor may need to learn the cost of a turn after the agent ended it.
 const learnTime = time.Second
 
-// lingerTime is how long the process of a turn may still run after the agent ended the turn, for example because a
-// command works in the background. The rules need this time only if each turn has its own process, because such a turn
-// ends together with the process.
+// lingerTime is how long a process may still run after the agent ended its turn, for example because a command works in
+// the background. It matters only if each turn has its own process: the turn then ends when the process ends.
 const lingerTime = 2 * time.Second
 
 // learns returns how long ductor may need to learn the cost of a turn of Claude. The other agents report no costs.
@@ -88,9 +87,11 @@ func (f *facts) learns() time.Duration {
 	return learnTime
 }
 
-// spentBefore adds the costs of the prompts whose turns ended before the i-th event. It omits turns that may have ended
-// after the turn of this event had started. If a turn ended while ductor was down, ductor learns of the end at its next
-// start. A failure of the power or of the disk can undo the record of a turn, and with it the cost.
+// spentBefore adds the costs that ductor must have known when it started the turn of the i-th event. It considers only
+// turns that ended before this event. It leaves out the cost of a turn in these cases:
+//   - ductor may have learned of the end of that turn too late. If ductor was down at that time, it learns of the end
+//     at its next start.
+//   - A failure of the power or of the disk undid the record of that turn.
 func (f *facts) spentBefore(i int) (cents int) {
 	now, ready := f.Agents[i], f.readyForTurn(i)
 	for j, e := range f.Agents[:i] {
@@ -107,8 +108,8 @@ func (f *facts) spentBefore(i int) (cents int) {
 	return cents
 }
 
-// undone reports whether a stop of ductor before the given time undid the record of a turn. The turn ended at the j-th
-// event. It is sufficient if the record of the turn's start or end was undone.
+// undone reports whether ductor lost the record of the start or of the end of a turn when it stopped. It considers
+// stops before the given time. The j-th event is the end of the turn.
 func (f *facts) undone(j int, now time.Time) bool {
 	done, began := f.Agents[j], f.Agents[j].At
 	for _, e := range f.Agents[:j] {
@@ -134,8 +135,8 @@ func (f *facts) readyForTurn(i int) time.Time {
 	return ready
 }
 
-// endOfTurn returns the end of a turn. The i-th event is the end of the turn's first prompt. If another prompt joined
-// the turn, the turn ended later.
+// endOfTurn returns the end of a turn, and false if the turn has not ended. The i-th event is the end of the turn's
+// first prompt. If another prompt joined the turn, the turn ended later.
 func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	in, end, ended := f.sent[f.Agents[i].Token].In, f.Agents[i].At, true
 	for _, e := range f.Agents[i+1:] {
@@ -152,8 +153,8 @@ func (f *facts) endOfTurn(i int) (end time.Time, ended bool) {
 	return end, ended
 }
 
-// joins reports whether ductor may have added a prompt to a running turn. This is possible if a user steers turns in
-// the same conversation.
+// joins reports whether ductor may have added a prompt to a running turn. This is possible if a user has asked for it
+// in the same conversation, with a button or with /queue steer.
 func (f *facts) joins(token scenario.Token) bool {
 	in := f.sent[token].In
 	return slices.ContainsFunc(f.Presses, func(p Press) bool { return p.In == in && isOne(p.Label, scenario.Steer) }) ||

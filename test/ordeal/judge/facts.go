@@ -137,8 +137,8 @@ func (f *facts) about(m telegram.Message, token scenario.Token) bool {
 	return mentions(m.Text, token)
 }
 
-// mentions reports whether a text contains a token, a word of the token's answer, or the name of one of its effects. A
-// directive may surround the token, because titles show the beginning of a prompt.
+// mentions reports whether a text contains a token, a word of the token's answer, or the name of one of its effects.
+// The token may be part of another text, because titles quote the beginning of a prompt.
 func mentions(text string, token scenario.Token) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], string(token))

@@ -10,8 +10,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// files finds files whose content differs from the last write in an agent's log.
-func files(f *facts) (all []Violation) {
+// wrongFiles finds files whose content differs from the last write in an agent's log.
+func wrongFiles(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if strings.HasPrefix(s.Text, "/checkpoint") {
 			return nil

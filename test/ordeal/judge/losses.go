@@ -20,7 +20,7 @@ const sharedWindow = 100 * time.Millisecond
 // store anything.
 const letGo = 18 * time.Second
 
-// slowWindow replaces lazyWindow if the disk was slow or had failed before a power failure.
+// slowWindow replaces lazyWindow for a power failure if the disk failed or was slow shortly before.
 const slowWindow = 2 * time.Minute
 
 // lostSince returns the start of the period whose writes may be lost because of a stop of ductor. It returns false if
@@ -69,7 +69,7 @@ func (f *facts) fullDisk() (most time.Duration) {
 }
 
 // powerWindow returns how long after the start of a turn a power failure may still undo the record of the start. The
-// turn then runs again. docs/invariants.md allows one second. The maximum is higher if the disk is slow or fails.
+// turn then runs again. docs/invariants.md allows one second, and more if the disk is slow or fails.
 func (f *facts) powerWindow(s Stop) time.Duration {
 	if f.diskFailedIn(s.At.Add(-slowWindow), s.At) {
 		return slowWindow
@@ -92,7 +92,7 @@ func (f *facts) diskFailedIn(from, to time.Time, faults ...scenario.DiskFault) b
 	})
 }
 
-// tookBack reports whether a stop of ductor before the given time undid the record of an event. If so, the prompt
+// tookBack reports whether a stop of ductor before the given time undid the record of an event, so that the prompt
 // waited again.
 func (f *facts) tookBack(e AgentEvent, before time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.After(before) && f.wasLost(s, e.At, 0) })

@@ -10,9 +10,9 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// rest finds messages that still show running or waiting work after all work is done. Such messages are allowed in a
-// conversation that waits for a user's decision.
-func rest(f *facts) (all []Violation) {
+// unfinishedMessages finds messages that still show running or waiting work after all work is done. Such messages are
+// allowed in a conversation that waits for a user's decision.
+func unfinishedMessages(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		waits := f.waits(c)
 		for _, m := range c.said() {

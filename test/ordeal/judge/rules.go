@@ -18,24 +18,24 @@ func Rules() []Rule {
 		{"once", "Nothing runs twice without being asked for", repeatedEffects},
 		{"ran", "Every accepted message runs, and every job when its time comes, or the chat says that it did not",
 			lostPrompts},
-		{"order", "A conversation's messages run in the order in which they came", inOrder},
-		{"edited", "A message that is edited while it waits runs as it is then, and not as it was", edited},
+		{"order", "A conversation's messages run in the order in which they came", misorderedPrompts},
+		{"edited", "A message that is edited while it waits runs as it is then, and not as it was", outdatedPrompts},
 		{"shown", "Every answer is shown completely, once and in order, or is marked as unknown with Show again",
-			shown},
+			wronglyShownWords},
 		{"here", "No other chat is shown an answer", misplacedWords},
 		{"approved", "What needs an approval happens only after a user who may allowed what was shown, and never " +
-			"after a denial", approved},
+			"after a denial", unapprovedEffects},
 		{"aborted", "After an abort nothing that came before it goes on or begins, and it ends nothing in other chats",
-			aborted},
+			effectsAfterAborts},
 		{"stranger", "A user who is not listed gets nothing and causes nothing, and a viewer causes nothing",
-			strangers},
-		{"files", "Files are as agents left them", files},
-		{"limits", "No call goes to a chat before the time that Telegram named has passed", limits},
-		{"budget", "Nothing runs when the budget is spent", budget},
-		{"rest", "No message says that something runs or waits when nothing does", rest},
-		{"owed", "Every message that a chat is owed is sent, and shows its end", owed},
-		{"acknowledged", "Every update is taken", acknowledged},
-		{"secret", "No secret is shown, logged or stored", secrets},
+			forbiddenUse},
+		{"files", "Files are as agents left them", wrongFiles},
+		{"limits", "No call goes to a chat before the time that Telegram named has passed", earlyCalls},
+		{"budget", "Nothing runs when the budget is spent", promptsOverBudget},
+		{"rest", "No message says that something runs or waits when nothing does", unfinishedMessages},
+		{"owed", "Every message that a chat is owed is sent, and shows its end", owedMessages},
+		{"acknowledged", "Every update is taken", unacknowledgedUpdates},
+		{"secret", "No secret is shown, logged or stored", leakedSecrets},
 		{"database", "The database passes its checks", func(f *facts) []Violation { return listOf(f.Stored.Damage) }},
 		{"left", "No process, goroutine, descriptor, file or lock is left", func(f *facts) []Violation {
 			return listOf(f.Left)
@@ -173,8 +173,9 @@ func (f *facts) asked(c Chat, s Sent) bool {
 	})
 }
 
-// inOrder finds prompts that did not run in the order in which users sent them, although no user changed the order.
-func inOrder(f *facts) (all []Violation) {
+// misorderedPrompts finds prompts that did not run in the order in which users sent them, although no user changed the
+// order.
+func misorderedPrompts(f *facts) (all []Violation) {
 	last := map[scenario.Place]Sent{}
 	for _, token := range f.tokens {
 		s := f.sent[token]
@@ -237,9 +238,9 @@ func misplacedWords(f *facts) (all []Violation) {
 	return all
 }
 
-// edited finds messages whose old version ran although a user had edited them while they waited. It ignores a run
-// before the edit if a user asked to run the message again, because the message then waited for its second run.
-func edited(f *facts) (all []Violation) {
+// outdatedPrompts finds messages whose old version ran although a user had edited them while they waited. It ignores a
+// run before the edit if a user asked to run the message again, because the message then waited for its second run.
+func outdatedPrompts(f *facts) (all []Violation) {
 	for _, s := range f.Sent {
 		if s.Old == "" || !f.tookEdit(s) {
 			continue
@@ -277,8 +278,8 @@ func (f *facts) tookEdit(s Sent) bool {
 	return false
 }
 
-// strangers finds messages to strangers, and effects of prompts from strangers and from users who may only read.
-func strangers(f *facts) (all []Violation) {
+// forbiddenUse finds messages to strangers, and effects of prompts from strangers and from users who may only read.
+func forbiddenUse(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		if scenario.Person(c.Name) != scenario.Mallory {
 			continue
@@ -305,23 +306,23 @@ func strangers(f *facts) (all []Violation) {
 	return all
 }
 
-// owed finds messages that ductor still has to send or edit, although all work is done.
-func owed(f *facts) (all []Violation) {
+// owedMessages finds messages that ductor still has to send or edit, although all work is done.
+func owedMessages(f *facts) (all []Violation) {
 	for _, key := range f.Stored.Owed {
 		all = append(all, Violation{Detail: "message " + key + " is still owed"})
 	}
 	return all
 }
 
-func acknowledged(f *facts) []Violation {
+func unacknowledgedUpdates(f *facts) []Violation {
 	if f.Pending == 0 {
 		return nil
 	}
 	return []Violation{{Detail: fmt.Sprintf("%d updates were not taken", f.Pending)}}
 }
 
-// secrets finds the secret in texts, and in everything that a chat has ever shown.
-func secrets(f *facts) (all []Violation) {
+// leakedSecrets finds the secret in texts, and in everything that a chat has ever shown.
+func leakedSecrets(f *facts) (all []Violation) {
 	if f.Secret == "" {
 		return nil
 	}

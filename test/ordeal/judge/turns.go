@@ -13,7 +13,8 @@ import (
 )
 
 // words returns the numbers of all words of answers in a text, by the token of the prompt and in the order of the text.
-// It ignores directives, which quote a prompt. It also ignores a word before an ellipsis, which may be incomplete.
+// It ignores words in double brackets, which are quoted from a prompt. It also ignores a word before an ellipsis, which
+// may be incomplete.
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
 	text = directivePattern.ReplaceAllString(text, " ")
@@ -30,8 +31,8 @@ var (
 	directivePattern = regexp.MustCompile(`\[\[[^\]\n]*(\]\]|\n|$)`)
 )
 
-// shown finds words that an agent has written and that the chat does not show, or shows too often.
-func shown(f *facts) (all []Violation) {
+// wronglyShownWords finds words that an agent has written and that the chat does not show, or shows too often.
+func wronglyShownWords(f *facts) (all []Violation) {
 	for _, token := range f.tokens {
 		s := f.sent[token]
 		c, ok := f.chat(s.In)
@@ -66,8 +67,8 @@ func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	return numbers
 }
 
-// whole removes the last number if it is only the beginning of the next number in the sequence. In this case the agent
-// ended in the middle of a word.
+// whole removes the last number if the agent may have ended in the middle of it. For example, a 1 after 9 may be the
+// beginning of 10.
 func whole(numbers []int) []int {
 	last := len(numbers) - 1
 	if last > 0 && numbers[last] <= numbers[last-1] &&
@@ -212,8 +213,8 @@ func (f *facts) owed(token scenario.Token) (numbers []int) {
 	return numbers
 }
 
-// ranStubborn reports whether a prompt before this one made its agent ignore SIGTERM. The same process may then run this
-// prompt.
+// ranStubborn reports whether a prompt before this one made its agent ignore SIGTERM. The same process may then run
+// this prompt.
 func (f *facts) ranStubborn(token scenario.Token) bool {
 	before := f.tokens[:max(0, slices.Index(f.tokens, token))]
 	return slices.ContainsFunc(before, func(t scenario.Token) bool {

@@ -77,7 +77,7 @@ func (o *ordeal) goroutines() int {
 	return strings.Count(string(after[len(before):]), "\ngoroutine ")
 }
 
-// work makes a user do something. Mostly the user sends a prompt, sometimes the user aborts, sends a file, edits a
+// work makes a user do something. Mostly the user sends a prompt. Sometimes the user aborts, sends a file, edits a
 // message or uses a command.
 func (o *ordeal) work(random *rand.Rand, n int) {
 	by := []scenario.Person{scenario.Owner, scenario.Owner, scenario.Ann}[random.IntN(3)]

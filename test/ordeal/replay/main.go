@@ -21,9 +21,9 @@ import (
 // change replaces a text in a file of Go's library.
 type change struct{ file, before, after string }
 
-// inBubble returns code that runs the given statement if the current goroutine belongs to a bubble. In the statement, b
-// is the bubble. The code belongs at the beginning of a function of Go's runtime. While timers fire, the current
-// goroutine may be the scheduler's own goroutine, which then belongs to the bubble.
+// inBubble returns code that runs the given statement if the current goroutine belongs to a synctest bubble. In the
+// statement, b is the bubble. The code belongs at the beginning of a function of Go's runtime. While timers fire, the
+// current goroutine may be the scheduler's own goroutine, which then belongs to the bubble.
 func inBubble(statement string) string {
 	return `	b := getg().bubble
 	if gp := getg().m.curg; b == nil && gp != nil {
@@ -38,8 +38,8 @@ func inBubble(statement string) string {
 func changes() []change { return slices.Concat(chances(), turns(), orders()) }
 
 // chances returns changes that replace the random numbers of Go's runtime. Each purpose has a separate sequence of
-// numbers in each bubble. If all purposes shared one sequence, an extra number for one purpose, such as a cache of
-// threads, would change the results of selects. All maps have the same order in all processes.
+// numbers in each synctest bubble. If all purposes shared one sequence, an extra number for one purpose, such as a
+// cache of threads, would change the results of selects. All maps have the same order in all processes.
 func chances() []change {
 	return []change{
 		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n",
@@ -91,7 +91,7 @@ func (b *synctestBubble) chance(of int) uint64 {
 
 // turns returns changes that make the scheduler switch goroutines in the same order in each process. The changes remove
 // everything that differs between processes: elapsed time, the number of switches since the start, goroutines outside
-// of the bubble, and the special treatment of goroutines that have waited more than a millisecond for a lock.
+// of the synctest bubble, and the special treatment of goroutines that have waited more than a millisecond for a lock.
 func turns() []change {
 	return []change{
 		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n",

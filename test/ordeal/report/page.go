@@ -15,7 +15,7 @@ import (
 type Fix struct {
 	Date   string // date of the fix, such as 2026-11-29
 	What   string // the bug, described as a user saw it
-	How    string // the world and the rule that have found it
+	How    string // the world in which a scenario failed because of the bug, and the rule that the scenario violated
 	Commit string // subject of the commit that fixed the bug; empty if it is not fixed
 	Case   string // name of the test for the bug; empty if only a seed reproduces the bug
 }

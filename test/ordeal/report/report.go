@@ -126,7 +126,7 @@ type Defect struct {
 	Title string // describes the bug
 	Seeds int    // number of seeds that were played, up to the seed that found the bug
 	Found bool
-	Rule  string // the rule that has found the bug
+	Rule  string // the rule that scenarios violate because of the bug
 	Seed  uint64
 }
 

@@ -24,10 +24,10 @@ type (
 	}
 	// Think writes reasoning with this number of words.
 	Think struct{ Words int }
-	// Run runs a shell command that causes the effect of this act (see Token.Effect) and then runs for the duration
-	// For.
+	// Run runs a shell command that causes the effect with the number of this act (see Token.Effect), and then sleeps
+	// for the duration For.
 	Run struct{ For time.Duration }
-	// Ask runs a shell command that causes the effect of this act. The command needs permission.
+	// Ask runs a shell command that needs permission. It causes the effect with the number of this act.
 	Ask struct{}
 	// Write writes a file. The content of the file is the name of the act's effect.
 	Write struct{ File string }
@@ -35,8 +35,8 @@ type (
 	Question struct{ Text Quoted }
 	// Sleep does nothing for a time.
 	Sleep struct{ For time.Duration }
-	// Background runs a shell command in the background. The command causes the effect of this act. Only Claude
-	// supports it.
+	// Background runs a shell command in the background, which causes the effect with the number of this act. Only
+	// Claude supports it.
 	Background struct{ For time.Duration }
 	// Fail makes requests to the model's API fail with an HTTP status. Times is the number of failures; 0 means that
 	// all requests fail.
@@ -187,7 +187,8 @@ func breaking(how Damage) string {
 	return " [[" + string(how) + "]]"
 }
 
-// directive returns a directive with options. If first is not empty, it is the directive's first value.
+// directive returns a directive for the scripted agent, with options. If first is not empty, it is the directive's
+// first value.
 func directive(name, first string, options ...any) string {
 	b := " [[" + name
 	if first != "" {

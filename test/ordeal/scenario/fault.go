@@ -57,8 +57,8 @@ const (
 	TooManyUnseen TelegramFault = "429-unseen"
 	// Ban rejects all calls for the duration For. retry_after is the remaining time of the ban.
 	Ban          TelegramFault = "ban"
-	LimitsStrict TelegramFault = "strict" // at most one call a second in each chat, until heal
-	LimitsReal   TelegramFault = "real"   // limits that users have measured, until heal
+	LimitsStrict TelegramFault = "strict" // at most one call a second in each chat, until the step Heal
+	LimitsReal   TelegramFault = "real"   // limits of the real Telegram, as measured by users; until the step Heal
 	ServerError  TelegramFault = "500"
 	BadGateway   TelegramFault = "502"
 	GatewayAfter TelegramFault = "502-after"

@@ -68,7 +68,7 @@ const (
 func (Media) values() []string { return []string{"photo", "document"} }
 
 // Edit makes a user edit a message. Before the edit, the message contains the prompt Old. After the edit, it contains
-// the other prompt.
+// the prompt of this step.
 type Edit struct {
 	By  Person
 	Old Token

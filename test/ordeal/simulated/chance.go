@@ -12,7 +12,7 @@ import (
 )
 
 // lastID is a variable of package uuid: the time in the newest version 7 UUID. Package uuid never returns a UUID with
-// an earlier time, but the clocks of all bubbles start at the same time. So each world must reset lastID.
+// an earlier time, but the simulated clocks of all worlds start at the same time. So each world must reset lastID.
 //
 //go:linkname lastID github.com/google/uuid.lastV7time
 var lastID int64

@@ -76,7 +76,7 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// Prepare creates the empty database that all worlds copy. Call it outside of a bubble.
+// Prepare creates the empty database that all worlds copy. Call it outside of a synctest bubble.
 func Prepare() error {
 	_, err := empty()
 	return err
@@ -102,7 +102,8 @@ func (d *storage) options() store.Options {
 }
 
 // release closes the files that an ended process left open. In reality the kernel closes such files, and changes
-// nothing in them. SQLite would delete its log, so all calls of SQLite to the disk fail meanwhile.
+// nothing in them. SQLite, however, would delete its log when it closes a file. Therefore all calls of SQLite to the
+// disk fail during release.
 func (d *storage) release() error {
 	d.mu.Lock()
 	left := d.left
@@ -202,7 +203,7 @@ func isDatabase(name string) bool {
 	return ok && (end == "" || end == "-wal" || end == "-shm" || end == "-journal")
 }
 
-// setTimes sets the modification times of the database and its directory to the bubble's clock. From these times,
+// setTimes sets the modification times of the database and its directory to the simulated time. From these times,
 // ductor determines which messages are older than the writes that were lost.
 func (d *storage) setTimes() error {
 	d.mu.Lock()

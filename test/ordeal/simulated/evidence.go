@@ -38,7 +38,7 @@ func (p *player) collect() {
 	}
 	e.Calls = p.Telegram.Calls()
 	e.Pending = p.Telegram.PendingUpdates()
-	e.Agents = p.machine.did()
+	e.Agents = p.machine.agentEvents()
 	e.Files = p.files("project")
 }
 

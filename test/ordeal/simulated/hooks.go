@@ -20,7 +20,7 @@ const (
 	hookSecret = "ordeal-secret-of-the-webhook"
 )
 
-// hookListener is the listener for webhooks. It replaces a socket, because a bubble does not support sockets.
+// hookListener is the listener for webhooks. It replaces a socket, because testing/synctest does not support sockets.
 type hookListener struct {
 	conns  chan net.Conn
 	closed chan struct{}

@@ -207,7 +207,7 @@ type process struct {
 	gone     chan struct{} // closed by Detach and when ductor dies
 	at       int64         // position in the output at which the next read begins
 
-	recording chan struct{} // mutex; a sync.Mutex would stop the bubble's clock while a goroutine waits for it
+	recording chan struct{} // mutex; a sync.Mutex would stop the simulated clock while a goroutine waits for it
 	// The launcher's mutex guards the following fields.
 	marks   []cli.Mark
 	settled []cli.TurnID
@@ -219,7 +219,7 @@ func (p *process) Run() cli.RunID              { return p.run.id }
 func (p *process) PID() int                    { return p.run.pid }
 func (p *process) Stdin() io.WriteCloser       { return stdin{p} }
 func (p *process) Stdout() io.Reader           { return p }
-func (p *process) When(offset int64) time.Time { return p.run.when(offset) }
+func (p *process) When(offset int64) time.Time { return p.run.printedAt(offset) }
 func (p *process) StderrTail() string          { return p.run.stderr.String() }
 func (p *process) Done() <-chan struct{}       { return p.run.done }
 

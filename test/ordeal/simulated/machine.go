@@ -75,7 +75,7 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		Env:   append(slices.Clone(cmd.Env), "DUCTOR_SIM_HOME="+m.home, scenario.SecretVariable+"="+secret),
 		Dir:   cmp.Or(cmd.Dir, "/"),
 		Stdin: &r.in, Stdout: outputOf{r}, Stderr: &r.stderr, Signals: r.signals, IgnoreTerm: r.ignoreTerm,
-		Heard: r.heard, Wrote: r.wrote, Asked: r.asked, Ended: r.answered,
+		Heard: r.recordPrompts, Wrote: r.recordWrite, Asked: r.asked, Ended: r.recordAnswer,
 		Shell: func(ctx context.Context, dir, command string) (string, int) {
 			ctx, end := context.WithCancel(ctx)
 			defer end()
@@ -84,7 +84,8 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		},
 	}
 	m.all.Go(func() {
-		if r.name == shellName { // ductor starts this shell to kill children of agents; a bubble has no such processes
+		// ductor starts this shell to kill child processes of agents. In this world, agents have no child processes.
+		if r.name == shellName {
 			r.end(cli.ExitStatus{})
 			return
 		}
@@ -139,8 +140,8 @@ func (m *machine) event(r *run, token scenario.Token, what judge.What, name stri
 	})
 }
 
-// did returns everything that agents have done.
-func (m *machine) did() []judge.AgentEvent {
+// agentEvents returns everything that agents have done.
+func (m *machine) agentEvents() []judge.AgentEvent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.events)

@@ -20,8 +20,8 @@ import (
 // Without returns the kinds of steps that this world does not support.
 func Without() []string {
 	return []string{
-		"clock", "suspend", // a bubble's clock cannot be changed
-		"terminal", // a bubble has no sockets
+		"clock", "suspend", // the simulated clock cannot be changed
+		"terminal", // testing/synctest does not support sockets
 	}
 }
 
@@ -29,7 +29,7 @@ func Without() []string {
 const mostRest = 12 * time.Hour
 
 // Play creates a world in an empty directory and plays a scenario there. It returns the evidence, the lines of the
-// world's log, and the hash of these lines. It must run in a bubble.
+// world's log, and the hash of these lines. It must run in a synctest bubble.
 func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []string, string) {
 	w := New(t, dir, s)
 	p := &player{World: w, evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: secret},

@@ -90,9 +90,9 @@ func (r *run) note(kind, format string, args ...any) {
 	note(kind, "%s: %s", r, fmt.Sprintf(format, args...))
 }
 
-// heard records which prompts the agent has got. ductor may have joined several prompts, and each of them begins with
-// its token.
-func (r *run) heard(prompt string) {
+// recordPrompts records which prompts the agent has got. ductor may have joined several prompts, and each of them
+// begins with its token.
+func (r *run) recordPrompts(prompt string) {
 	for _, token := range tokensOf(prompt) {
 		r.mu.Lock()
 		r.prompt = token
@@ -101,9 +101,9 @@ func (r *run) heard(prompt string) {
 	}
 }
 
-// answered records that the agent has written the whole answer to a prompt, or to several prompts that ductor has
+// recordAnswer records that the agent has written the whole answer to a prompt, or to several prompts that ductor has
 // joined.
-func (r *run) answered(prompt string) {
+func (r *run) recordAnswer(prompt string) {
 	for _, token := range tokensOf(prompt) {
 		r.machine.event(r, token, judge.Done, "")
 	}
@@ -118,8 +118,8 @@ func tokensOf(prompt string) (all []scenario.Token) {
 	return all
 }
 
-// wrote records an effect that consists of writing a file.
-func (r *run) wrote(_, text string) { r.effect(text) }
+// recordWrite records an effect that consists of writing a file.
+func (r *run) recordWrite(_, text string) { r.effect(text) }
 
 func (r *run) asked(about string, allowed bool) {
 	what := judge.Denied
@@ -263,7 +263,7 @@ func (r *run) trim(before int64) {
 	}
 }
 
-// readAt reads output from a position. It waits for output until gone is closed.
+// readAt reads output from a position. If there is no output yet, readAt waits for it until the channel gone is closed.
 func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	for {
 		r.mu.Lock()
@@ -293,8 +293,8 @@ func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
 	}
 }
 
-// when returns the time at which the program printed the output at an offset.
-func (r *run) when(offset int64) (at time.Time) {
+// printedAt returns the time at which the program printed the output at an offset.
+func (r *run) printedAt(offset int64) (at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.printed {

@@ -103,8 +103,9 @@ func (w *World) called(c telegram.Call) {
 
 func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
 
-// socketFiles returns the names of the sockets in ductor's state directory. A bubble does not support sockets. The
-// world creates directories with these names, so that ductor cannot listen there. ductor then works without sockets.
+// socketFiles returns the names of the sockets in ductor's state directory. testing/synctest does not support sockets.
+// The world creates directories with these names, so that ductor cannot listen there. ductor then works without
+// sockets.
 func socketFiles() []string { return []string{"attach.sock", "terminal.sock", "mcp.sock"} }
 
 func (w *World) makeDirs() {
@@ -249,7 +250,7 @@ func (w *World) openAgain() (err error) {
 		}
 		l := w.current()
 		w.log.note("failed", "start of life %d: %v", l.number, err)
-		time.Sleep(restartPause) // ductor may die during this pause
+		time.Sleep(restartPause) // the planned death of ductor may come during this pause
 		switch {
 		case l.dead():
 			w.stops = append(w.stops, judge.Stop{How: l.ending().How, At: time.Now(), Up: time.Now()})
