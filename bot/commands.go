@@ -27,6 +27,7 @@ type commands struct {
 	finisher *updates.Finisher
 	feedback feedback
 	messages *message.Messages
+	journal  message.Journal
 	now      func() time.Time
 	lang     *lang.Choices
 	log      *slog.Logger
@@ -204,6 +205,9 @@ func (c *commands) newSession(ctx context.Context, r updates.Request) {
 		return
 	}
 	c.withdraw(ctx, r.In.Conversation)
+	if err := message.Clear(ctx, c.journal, r.In.Press); err != nil {
+		c.log.Warn("end what the bot asked before a new session", "err", err)
+	}
 	p := c.lang.Of(r.In.Conversation.Chat)
 	if r.Args == "" {
 		c.answer(ctx, r, p.Text("bot.new-session"))

@@ -118,7 +118,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	}
 	h.commands = &commands{
 		desk: p.desk, finisher: f, feedback: p.feedback, messages: p.chat.messages, now: o.Now, lang: o.Lang,
-		log: o.Log, screens: all, uploads: o.Uploads,
+		log: o.Log, screens: all, uploads: o.Uploads, journal: p.opts.Journal,
 	}
 	h.commands.table = commandTable(h.commands)
 	h.callbacks = &callbacks{
@@ -206,13 +206,14 @@ func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	if in.ReplyTo != 0 {
 		h.awaitSent(ctx, in)
 	}
-	if h.handleExpected(ctx, in) || h.handleDecision(ctx, in) {
+	if expected, mayDecide := h.handleExpected(ctx, in); expected || mayDecide && h.handleDecision(ctx, in) {
 		return true
 	}
 	if in.ReplyTo == 0 || len(in.Files) > 0 {
 		return false
 	}
-	return h.handleCorrection(ctx, in) || h.handleText(ctx, in, in.ReplyTo) || h.handleConsultReply(ctx, in)
+	return h.handleCorrection(ctx, in) || h.handleText(ctx, in, in.ReplyTo) || h.handleCommitReply(ctx, in) ||
+		h.handleConsultReply(ctx, in)
 }
 
 // Subject implements updates.Handler.

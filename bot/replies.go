@@ -15,35 +15,40 @@ import (
 
 // handleExpected handles a text that a user sends after pressing a button that asks for a text. It returns false for
 // any other message, and for replies. It also returns false if the message answers a question of the agent that is
-// newer than the press.
-func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) bool {
-	if in.ReplyTo != 0 || len(in.Files) > 0 {
-		return false
+// newer than the press. mayDecide is false if the message is for no approval or question of the agent, because the user
+// started a new session after it.
+func (h *handlers) handleExpected(ctx context.Context, in *updates.Message) (expected, mayDecide bool) {
+	if in.ReplyTo != 0 {
+		return false, true
 	}
-	to, text, err := message.Expected(ctx, h.journal, in.Press)
+	to, since, err := message.Expected(ctx, h.journal, in.Press)
 	if err != nil {
 		h.commands.log.Error("find the question before a message", "update", in.Update(), "err", err)
 	}
-	if to == 0 || h.approvals.AnswersNewer(ctx, approvalMessage(in), text.Pressed) || !h.handleText(ctx, in, to) {
-		return false
+	switch {
+	case since.IsZero(), h.approvals.AnswersNewer(ctx, approvalMessage(in), since):
+		return false, true
+	case to == 0:
+		return false, false
+	case len(in.Files) > 0, !h.handleText(ctx, in, to):
+		return false, true
 	}
 	h.offerPrompt(ctx, in, nil, h.transcripts.Expected)
-	return true
+	return true, true
 }
 
-// handleText handles a text for which the bot has asked: a field of a job, the title of a session, or the message of a
-// commit. to is the ID of the message in which the bot asked. handleText returns false if this message asks for no
-// text.
+// handleText handles a text for which the bot has asked: a field of a job, or the title of a session. to is the ID of
+// the message in which the bot asked. handleText returns false if this message asks for no text.
 func (h *handlers) handleText(ctx context.Context, in *updates.Message, to int) bool {
-	return h.handleJobReply(ctx, in, to) || h.handleRenaming(ctx, in, to) || h.handleCommitReply(ctx, in, to)
+	return h.handleJobReply(ctx, in, to) || h.handleRenaming(ctx, in, to)
 }
 
-// handleCommitReply commits the changes of a turn if the bot's message with the ID to asks for a commit message. It
-// returns false if that message asks for something else.
-func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message, to int) bool {
+// handleCommitReply commits the changes of a turn if the user replies to a message that asks for a commit message. It
+// returns false for any other reply.
+func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message) bool {
 	p := h.commands.lang.Of(in.Conversation.Chat)
 	answer, ok, err := h.commands.screens.changes.Replied(ctx, changes.Reply{
-		By: in.Press, To: to, Next: in.ReplyTo == 0, Text: in.Text,
+		By: in.Press, To: in.ReplyTo, Text: in.Text,
 	})
 	if err != nil {
 		h.commands.log.Error("commit what a turn changed", "update", in.Update(), "err", err)
@@ -52,7 +57,7 @@ func (h *handlers) handleCommitReply(ctx context.Context, in *updates.Message, t
 	if !ok || !h.finisher.Answer(ctx, in, answer, nil) {
 		return ok
 	}
-	if err := h.commands.screens.changes.Withdraw(ctx, in.Conversation, to, answer); err != nil {
+	if err := h.commands.screens.changes.Withdraw(ctx, in.Conversation, in.ReplyTo, answer); err != nil {
 		h.commands.log.Warn("withdraw the question about a commit", "update", in.Update(), "err", err)
 	}
 	return true

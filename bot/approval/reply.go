@@ -81,10 +81,16 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	return o
 }
 
-// AnswersNewer reports whether Reply would use the message for an approval or question that is newer than since.
+// AnswersNewer reports whether Reply would use the message for an approval or question that is newer than since, or for
+// which the user pressed a button after since.
 func (s *Screen) AnswersNewer(ctx context.Context, m Message, since time.Time) bool {
 	e, approval, err := s.addressee(ctx, m)
-	return err == nil && e != nil && approval.Asked.After(since)
+	if err != nil || e == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return approval.Asked.After(since) || e.draft.accepts(m.press()) && e.draft.Pressed.After(since)
 }
 
 // addressee returns the approval to which a message may belong, or nil.

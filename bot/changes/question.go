@@ -21,18 +21,10 @@ type question struct {
 
 func questionKey(turn string) string { return "commit:" + turn }
 
-// openQuestion records that a message asks a user for the message of a commit.
-func (s *Screen) openQuestion(ctx context.Context, by orchestrator.Press, turn string, q question) error {
-	if err := message.SaveValue(ctx, s.o.Journal, questionKey(turn), q); err != nil {
-		return err
-	}
-	return message.Expect(by, s.o.Now()).Save(ctx, s.o.Journal, by.Conversation, 0, q.Key)
-}
-
-// isOpen reports whether the message with the key asks the open question for the turn.
-func (s *Screen) isOpen(ctx context.Context, turn, key string) (bool, error) {
-	q, _, err := message.LoadValue[question](ctx, s.o.Journal, questionKey(turn))
-	return q.Key == key, err
+// openQuestion records that a message asks a user for the message of a commit. Only a reply is that message, not just
+// the user's next message: nobody can undo a commit from the chat.
+func (s *Screen) openQuestion(ctx context.Context, turn string, q question) error {
+	return message.SaveValue(ctx, s.o.Journal, questionKey(turn), q)
 }
 
 // isComing reports whether a question for the turn is open and not in the chat yet.

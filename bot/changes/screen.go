@@ -282,7 +282,7 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on tgapi.
 	if on.Buttons != nil {
 		q.Answer, q.Buttons = on.Message, on.Buttons.Without(button("", opCommit, id).Data)
 	}
-	return tgapi.Answer{Messages: []orchestrator.Message{m}}, s.openQuestion(ctx, by, id, q)
+	return tgapi.Answer{Messages: []orchestrator.Message{m}}, s.openQuestion(ctx, id, q)
 }
 
 // subjectMost is the usual maximum length of a commit's subject, in UTF-16 units.
@@ -333,8 +333,7 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, text s
 // Reply is a user's message that may be the message of a commit.
 type Reply struct {
 	By   orchestrator.Press
-	To   int  // ID of the bot's message
-	Next bool // the message is no reply, but the next one after the bot's message
+	To   int // ID of the bot's message
 	Text string
 }
 
@@ -351,11 +350,6 @@ func (s *Screen) Replied(ctx context.Context, r Reply) (answer string, ok bool, 
 		return "", false, err
 	}
 	id, _, _ := strings.Cut(strings.TrimPrefix(m.Key, commitKey), "/")
-	if r.Next {
-		if open, err := s.isOpen(ctx, id, m.Key); err != nil || !open {
-			return "", false, err
-		}
-	}
 	answer, err = s.commitAs(ctx, by, id, r.Text)
 	if why := s.why(by.Conversation, err); why != "" {
 		return why, true, nil

@@ -44,12 +44,15 @@ func (e Expectation) follows(m orchestrator.Press) bool {
 	return len(m.Updates) > 0 && m.Updates[0] < e.Press
 }
 
-// asking is the message of the bot that asked a user for a text last. It is stored in the database.
+// asking is the message of the bot that asked a user for a text last. It is stored in the database. Without Message and
+// Key, no message has asked since the press.
 type asking struct {
 	Expectation
 	Message int    `json:"message,omitempty"` // ID of the message; 0 if only its key is known
 	Key     string `json:"key,omitempty"`     // key of the message
 }
+
+func (a asking) cleared() bool { return a.Message == 0 && a.Key == "" && !a.Pressed.IsZero() }
 
 func askingKey(in orchestrator.ConversationID, user orchestrator.PersonID) string {
 	return fmt.Sprint("expects@", in.Key(), "/", user)
@@ -62,22 +65,37 @@ func (e Expectation) Save(ctx context.Context, in orchestrator.CardStore, conver
 	return SaveValue(ctx, in, askingKey(conversation, e.From), asking{Expectation: e, Message: id, Key: key})
 }
 
+// Clear ends the last expectation of a user, because the user starts something else, such as a new session.
+func Clear(ctx context.Context, in orchestrator.CardStore, by orchestrator.Press) error {
+	e := Expect(by, time.Time{})
+	e.Until = time.Time{}
+	return e.Save(ctx, in, by.Conversation, 0, "")
+}
+
 // Journal finds messages, and stores which of them ask for a text.
 type Journal interface {
 	orchestrator.CardStore
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 }
 
-// Expected returns the ID of the message that asked a user for a text last, and its expectation, if the expectation
-// accepts m. Otherwise it returns 0. The caller must check whether the message still asks.
-func Expected(ctx context.Context, in Journal, m orchestrator.Press) (id int, e Expectation, err error) {
+// Expected returns the ID of the message that asked a user for a text last, and the arrival of the press after which it
+// asked, if m can be the text. Otherwise it returns the ID 0. If Clear ended the expectation before m arrived, Expected
+// returns the arrival of that press. The caller must check whether the message still asks.
+func Expected(ctx context.Context, in Journal, m orchestrator.Press) (id int, since time.Time, err error) {
 	a, _, err := LoadValue[asking](ctx, in, askingKey(m.Conversation, m.Person))
 	switch {
-	case err != nil || !a.Accepts(m):
-		return 0, Expectation{}, err
+	case err != nil:
+		return 0, time.Time{}, err
+	case a.cleared() && !a.follows(m):
+		return 0, a.Pressed, nil
+	case !a.Accepts(m):
+		return 0, time.Time{}, nil
 	case a.Key == "":
-		return a.Message, a.Expectation, nil
+		return a.Message, a.Pressed, nil
 	}
 	asks, err := in.FindMessage(ctx, a.Key)
-	return asks.ID, a.Expectation, err
+	if err != nil || asks.ID == 0 { // the message is not sent yet
+		return 0, time.Time{}, err
+	}
+	return asks.ID, a.Pressed, nil
 }

@@ -40,9 +40,9 @@ func TestTheMessageThatAQuestionExpects(t *testing.T) {
 		if err := Expect(press, now).Save(t.Context(), journal, in, question, ""); err != nil {
 			t.Fatal(err)
 		}
-		id, e, err := Expected(t.Context(), journal, c.message)
-		if err != nil || c.expected != (id == question) || c.expected != e.Pressed.Equal(now) {
-			t.Errorf("%s: message %d expects it since %v, %v", name, id, e.Pressed, err)
+		id, since, err := Expected(t.Context(), journal, c.message)
+		if err != nil || c.expected != (id == question) || c.expected != since.Equal(now) {
+			t.Errorf("%s: message %d expects it since %v, %v", name, id, since, err)
 		}
 		if err := Expect(press, now).Save(t.Context(), journal, in, 0, "a key"); err != nil {
 			t.Fatal(err)
@@ -55,6 +55,36 @@ func TestTheMessageThatAQuestionExpects(t *testing.T) {
 		}
 		if id, _, err := Expected(t.Context(), journal, c.message); err != nil || c.expected != (id == sent) {
 			t.Errorf("%s: message %d expects it, %v", name, id, err)
+		}
+	}
+}
+
+// After Clear, the user's messages are no texts that the bot asked for before. Earlier messages are not affected.
+func TestAnExpectationIsCleared(t *testing.T) {
+	const user = 7
+	journal, in := bottest.NewJournal(), orchestrator.ConversationID{Chat: 1}
+	at := func(update int64, arrived time.Time) orchestrator.Press {
+		return orchestrator.Press{Conversation: in, Person: user, Updates: []int64{update}, Arrived: arrived}
+	}
+	now := time.Now()
+	if err := Expect(at(1, now), now).Save(t.Context(), journal, in, 20, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := Clear(t.Context(), journal, at(2, now.Add(time.Second))); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		message orchestrator.Press
+		since   time.Time
+	}{
+		"before":      {at(3, now), time.Time{}},
+		"next":        {at(3, now.Add(2*time.Second)), now.Add(time.Second)},
+		"an hour on":  {at(3, now.Add(time.Hour)), now.Add(time.Second)},
+		"same batch":  {at(3, now.Add(time.Second)), now.Add(time.Second)},
+		"batch start": {at(1, now.Add(time.Second)), time.Time{}},
+	} {
+		if id, since, err := Expected(t.Context(), journal, c.message); id != 0 || err != nil || !since.Equal(c.since) {
+			t.Errorf("%s: message %d expects it since %v, %v", name, id, since, err)
 		}
 	}
 }

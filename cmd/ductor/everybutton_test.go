@@ -272,7 +272,7 @@ func TestEveryButtonIsPressed(t *testing.T) {
 			}
 		}
 		p.abortAsking() // a pressed button may ask for a reason or a pattern
-		asked++ // no rule of before allows this command
+		asked++         // no rule of before allows this command
 		town.say(`[[start]] [[ask cmd="program%d a"]] [[text "was asked"]]`, asked)
 		town.awaitButton("✅ Allow once")
 	})

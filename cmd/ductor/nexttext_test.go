@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
 )
 
 // After a button that asks for the name of a job, the user's next message is the name, although it is no reply, also
@@ -56,12 +57,13 @@ func TestAnEarlierVoiceMessageIsNotTheTextThatWasAskedFor(t *testing.T) {
 // question, and the message after that is the name.
 func TestTheNextMessageAnswersTheNewestQuestion(t *testing.T) {
 	town := newTown(t, func(cfg *config.Config) { cfg.Agents.Default = "codex" })
-	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
+	job := town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
 	town.press("✏️ Change")
 	town.press("⚙️ More")
 	town.press("Name")
 	town.await("Reply to this message with its new name.")
-	town.say(`/new [[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`)
+	town.chat.Person().Send(town.chat, `[[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`,
+		telegram.ReplyTo(job.ID))
 	asked := town.awaitButton("✖ Don't answer")
 	town.awaitKnown(asked)
 	town.say("MariaDB")
@@ -70,4 +72,49 @@ func TestTheNextMessageAnswersTheNewestQuestion(t *testing.T) {
 	}
 	town.say("CI report")
 	town.await("New job: CI report")
+}
+
+// After /new, the next message starts the new session. It answers no older question of the agent or of the bot, but a
+// reply to the question still does.
+func TestTheNextMessageAfterNewStartsASession(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Agents.Default = "codex" })
+	town.say(`/cron every weekday at 8:30 [[text "the CI is green"]]`)
+	town.press("✏️ Change")
+	town.press("⚙️ More")
+	town.press("Name")
+	town.await("Reply to this message with its new name.")
+	status := town.say("/status")
+	town.chat.Person().Send(town.chat, `[[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`,
+		telegram.ReplyTo(status.ID))
+	asked := town.awaitButton("✖ Don't answer")
+	town.awaitKnown(asked)
+	town.say("/new")
+	town.await("New session")
+	sent := town.say(`[[start]] [[text "in the new session"]]`)
+	town.awaitMessage(func(m telegram.Message) bool { return m.ID > sent.ID && strings.Contains(m.Text, "Queued") })
+	town.chat.Person().Send(town.chat, "MariaDB", telegram.ReplyTo(asked.ID))
+	town.await("MariaDB is the answer")
+	town.await("in the new session")
+	if strings.Contains(joined(town.chat.View()), "I used this as") {
+		t.Errorf("the prompt was also a text that was asked for:\n%s", said(town.chat.View()))
+	}
+}
+
+// The message of a commit is a reply: nobody can undo a commit from the chat. The next message is a prompt.
+func TestTheNextMessageIsNoCommit(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "bypass" })
+	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; git commit -q --allow-empty -m none`)
+	town.say(`[[start]] [[tool cmd="echo one >a.txt"]] [[text "done"]]`)
+	town.press("✅ Commit")
+	asked := town.await("Commit 1 file with this message?")
+	town.say(`[[start]] [[text "it runs as a prompt"]]`)
+	town.await("it runs as a prompt")
+	if log := town.sh(`git log --format=%s`); log != "none\n" {
+		t.Errorf("the commits are %q", log)
+	}
+	town.chat.Person().Send(town.chat, "Add a file", telegram.ReplyTo(asked.ID))
+	town.await("✅ Committed 1 file")
+	if log := town.sh(`git log --format=%s`); log != "Add a file\nnone\n" {
+		t.Errorf("the commits are %q", log)
+	}
 }
