@@ -196,6 +196,8 @@ func (m BusyMode) During(running Turn, p Prompt, current SessionID) BusyMode {
 	case current != running.Session && (m == BusySteer || !running.IsSeparate()):
 		// The user has sent /new, or changed the project. A job in its own session may still be interrupted.
 		return BusyQueue
+	case m == BusySteer && !running.AcceptsMessages():
+		return BusyQueue
 	}
 	return m
 }

@@ -119,11 +119,11 @@ type Turn struct {
 }
 
 // MayJoin reports whether the prompt of this waiting turn may be added to a running turn, which the message first
-// started. The running agent must not get a prompt with other rights, or a prompt for another agent. Only a prompt that
-// belongs to the message first has the same agent for sure.
+// started. The running agent must not get a command, a prompt with other rights, or a prompt for another agent. Only a
+// prompt that belongs to the message first has the same agent for sure.
 func (t Turn) MayJoin(first int) bool {
 	together := t.Prompt.PartOf != 0 && t.Prompt.PartOf == first
-	return t.Prompt.Rights.OfChat() && (t.Wants.Agent == "" || together)
+	return t.Wants.Task == cli.TaskPrompt && t.Prompt.Rights.OfChat() && (t.Wants.Agent == "" || together)
 }
 
 // Outcome is the result of a turn: the answer, the failure, and other facts that the chat shows.

@@ -33,14 +33,10 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 // mergePrompts combines two prompts into one prompt for a waiting turn. i is the index of this turn in the queue.
 // mergePrompts returns false if the turn no longer waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
-	t := &c.queue[i].turn
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
-	ok, err := c.e.opts.Store.UpdatePrompt(ctx, t.ID, text, files)
+	ok, err := c.updatePrompt(ctx, i, text, files)
 	if err != nil {
 		return false, fmt.Errorf("merge two prompts: %w", err)
-	}
-	if ok {
-		t.Prompt.Text, t.Prompt.Attachments = text, files
 	}
 	return ok, nil
 }
