@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -191,6 +192,9 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	if q.Model.Agent == "silent" {
 		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
 	}
+	if q.At == nil || q.At.Dir != w.turn.Request.Dir {
+		return orchestrator.ConsultAnswer{}, fmt.Errorf("asked at %+v", q.At)
+	}
 	m, leftOut := q.Model, 0
 	if m.Agent == "" {
 		m.Agent, leftOut = "the last", 2
@@ -237,7 +241,7 @@ func (w *world) Roles() []string { return []string{"tester"} }
 func (w *world) Group(ctx context.Context, q orchestrator.GroupQuestion,
 	_ func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
 	for _, m := range q.Panel {
-		a, err := w.Ask(ctx, orchestrator.ConsultQuestion{Model: m, Text: q.Text})
+		a, err := w.Ask(ctx, orchestrator.ConsultQuestion{Model: m, Text: q.Text, At: q.At})
 		all.Steps = append(all.Steps, orchestrator.GroupStep{Round: 1, Model: m, Answer: a, Err: err})
 	}
 	if all.Steps[1].Err != nil && len(q.Panel) == orchestrator.GroupLeast {

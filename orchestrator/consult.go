@@ -25,6 +25,9 @@ type ConsultQuestion struct {
 	Conversation ConversationID
 	Person       PersonID   // the user who asks, or whose turn the asking agent runs
 	Asks         cli.TurnID // the turn whose agent asks; empty if a user asks
+	// At is the request of the turn whose agent asks. The model answers in the environment and the directory of that
+	// turn. If At is nil, the model answers where the conversation's next turn would run.
+	At *cli.Request
 	// Session is the ID or the name of a session. If it is empty, the question belongs to the session of the turn whose
 	// agent asks. If a user asks, it belongs to the current session of the conversation.
 	Session string

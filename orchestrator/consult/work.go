@@ -54,12 +54,9 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 // limit, the request has the mode ask, because the bypass could end while the agent works.
 func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
-	at := cli.Request{
-		ChatID: of.ChatID, Lang: of.Lang, Accounts: of.Accounts,
-		Sandbox: of.Sandbox, Session: of.Session, Dir: of.Dir, AddDirs: of.AddDirs,
-		Permission: of.Permission, Attended: of.Attended, AllowedTools: of.AllowedTools, MaxTurns: of.MaxTurns,
-	}
-	at.ToolLists = append(append(at.ToolLists, of.ToolLists...), w.Tools...)
+	at := placeOf(of)
+	at.Permission, at.Attended, at.AllowedTools, at.MaxTurns = of.Permission, of.Attended, of.AllowedTools, of.MaxTurns
+	at.ToolLists = append(at.ToolLists, w.Tools...)
 	if at.Permission == cli.Bypass && at.Attended {
 		at.Permission = cli.Ask
 	}

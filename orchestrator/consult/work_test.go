@@ -89,6 +89,44 @@ func task(life context.Context, of cli.Request, text string) orchestrator.Work {
 	}
 }
 
+// A model that an agent asks answers where that agent works, and not where the next turn of the conversation would run:
+// an agent in a sandbox could leave the sandbox that way.
+func TestAModelAnswersWhereTheTurnRuns(t *testing.T) {
+	s := &workRig{run: func(context.Context, cli.Request, func(cli.Event)) cli.Result {
+		return cli.Result{Text: "so"}
+	}}
+	e := s.open()
+	e.opts.SideRequest = func(context.Context, orchestrator.ConversationID) (cli.Request, error) {
+		return cli.Request{Dir: "/private"}, nil
+	}
+	of := cli.Request{Sandbox: "box", Dir: "/work", AddDirs: []string{"/more"}, Permission: cli.Bypass, Attended: true,
+		AllowedTools: []string{"shell"}, ToolLists: []cli.ToolList{{Denied: []string{"web"}}},
+		Servers: []cli.ToolServer{{Name: "ductor"}}, Accounts: cli.Accounts{"claude": "work"}}
+	group := which(2)
+	group.Asks, group.At = "T", &of
+	if _, err := e.Group(t.Context(), group, func(orchestrator.GroupStep) {}); err != nil {
+		t.Fatal(err)
+	}
+	one := group.ConsultQuestion
+	one.Model = panel[0]
+	if _, err := e.Ask(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.ran); n != 2*len(panel)+2 {
+		t.Errorf("%d models were asked", n)
+	}
+	for _, got := range s.ran {
+		if got.Sandbox != "box" || got.Dir != "/work" || len(got.AddDirs)+len(got.AllowedTools)+len(got.Servers) > 0 ||
+			got.Permission != cli.Plan || got.Attended || len(got.ToolLists) != 2 || got.Accounts["claude"] != "work" {
+			t.Errorf("a model answers as %+v", got)
+		}
+	}
+	user := orchestrator.ConsultQuestion{Conversation: here, Model: panel[0], Text: "Why?"}
+	if _, err := e.Ask(t.Context(), user); err != nil || s.ran[len(s.ran)-1].Dir != "/private" {
+		t.Errorf("a user's question: %v, %+v", err, s.ran[len(s.ran)-1])
+	}
+}
+
 func TestAnAgentWorksWithTheRightsOfATurn(t *testing.T) {
 	servers := []cli.ToolServer{{Name: "ductor"}}
 	for name, c := range map[string]struct {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"ductor/cli"
@@ -34,11 +33,7 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 // mergePrompts returns false if the turn no longer waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
-	ok, err := c.updatePrompt(ctx, i, text, files)
-	if err != nil {
-		return false, fmt.Errorf("merge two prompts: %w", err)
-	}
-	return ok, nil
+	return c.updatePrompt(ctx, i, text, files)
 }
 
 // PromptSent implements turn.Conversation. It sends the agent the messages that belong to the turn's prompt
