@@ -254,7 +254,11 @@ func (a *agent) setFields(fields []cli.Field) {
 	a.fields = fields
 }
 
-func (a *agent) ShowSkill(_ context.Context, _ cli.Agent, _ cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
+// ShowSkill shows whether the turn has the settings of the project.
+func (a *agent) ShowSkill(_ context.Context, _ cli.Agent, of cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
+	if asked.Tool == "Skill" {
+		asked.Detail = "project: " + string(of.Project)
+	}
 	return asked
 }
 
