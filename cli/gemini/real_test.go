@@ -76,23 +76,25 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 }
 
 // Gemini adds no file to a prompt that names the file.
-func TestRealMentionsReadNoFile(t *testing.T) {
+func TestRealPromptsAddNoFiles(t *testing.T) {
 	realagent.LongOnly(t)
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			p, c, api := real(t, nil)
-			if err := os.WriteFile(filepath.Join(c.Work, "notes.md"), []byte("a word of the owner"), 0o600); err != nil {
+			file := filepath.Join(c.Work, "notes.md")
+			if err := os.WriteFile(file, []byte("a word of the owner"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			file := filepath.Join(c.Work, "notes.md")
-			req := cli.Request{Dir: c.Work, Project: cli.EmptyProject, Permission: cli.Ask, Attended: mode == cli.Live,
-				Model: realModel, AppendPrompt: "See @notes.md", Prompt: "@notes.md see:@" + file + ` \@notes.md \\@notes.md "@notes.md" ` +
-					"@\"notes.md\" @./notes.md\n> @notes.md\nuser@example.org [[text ok]]"}
+			req := cli.Request{Dir: c.Work, Project: cli.EmptyProject, Permission: cli.Ask, Model: realModel,
+				Attended: mode == cli.Live, AppendPrompt: "See @notes.md",
+				Prompt: "@notes.md see:@" + file + ` \@notes.md \\@notes.md "@notes.md" @"notes.md" ` +
+					"@./notes.md\n> @notes.md\nuser@example.org [[text ok]]"}
 			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if r.Err != nil || r.Text != "ok" {
 				t.Fatalf("%q, %v", r.Text, r.Err)
 			}
-			if asked := api.Asked(); strings.Contains(asked, "a word of the owner") || !strings.Contains(asked, "notes.md") {
+			asked := api.Asked()
+			if strings.Contains(asked, "a word of the owner") || !strings.Contains(asked, "notes.md") {
 				t.Errorf("the model gets the file: %s", asked)
 			}
 		})

@@ -38,7 +38,7 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.For.Life, func() { cancel(context.Cause(w.For.Life)) })()
-	w.Conversation, w.Asks, w.Person = w.For.Turn.Prompt.Conversation, w.For.Turn.ID, w.For.Turn.Prompt.Person
+	w.Conversation, w.Person = w.For.Turn.Prompt.Conversation, w.For.Turn.Prompt.Person
 	told := workInstructions
 	if w.Instructions != "" {
 		told = w.Instructions + "\n\n" + told
@@ -46,7 +46,7 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	return e.askAside(ctx, lent(w), w.ConsultQuestion, approach{
 		kind: orchestrator.WorkEntry, role: w.Role, instructions: told, upTo: math.MaxInt64,
 		ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
-			return e.work(ctx, at, w.For, q)
+			return e.work(ctx, at, *w.For, q)
 		}})
 }
 

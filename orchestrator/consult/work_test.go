@@ -78,13 +78,18 @@ func (s *workRig) open() *Engine {
 	})
 }
 
+// activeTurn returns the running turn of a request, whose agent asks a question.
+func activeTurn(of cli.Request) *orchestrator.ActiveTurn {
+	return &orchestrator.ActiveTurn{Turn: orchestrator.Turn{ID: of.Turn}, Request: of}
+}
+
 // task returns work for a turn with the rights of the request of.
 func task(life context.Context, of cli.Request, text string) orchestrator.Work {
 	turn := orchestrator.Turn{ID: "T", Agent: "claude", Prompt: orchestrator.Prompt{Conversation: here, Person: 7}}
 	return orchestrator.Work{
-		ConsultQuestion: orchestrator.ConsultQuestion{Model: model, Text: text, Wait: time.Minute},
-		For: orchestrator.ActiveTurn{Turn: turn, Request: of, Life: life, Hide: func(s string) string { return s },
-			Help: func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil }},
+		ConsultQuestion: orchestrator.ConsultQuestion{Model: model, Text: text, Wait: time.Minute,
+			For: &orchestrator.ActiveTurn{Turn: turn, Request: of, Life: life, Hide: func(s string) string { return s },
+				Help: func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil }}},
 		Tools: []cli.ToolList{{Denied: []string{"web"}}},
 	}
 }
@@ -103,7 +108,8 @@ func TestAModelAnswersWhereTheTurnRuns(t *testing.T) {
 		AllowedTools: []string{"shell"}, ToolLists: []cli.ToolList{{Denied: []string{"web"}}},
 		Servers: []cli.ToolServer{{Name: "ductor"}}, Accounts: cli.Accounts{"claude": "work"}}
 	group := which(2)
-	group.Asks, group.At = "T", &of
+	of.Turn = "T"
+	group.For = activeTurn(of)
 	if _, err := e.Group(t.Context(), group, func(orchestrator.GroupStep) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -32,8 +32,7 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 // mergePrompts combines two prompts into one prompt for a waiting turn. i is the index of this turn in the queue.
 // mergePrompts returns false if the turn no longer waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
-	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
-	return c.updatePrompt(ctx, i, text, files)
+	return c.updatePrompt(ctx, i, first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments))
 }
 
 // PromptSent implements turn.Conversation. It sends the agent the messages that belong to the turn's prompt

@@ -65,10 +65,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	}
 	// The running turn cannot take the message if its agent has not got the turn's own prompt yet.
 	if r.req == nil || !r.promptSent.Load() || !r.turn.AcceptsMessages() {
-		if err := c.promote(ctx, id); err != nil {
-			return handover{}, err
-		}
-		return handover{}, orchestrator.ErrCannotSteer
+		return handover{}, cmp.Or(c.promote(ctx, id), orchestrator.ErrCannotSteer)
 	}
 	i := c.find(id)
 	if i < 0 || c.dropUnpermitted(i) {
