@@ -82,7 +82,7 @@ func (t *toolset) question(ctx context.Context, c call, text, session string,
 		return q, err
 	}
 	q = orchestrator.ConsultQuestion{Conversation: c.Turn.Prompt.Conversation, Person: c.Turn.Prompt.Person,
-		Asks: c.Turn.ID, Session: session, Text: text, Wait: t.s.opts.Patience}
+		For: &c, Session: session, Text: text, Wait: t.s.opts.Patience}
 	q.Context, err = t.contextFiles(ctx, c, files)
 	return q, err
 }

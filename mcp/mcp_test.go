@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -191,6 +192,9 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	if q.Model.Agent == "silent" {
 		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
 	}
+	if q.For == nil || q.For.Request.Dir != w.turn.Request.Dir {
+		return orchestrator.ConsultAnswer{}, fmt.Errorf("asked for %+v", q.For)
+	}
 	m, leftOut := q.Model, 0
 	if m.Agent == "" {
 		m.Agent, leftOut = "the last", 2
@@ -237,7 +241,7 @@ func (w *world) Roles() []string { return []string{"tester"} }
 func (w *world) Group(ctx context.Context, q orchestrator.GroupQuestion,
 	_ func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
 	for _, m := range q.Panel {
-		a, err := w.Ask(ctx, orchestrator.ConsultQuestion{Model: m, Text: q.Text})
+		a, err := w.Ask(ctx, orchestrator.ConsultQuestion{Model: m, Text: q.Text, For: q.For})
 		all.Steps = append(all.Steps, orchestrator.GroupStep{Round: 1, Model: m, Answer: a, Err: err})
 	}
 	if all.Steps[1].Err != nil && len(q.Panel) == orchestrator.GroupLeast {
@@ -632,7 +636,7 @@ func TestWorkAsksTheUser(t *testing.T) {
 	text, failed := call(t, s, "work_with", args)
 	if failed || !strings.Contains(text, "Fix the\nlock") ||
 		!strings.Contains(text, "(codex worked on it; session_id S1)") || r.works[0].For.Turn.ID != "T1" ||
-		r.works[0].Wait != time.Minute || r.works[0].Context.Files[0].Name != "a.go" || r.works[0].Asks != "T1" ||
+		r.works[0].Wait != time.Minute || r.works[0].Context.Files[0].Name != "a.go" ||
 		r.works[0].Person != 1 {
 		t.Errorf("allowed: %q, %+v", text, r.works)
 	}

@@ -86,7 +86,6 @@ func checkWork(c call, in workWith) error {
 
 // work checks the arguments of a call and returns the work that they describe.
 func (t *toolset) work(ctx context.Context, c call, in workWith) (w orchestrator.Work, err error) {
-	w.For = c
 	if w.ConsultQuestion, err = t.question(ctx, c, in.Task, in.Session, in.Context); err != nil {
 		return w, err
 	}

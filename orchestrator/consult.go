@@ -23,15 +23,25 @@ func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+s
 // that answers may only read files, unless the question is part of a Work.
 type ConsultQuestion struct {
 	Conversation ConversationID
-	Person       PersonID   // the user who asks, or whose turn the asking agent runs
-	Asks         cli.TurnID // the turn whose agent asks; empty if a user asks
-	// Session is the ID or the name of a session. If it is empty, a question of an agent belongs to the session of the
-	// agent's turn, and a question of a user to the current session of the conversation.
+	Person       PersonID // the user who asks, or whose turn the asking agent runs
+	// For is the running turn whose agent asks. The model answers in the environment and the directory of that turn. If
+	// For is nil, a user asks, and the model answers where the conversation's next turn would run.
+	For *ActiveTurn
+	// Session is the ID or the name of a session. If it is empty, the question belongs to the session of the turn whose
+	// agent asks. If a user asks, it belongs to the current session of the conversation.
 	Session string
 	Model   ModelChoice // the zero value means the model that was asked last in the session
 	Text    string
 	Context ContextFiles
 	Wait    time.Duration // the time limit; 0 means the default limit
+}
+
+// AskingTurn returns the ID of the turn whose agent asks, or "" if a user asks.
+func (q ConsultQuestion) AskingTurn() cli.TurnID {
+	if q.For == nil {
+		return ""
+	}
+	return q.For.Turn.ID
 }
 
 // ContextFiles are files that were attached to a question. The model reads their contents. The stored entry contains
@@ -67,10 +77,9 @@ type GroupQuestion struct {
 
 // Work is a task that the agent of a running turn delegates to another agent.
 type Work struct {
-	ConsultQuestion // the task, in the conversation of the running turn
-	// For is the running turn. The other agent has the rights and the directory of that turn. It must stop when the
-	// turn ends.
-	For          ActiveTurn
+	// ConsultQuestion is the task. Its field For must be set. The other agent has the rights and the directory of that
+	// turn, and must stop when the turn ends.
+	ConsultQuestion
 	Role         string         // the name of the configured role that the agent gets; empty for none
 	Instructions string         // text for the agent's system prompt, for example the text of Role
 	Tools        []cli.ToolList // allowed and forbidden tools, in addition to the turn's own lists

@@ -197,6 +197,8 @@ func (m BusyMode) During(running Turn, p Prompt, current SessionID) BusyMode {
 		// The user has sent /new or changed the project, so the prompt belongs to another session than the running
 		// turn. Only a job may still be interrupted: it has a session of its own anyway.
 		return BusyQueue
+	case m == BusySteer && !running.AcceptsMessages():
+		return BusyQueue
 	}
 	return m
 }

@@ -137,12 +137,24 @@ func (w Wants) Shown() Wants {
 	return w
 }
 
+// AsPrompt returns a copy of the settings for a new text, which the agent must read as a prompt and not as a command.
+func (w Wants) AsPrompt() Wants {
+	if w.Task != cli.TaskPrompt {
+		w.Task, w.Title = cli.TaskPrompt, ""
+	}
+	return w
+}
+
 // IsQuiet reports whether the turn belongs to a job that may have nothing to report.
 func (t Turn) IsQuiet() bool { return t.Wants.Silence != "" || t.Wants.Known != "" }
 
 // IsSeparate reports whether the turn does not belong to the user's dialog with the agent: it has its own session, is
 // quiet, or has its own rights. Messages that users send while such a turn runs are not meant for its agent.
 func (t Turn) IsSeparate() bool { return t.Wants.Own != "" || t.IsQuiet() || !t.Prompt.Rights.OfChat() }
+
+// AcceptsMessages reports whether ductor may add messages to the turn while it runs. An agent's command, such as
+// /compact, accepts none: the agent would read a message as arguments of the command.
+func (t Turn) AcceptsMessages() bool { return t.Wants.Task == cli.TaskPrompt && !t.IsSeparate() }
 
 // Repeated returns a new turn with the prompt, the session and the settings of t.
 func (t Turn) Repeated(by Press) Turn {

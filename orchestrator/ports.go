@@ -58,8 +58,9 @@ type Store interface {
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
 	// Unrepeated returns ErrRepeated if another turn already repeats this turn, and otherwise nil.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
-	// UpdatePrompt changes the prompt of a queued turn. It returns false if the turn is no longer queued.
-	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
+	// UpdatePrompt stores the text and the files of a queued turn's prompt, and the turn's Wants. It returns false if
+	// the turn is no longer queued.
+	UpdatePrompt(ctx context.Context, t Turn) (bool, error)
 	// StartTurn changes a queued turn to running. It also stores the position in the agent's output at which the turn
 	// starts. For a running turn, StartTurn stores only this position. For a turn in any other state, it returns false.
 	// A power failure may undo the change.

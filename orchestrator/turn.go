@@ -119,12 +119,12 @@ type Turn struct {
 }
 
 // MayJoin reports whether ductor may add the prompt of this waiting turn to a running turn. The argument first is the
-// message that started the running turn. The running agent must not get a prompt with other rights, or a prompt for
-// another agent. A prompt that names an agent is for the same agent only if it belongs to the first message (see
+// message that started the running turn. The running agent must not get a command, a prompt with other rights, or a
+// prompt for another agent. A prompt that names an agent is for the same agent only if it belongs to the first message (see
 // Prompt.PartOf).
 func (t Turn) MayJoin(first int) bool {
 	together := t.Prompt.PartOf != 0 && t.Prompt.PartOf == first
-	return t.Prompt.Rights.OfChat() && (t.Wants.Agent == "" || together)
+	return t.Wants.Task == cli.TaskPrompt && t.Prompt.Rights.OfChat() && (t.Wants.Agent == "" || together)
 }
 
 // Outcome is the result of a turn: the answer, the failure, and other facts that the chat shows.

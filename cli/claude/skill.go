@@ -36,14 +36,18 @@ func (p *Provider) ShowSkill(ctx context.Context, req cli.Request, asked cli.App
 	return asked
 }
 
-// skillFiles returns the files that define a skill. It searches where the agent runs, which may be a container.
+// skillFiles returns the files that define a skill. It searches where the agent runs, which may be a container. Without
+// the settings of the project, Claude has no skills of the project.
 func (p *Provider) skillFiles(ctx context.Context, req cli.Request, name string) (files []skills.File, err error) {
-	env := p.environment(req)
+	env, dir := p.environment(req), ""
+	if req.Project == cli.WithProject {
+		dir = req.Dir
+	}
 	remote, ok := p.opts.Launcher.(cli.Helper)
 	if !ok {
-		return skills.Find(func(variable string) string { return cli.Variable(env, variable) }, req.Dir, name)
+		return skills.Find(func(variable string) string { return cli.Variable(env, variable) }, dir, name)
 	}
-	raw, err := remote.Help(ctx, env, skills.Verb, req.Dir, name)
+	raw, err := remote.Help(ctx, env, skills.Verb, dir, name)
 	if err != nil {
 		return nil, err
 	}

@@ -75,6 +75,7 @@ func TestPermission(t *testing.T) {
 func TestPromptsAreText(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"hi": "hi", "/memory": "\u2060" + "/memory", " $x": "\u2060" + " $x", "--yolo": "--yolo", "-": "-",
+		"@a b@c": `\@a b\@c`,
 	} {
 		if got, err := onceInput(cli.Request{Prompt: prompt}, nil); string(got) != want || err != nil {
 			t.Errorf("%q becomes %q", prompt, got)

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"context"
+	"strings"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -25,8 +26,13 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if f := req.Unsendable(Agent); f != nil {
 		return nil, f
 	}
-	return []byte(acp.AsText(req.Instructions()+req.Prompt, commandMarks)), nil
+	return []byte(withoutMentions(acp.AsText(req.Instructions()+req.Prompt, commandMarks))), nil
 }
+
+// withoutMentions escapes every "@" in a prompt, so that the model reads "\@". Otherwise, Gemini would add the content of
+// each file that the prompt names, such as "@notes.md", in every permission mode and without its policies. Gemini's ACP
+// mode does not search text for names.
+func withoutMentions(prompt string) string { return strings.ReplaceAll(prompt, "@", `\@`) }
 
 // read returns the rules by which package turn reads the output of a turn.
 func read(t turn.Once) turn.Reading {

@@ -75,6 +75,32 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	}
 }
 
+// Gemini adds no file to a prompt that names the file.
+func TestRealPromptsAddNoFiles(t *testing.T) {
+	realagent.LongOnly(t)
+	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+		t.Run(string(mode), func(t *testing.T) {
+			p, c, api := real(t, nil)
+			file := filepath.Join(c.Work, "notes.md")
+			if err := os.WriteFile(file, []byte("a word of the owner"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			req := cli.Request{Dir: c.Work, Project: cli.EmptyProject, Permission: cli.Ask, Model: realModel,
+				Attended: mode == cli.Live, AppendPrompt: "See @notes.md",
+				Prompt: "@notes.md see:@" + file + ` \@notes.md \\@notes.md "@notes.md" @"notes.md" ` +
+					"@./notes.md\n> @notes.md\nuser@example.org [[text ok]]"}
+			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
+			if r.Err != nil || r.Text != "ok" {
+				t.Fatalf("%q, %v", r.Text, r.Err)
+			}
+			asked := api.Asked()
+			if strings.Contains(asked, "a word of the owner") || !strings.Contains(asked, "notes.md") {
+				t.Errorf("the model gets the file: %s", asked)
+			}
+		})
+	}
+}
+
 // The user is asked about a command, and allows or denies it. A change is shown before it happens.
 func TestRealApprovals(t *testing.T) {
 	realagent.LongOnly(t)

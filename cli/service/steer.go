@@ -40,7 +40,8 @@ func (s *Service) Bring(ctx context.Context, sandbox cli.Sandbox, files []string
 	return at.bring(ctx, files)
 }
 
-// Steer adds req's prompt to a running turn, and returns after the agent received it. Safe for concurrent use.
+// Steer adds req's prompt to a running turn, and returns after the agent received it. The agent gets the prompt as text,
+// even if req is a command. Safe for concurrent use.
 //
 // Steer returns ErrNoTurn if the turn is not running or accepts no more messages. The error matches
 // errors.ErrUnsupported if the agent accepts no messages during a turn. After any other error, it is unknown whether
@@ -56,6 +57,7 @@ func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) e
 		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil {
 			return fmt.Errorf("steer %s: %w: %w", to.session.agent, cli.ErrNoTurn, err)
 		}
+		req.Task = cli.TaskPrompt
 		return steerer.Steer(ctx, req)
 	})
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,13 +156,17 @@ func TestSteer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := asking(t)
 		var steered []string
-		p.steer = func(_ context.Context, req cli.Request) error { steered = append(steered, req.Prompt); return nil }
+		p.steer = func(_ context.Context, req cli.Request) error {
+			steered = append(steered, req.Prompt+string(req.Task))
+			return nil
+		}
 		if err := s.Steer(t.Context(), "t1", cli.Request{Prompt: "early"}); !errors.Is(err, cli.ErrNoTurn) {
 			t.Errorf("no turn was steered: %v", err)
 		}
 		go s.Run(t.Context(), "fake", cli.Request{Turn: "t1", Conversation: "a"}, func(cli.Event) {})
 		synctest.Wait()
-		if err := s.Steer(t.Context(), "t1", cli.Request{Prompt: "left"}); err != nil || len(steered) != 1 {
+		left := cli.Request{Prompt: "left", Task: cli.TaskCommand}
+		if err := s.Steer(t.Context(), "t1", left); err != nil || !slices.Equal(steered, []string{"left"}) {
 			t.Errorf("steered %q, %v", steered, err)
 		}
 		p.steer = func(context.Context, cli.Request) error { panic("defect") }

@@ -102,9 +102,12 @@ func TestTheNextMessageAfterNewStartsASession(t *testing.T) {
 
 // The message of a commit is a reply: nobody can undo a commit from the chat. The next message is a prompt.
 func TestTheNextMessageIsNoCommit(t *testing.T) {
-	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "bypass" })
+	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
 	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; git commit -q --allow-empty -m none`)
-	town.say(`[[start]] [[tool cmd="echo one >a.txt"]] [[text "done"]]`)
+	town.say(`[[start]] [[ask cmd="echo one >a.txt"]] [[text "done"]]`)
+	asks := town.awaitButton("✅ Allow once")
+	town.awaitLook(1) // at the files before the turn
+	town.pressOn(asks, "✅ Allow once")
 	town.press("✅ Commit")
 	asked := town.await("Commit 1 file with this message?")
 	town.say(`[[start]] [[text "it runs as a prompt"]]`)

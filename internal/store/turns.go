@@ -98,12 +98,14 @@ func (t tx) insertTurn(turn orchestrator.Turn) error {
 	return mapForeignKey(err)
 }
 
-func (db *DB) UpdatePrompt(
-	ctx context.Context, id cli.TurnID, text string, files []orchestrator.Attachment,
-) (bool, error) {
-	return db.changeQueued(ctx, "update prompt of", id,
-		`UPDATE turns SET prompt = ?, attachments = nullif(?, '') WHERE id = ? AND state = 'queued'`,
-		text, listColumn[orchestrator.Attachment]{&files}, string(id))
+func (db *DB) UpdatePrompt(ctx context.Context, t orchestrator.Turn) (bool, error) {
+	wants, err := encodeWants(t)
+	if err != nil {
+		return false, err
+	}
+	return db.changeQueued(ctx, "update prompt of", t.ID,
+		`UPDATE turns SET prompt = ?, attachments = nullif(?, ''), wants = ? WHERE id = ? AND state = 'queued'`,
+		t.Prompt.Text, listColumn[orchestrator.Attachment]{&t.Prompt.Attachments}, wants, string(t.ID))
 }
 
 // StartTurn does not wait for the disk. If a power failure loses the change, it has ended the agent, too, and ductor

@@ -15,7 +15,8 @@ func TestTurnLife(t *testing.T) {
 	newSession(t, db, "s1", chatA, noon)
 	turn := newTurn("t1", 1, 2)
 	turn.Wants = orchestrator.Wants{Own: "job", Agent: "claude", Model: "m", Effort: "low", Dir: "/src",
-		Sandbox: "docker", Timeout: time.Minute, Silence: "OK"}
+		Sandbox: "docker", Timeout: time.Minute, Silence: "OK",
+		Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}
 	turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan,
 		Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"}, Denied: []string{"web"}}}
 	turn.Prompt.Attachments = []orchestrator.Attachment{{Path: "/up/a.png", Name: "a \"b\".png", MIME: "image/png",
@@ -28,10 +29,10 @@ func TestTurnLife(t *testing.T) {
 	left := get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 10))
 	same(t, "updates left to handle", left, []orchestrator.Update{{ID: 3, Raw: []byte("{}"), Received: noon}})
 
-	if ok := get[bool](t)(db.UpdatePrompt(ctx, "t1", "hello, edited", turn.Prompt.Attachments)); !ok {
+	turn.Prompt.Text, turn.Wants.Task = "hello, edited", cli.TaskPrompt
+	if ok := get[bool](t)(db.UpdatePrompt(ctx, turn)); !ok {
 		t.Error("a queued turn refused a new prompt")
 	}
-	turn.Prompt.Text = "hello, edited"
 	turn.Session, turn.Agent, turn.Model, turn.Sandbox = "s1", "claude", "opus", "web"
 	turn.Started = noon.Add(time.Second)
 	turn.Bypass = noon.Add(time.Hour)
@@ -90,7 +91,7 @@ var turnStates = map[string]func(*testing.T, *DB){
 // turnSteps calls a method that changes the state of turn "t". It returns false if the method changed nothing.
 var turnSteps = map[string]func(*testing.T, *DB) (bool, error){
 	"UpdatePrompt": func(t *testing.T, db *DB) (bool, error) {
-		return db.UpdatePrompt(t.Context(), "t", "new", nil)
+		return db.UpdatePrompt(t.Context(), newTurn("t"))
 	},
 	"StartTurn": func(t *testing.T, db *DB) (bool, error) {
 		return db.StartTurn(t.Context(), newTurn("t"), cli.Start{})

@@ -73,9 +73,12 @@ func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 func (r *Requests) inspect(a *orchestrator.ApprovalRequest) {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
-	t := r.turn.Turn
+	t, project := r.turn.Turn, r.turn.Project
+	if r.own[a.AgentIDs[0]].of.Agent != "" { // a helper works without the settings of the project
+		project = cli.WithoutProject
+	}
 	*a.Request = r.s.opts.Agents.ShowSkill(ctx, a.Agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session),
-		Dir: r.turn.Dir, Accounts: cli.Accounts{t.Agent: t.Entry.Account}}, *a.Request)
+		Dir: r.turn.Dir, Project: project, Accounts: cli.Accounts{t.Agent: t.Entry.Account}}, *a.Request)
 	r.readPlan(ctx, a.Request)
 	r.findLinks(ctx, a)
 }

@@ -131,6 +131,9 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 		// The settings may have changed while the question was open. The user did not see the new settings, so they are
 		// not allowed.
 		if now, _ := r.s.projectApproval(t, r.turn.Dir); d.Allow && projectDigest(now) == projectDigest(asked) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.turn.Project = cli.WithProject
 			return cli.WithProject
 		}
 	case <-ctx.Done():

@@ -33,6 +33,7 @@ const (
 type RunningTurn struct {
 	Turn    orchestrator.Turn
 	Dir     string
+	Project cli.ProjectSettings // may change later, if users allow the settings of the project
 	Mode    cli.PermissionMode
 	Tools   cli.ToolList // tools that the turn may use, in the agent's names
 	Allowed []string     // tools that the configuration allows without asking; generic names or an agent's own

@@ -84,7 +84,7 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 // consult asks an agent that may only read files.
 func (e *Engine) consult(ctx context.Context, q orchestrator.ConsultQuestion,
 	by approach) (orchestrator.ConsultAnswer, error) {
-	at, err := e.opts.SideRequest(ctx, q.Conversation)
+	at, err := e.place(ctx, q)
 	if err != nil {
 		return orchestrator.ConsultAnswer{}, err
 	}
@@ -93,14 +93,33 @@ func (e *Engine) consult(ctx context.Context, q orchestrator.ConsultQuestion,
 		if !side.ReadsFiles(put.Model.Agent) {
 			put.Instructions = withoutFiles
 		}
-		put.Asks, put.Watch = q.Asks, both(put.Watch, e.trail(orchestrator.AuditEntry{
-			Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()),
+		put.Asks, put.Watch = q.AskingTurn(), both(put.Watch, e.trail(orchestrator.AuditEntry{
+			Conversation: q.Conversation, Turn: q.AskingTurn(), Call: cli.ToolID(e.opts.Side.NewID()),
 			Agent: put.Model.Agent,
 			Rule:  string(cli.Plan),
 		}, e.secrets(at.Dir).String).observe)
 		return e.opts.Side.Ask(ctx, at, put)
 	}
 	return e.askAside(ctx, at, q, by)
+}
+
+// place returns a request with the environment and the directory in which a question is answered. The agent of a turn
+// must not reach another environment by a question, for example after a user chose another project for the next turn.
+func (e *Engine) place(ctx context.Context, q orchestrator.ConsultQuestion) (cli.Request, error) {
+	if q.For != nil {
+		return placeOf(q.For.Request), nil
+	}
+	return e.opts.SideRequest(ctx, q.Conversation)
+}
+
+// placeOf returns a request with the environment, the directory and the tool lists of another request, but without its
+// permissions.
+func placeOf(of cli.Request) cli.Request {
+	return cli.Request{
+		ChatID: of.ChatID, Lang: of.Lang, Accounts: of.Accounts,
+		Sandbox: of.Sandbox, Session: of.Session, Dir: of.Dir, AddDirs: of.AddDirs,
+		ToolLists: slices.Clone(of.ToolLists),
+	}
 }
 
 func (e *Engine) secrets(dir string) *secrets.Set {
@@ -166,7 +185,8 @@ func (e *Engine) askAside(ctx context.Context, at cli.Request, q orchestrator.Co
 	r.at.Session = string(r.session.ID)
 	r.entry = orchestrator.Turn{
 		ID: cli.TurnID(e.opts.Side.NewID()), Session: r.session.ID,
-		Entry: orchestrator.Entry{Kind: by.kind, Role: by.role, Account: at.Accounts[r.Model.Agent], Asks: q.Asks},
+		Entry: orchestrator.Entry{Kind: by.kind, Role: by.role, Account: at.Accounts[r.Model.Agent],
+			Asks: q.AskingTurn()},
 		Prompt: orchestrator.Prompt{Conversation: q.Conversation, Person: q.Person, Text: r.hidden.String(q.Text),
 			Attachments: q.Context.Files},
 		Wants: orchestrator.Wants{Effort: r.Model.Effort}, Agent: r.Model.Agent, Model: r.Model.Model,

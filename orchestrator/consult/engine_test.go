@@ -166,13 +166,12 @@ func TestAConsultedAgentReadsAndIsAudited(t *testing.T) {
 		return cli.Result{Text: "so"}
 	}}
 	e := s.open()
-	e.opts.SideRequest = func(context.Context, orchestrator.ConversationID) (cli.Request, error) {
-		return cli.Request{Dir: "/work", AddDirs: []string{"/uploads"},
-			ToolLists: []cli.ToolList{{Denied: []string{"web"}}}}, nil
-	}
+	at := cli.Request{Turn: "T", Dir: "/work", AddDirs: []string{"/uploads"},
+		ToolLists: []cli.ToolList{{Denied: []string{"web"}}}}
+	e.opts.SideRequest = func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return at, nil }
 	for _, agent := range []cli.Agent{"claude", "codex", "gemini", "copilot"} {
 		if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here,
-			Model: orchestrator.ModelChoice{Agent: agent}, Text: "Why?", Asks: "T"}); err != nil {
+			Model: orchestrator.ModelChoice{Agent: agent}, Text: "Why?", For: activeTurn(at)}); err != nil {
 			t.Fatal(err)
 		}
 		req := s.ran[len(s.ran)-1]
@@ -192,11 +191,11 @@ func TestAConsultedAgentReadsAndIsAudited(t *testing.T) {
 		t.Errorf("audited: %+v", a)
 	}
 	goose := orchestrator.ConsultQuestion{Conversation: here, Model: orchestrator.ModelChoice{Agent: "goose"},
-		Text: "Why?", Asks: "T"}
+		Text: "Why?", For: activeTurn(at)}
 	if _, err := e.Ask(t.Context(), goose); !errors.Is(err, side.ErrNotHeld) {
 		t.Errorf("an agent that is held to no list is asked for another one: %v", err)
 	}
-	goose.Asks = ""
+	goose.For = nil
 	if _, err := e.Ask(t.Context(), goose); err != nil {
 		t.Errorf("a user asks it: %v", err)
 	}

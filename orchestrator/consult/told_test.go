@@ -162,7 +162,8 @@ func (w *three) run(ctx context.Context, who cli.Agent, req cli.Request, emit fu
 		return cli.Cut(ctx, who)
 	case asking:
 		w.fates[true] = answered
-		m.plain += w.consult(orchestrator.ConsultQuestion{Asks: req.Turn}).Text
+		m.plain += w.consult(orchestrator.ConsultQuestion{For: &orchestrator.ActiveTurn{
+			Turn: orchestrator.Turn{ID: req.Turn, Session: orchestrator.SessionID(req.Session)}, Request: req}}).Text
 	case meanwhile:
 		w.fates[true] = answered
 		w.consult(orchestrator.ConsultQuestion{})

@@ -38,7 +38,7 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.For.Life, func() { cancel(context.Cause(w.For.Life)) })()
-	w.Conversation, w.Asks, w.Person = w.For.Turn.Prompt.Conversation, w.For.Turn.ID, w.For.Turn.Prompt.Person
+	w.Conversation, w.Person = w.For.Turn.Prompt.Conversation, w.For.Turn.Prompt.Person
 	told := workInstructions
 	if w.Instructions != "" {
 		told = w.Instructions + "\n\n" + told
@@ -46,7 +46,7 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	return e.askAside(ctx, lent(w), w.ConsultQuestion, approach{
 		kind: orchestrator.WorkEntry, role: w.Role, instructions: told, upTo: math.MaxInt64,
 		ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
-			return e.work(ctx, at, w.For, q)
+			return e.work(ctx, at, *w.For, q)
 		}})
 }
 
@@ -54,12 +54,9 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 // limit, the request has the mode ask, because the bypass could end while the agent works.
 func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
-	at := cli.Request{
-		ChatID: of.ChatID, Lang: of.Lang, Accounts: of.Accounts,
-		Sandbox: of.Sandbox, Session: of.Session, Dir: of.Dir, AddDirs: of.AddDirs,
-		Permission: of.Permission, Attended: of.Attended, AllowedTools: of.AllowedTools, MaxTurns: of.MaxTurns,
-	}
-	at.ToolLists = append(append(at.ToolLists, of.ToolLists...), w.Tools...)
+	at := placeOf(of)
+	at.Permission, at.Attended, at.AllowedTools, at.MaxTurns = of.Permission, of.Attended, of.AllowedTools, of.MaxTurns
+	at.ToolLists = append(at.ToolLists, w.Tools...)
 	if at.Permission == cli.Bypass && at.Attended {
 		at.Permission = cli.Ask
 	}

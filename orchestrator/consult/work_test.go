@@ -78,14 +78,58 @@ func (s *workRig) open() *Engine {
 	})
 }
 
+// activeTurn returns the running turn of a request, whose agent asks a question.
+func activeTurn(of cli.Request) *orchestrator.ActiveTurn {
+	return &orchestrator.ActiveTurn{Turn: orchestrator.Turn{ID: of.Turn}, Request: of}
+}
+
 // task returns work for a turn with the rights of the request of.
 func task(life context.Context, of cli.Request, text string) orchestrator.Work {
 	turn := orchestrator.Turn{ID: "T", Agent: "claude", Prompt: orchestrator.Prompt{Conversation: here, Person: 7}}
 	return orchestrator.Work{
-		ConsultQuestion: orchestrator.ConsultQuestion{Model: model, Text: text, Wait: time.Minute},
-		For: orchestrator.ActiveTurn{Turn: turn, Request: of, Life: life, Hide: func(s string) string { return s },
-			Help: func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil }},
+		ConsultQuestion: orchestrator.ConsultQuestion{Model: model, Text: text, Wait: time.Minute,
+			For: &orchestrator.ActiveTurn{Turn: turn, Request: of, Life: life, Hide: func(s string) string { return s },
+				Help: func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil }}},
 		Tools: []cli.ToolList{{Denied: []string{"web"}}},
+	}
+}
+
+// A model that an agent asks answers where that agent works, and not where the next turn of the conversation would run:
+// an agent in a sandbox could leave the sandbox that way.
+func TestAModelAnswersWhereTheTurnRuns(t *testing.T) {
+	s := &workRig{run: func(context.Context, cli.Request, func(cli.Event)) cli.Result {
+		return cli.Result{Text: "so"}
+	}}
+	e := s.open()
+	e.opts.SideRequest = func(context.Context, orchestrator.ConversationID) (cli.Request, error) {
+		return cli.Request{Dir: "/private"}, nil
+	}
+	of := cli.Request{Sandbox: "box", Dir: "/work", AddDirs: []string{"/more"}, Permission: cli.Bypass, Attended: true,
+		AllowedTools: []string{"shell"}, ToolLists: []cli.ToolList{{Denied: []string{"web"}}},
+		Servers: []cli.ToolServer{{Name: "ductor"}}, Accounts: cli.Accounts{"claude": "work"}}
+	group := which(2)
+	of.Turn = "T"
+	group.For = activeTurn(of)
+	if _, err := e.Group(t.Context(), group, func(orchestrator.GroupStep) {}); err != nil {
+		t.Fatal(err)
+	}
+	one := group.ConsultQuestion
+	one.Model = panel[0]
+	if _, err := e.Ask(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.ran); n != 2*len(panel)+2 {
+		t.Errorf("%d models were asked", n)
+	}
+	for _, got := range s.ran {
+		if got.Sandbox != "box" || got.Dir != "/work" || len(got.AddDirs)+len(got.AllowedTools)+len(got.Servers) > 0 ||
+			got.Permission != cli.Plan || got.Attended || len(got.ToolLists) != 2 || got.Accounts["claude"] != "work" {
+			t.Errorf("a model answers as %+v", got)
+		}
+	}
+	user := orchestrator.ConsultQuestion{Conversation: here, Model: panel[0], Text: "Why?"}
+	if _, err := e.Ask(t.Context(), user); err != nil || s.ran[len(s.ran)-1].Dir != "/private" {
+		t.Errorf("a user's question: %v, %+v", err, s.ran[len(s.ran)-1])
 	}
 }
 

@@ -254,7 +254,11 @@ func (a *agent) setFields(fields []cli.Field) {
 	a.fields = fields
 }
 
-func (a *agent) ShowSkill(_ context.Context, _ cli.Agent, _ cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
+// ShowSkill shows whether the turn has the settings of the project.
+func (a *agent) ShowSkill(_ context.Context, _ cli.Agent, of cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
+	if asked.Tool == "Skill" {
+		asked.Detail = "project: " + string(of.Project)
+	}
 	return asked
 }
 
@@ -596,15 +600,31 @@ var updates struct {
 
 func (h *house) submit(t testing.TB, id orchestrator.ConversationID, text string) orchestrator.Receipt {
 	t.Helper()
-	updates.Lock()
-	updates.next++
-	n := updates.next
-	updates.Unlock()
-	r, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: id, Person: 1, Text: text, Message: int(n), Updates: []int64{n}}, orchestrator.Wants{})
+	r, err := h.Submit(t.Context(), newPrompt(id, text), orchestrator.Wants{})
 	if err != nil {
 		t.Fatalf("submit %q: %v", text, err)
 	}
 	return r
+}
+
+// runCommand submits a command of the agent in the conversation here.
+func (h *house) runCommand(t testing.TB, line string) (orchestrator.Receipt, orchestrator.Prompt) {
+	t.Helper()
+	p := newPrompt(here, line)
+	r, err := h.RunCommand(t.Context(), p)
+	if err != nil {
+		t.Fatalf("run %q: %v", line, err)
+	}
+	return r, p
+}
+
+// newPrompt returns the prompt of a new message.
+func newPrompt(id orchestrator.ConversationID, text string) orchestrator.Prompt {
+	updates.Lock()
+	defer updates.Unlock()
+	updates.next++
+	return orchestrator.Prompt{Conversation: id, Person: 1, Text: text, Message: int(updates.next),
+		Updates: []int64{updates.next}}
 }
 
 // storeNothing answers an abort without updates.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"ductor/cli"
@@ -33,16 +32,7 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 // mergePrompts combines two prompts into one prompt for a waiting turn. i is the index of this turn in the queue.
 // mergePrompts returns false if the turn no longer waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
-	t := &c.queue[i].turn
-	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
-	ok, err := c.e.opts.Store.UpdatePrompt(ctx, t.ID, text, files)
-	if err != nil {
-		return false, fmt.Errorf("merge two prompts: %w", err)
-	}
-	if ok {
-		t.Prompt.Text, t.Prompt.Attachments = text, files
-	}
-	return ok, nil
+	return c.updatePrompt(ctx, i, first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments))
 }
 
 // PromptSent implements turn.Conversation. It sends the agent the messages that belong to the turn's prompt

@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -71,6 +72,45 @@ func TestTheSettingsOfAProjectAreUsedOnceAllowed(t *testing.T) {
 	h.await(t, "done fourth")
 	if n := len(h.board.all()); n != 2 || h.project() != cli.WithoutProject {
 		t.Errorf("what was denied in this session: asked %d times, ran %q", n, h.project())
+	}
+}
+
+// A card shows a skill of the project only if the turn uses the project's settings. Helpers never use them.
+func TestASkillOfAProjectIsShownWithItsSettings(t *testing.T) {
+	h := inProject(t, programs("make"))
+	skill := cli.ApprovalAsked{ID: "1", Tool: "Skill", Title: "deploy"}
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if lastLine(req.Prompt) == "ask a helper" {
+			if _, err := h.AskFor(ctx, req.Turn, orchestrator.Helper{Agent: who}, skill); err != nil {
+				t.Error(err)
+			}
+		} else {
+			h.agent.request(ctx, emit, skill)
+		}
+		return echo(ctx, who, req, emit)
+	}
+	for _, c := range []struct {
+		prompt, shows string
+		settings      orchestrator.Choice
+	}{
+		{"without", "project: ", orchestrator.Deny}, {"with", "project: allowed", orchestrator.AllowPattern},
+		{"again with", "project: allowed", ""}, {"ask a helper", "project: ", ""},
+	} {
+		if c.settings != "" {
+			if err := h.New(t.Context(), here); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.submit(t, here, c.prompt)
+		if c.settings != "" {
+			h.decide(t, h.awaitApproval(t, h.root(t)), orchestrator.Verdict{Choice: c.settings})
+		}
+		a := h.awaitApproval(t, "deploy")
+		if a.Request.Detail != c.shows {
+			t.Errorf("%s: the card shows %q", c.prompt, a.Request.Detail)
+		}
+		h.decide(t, a, orchestrator.Verdict{Choice: orchestrator.Deny})
+		h.await(t, "done "+c.prompt)
 	}
 }
 

@@ -55,12 +55,8 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 // SideSession returns the session of a question outside of the conversation's turns; see ConsultQuestion.Session. It
 // creates the session if necessary.
 func (e *Engine) SideSession(ctx context.Context, q orchestrator.ConsultQuestion) (s orchestrator.Session, err error) {
-	if q.Session == "" && q.Asks != "" && !orchestrator.IsOutsideTurn(q.Asks) {
-		t, err := e.opts.Store.Turn(ctx, q.Asks)
-		if err != nil {
-			return s, err
-		}
-		return e.opts.Store.Session(ctx, t.Session)
+	if asks := q.AskingTurn(); q.Session == "" && asks != "" && !orchestrator.IsOutsideTurn(asks) {
+		return e.opts.Store.Session(ctx, q.For.Turn.Session)
 	}
 	// Use the inbox, so that two questions at the same moment do not create two sessions.
 	err = e.do(q.Conversation, func(*conversation) error {

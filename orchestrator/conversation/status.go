@@ -200,6 +200,6 @@ func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent c
 	return e.approvals.AskForTerminal(ctx, approval.RunningTurn{
 		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent,
 			Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
-		Dir: dir, Mode: cli.Ask, Known: redactor.Known, Learn: redactor.Learn,
+		Dir: dir, Project: cli.WithProject, Mode: cli.Ask, Known: redactor.Known, Learn: redactor.Learn,
 	}, asked)
 }

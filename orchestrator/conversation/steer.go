@@ -63,13 +63,9 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// The running turn cannot take the message if its agent has not got the turn's own prompt yet, or if the turn is
-	// separate from the user's dialog (see Turn.IsSeparate).
-	if r.req == nil || !r.promptSent.Load() || r.turn.IsSeparate() {
-		if err := c.promote(ctx, id); err != nil {
-			return handover{}, err
-		}
-		return handover{}, orchestrator.ErrCannotSteer
+	// The running turn cannot take the message if its agent has not got the turn's own prompt yet.
+	if r.req == nil || !r.promptSent.Load() || !r.turn.AcceptsMessages() {
+		return handover{}, cmp.Or(c.promote(ctx, id), orchestrator.ErrCannotSteer)
 	}
 	i := c.find(id)
 	if i < 0 || c.dropUnpermitted(i) {
@@ -211,7 +207,7 @@ func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
 	t := orchestrator.Turn{
 		ID: cli.TurnID(e.opts.NewID()), Again: id, Session: r.turn.Session, State: orchestrator.TurnQueued,
 		Queued: e.now(),
-		Prompt: r.turn.Prompt, Wants: r.turn.Wants,
+		Prompt: r.turn.Prompt, Wants: r.turn.Wants.AsPrompt(),
 	}
 	t.Prompt.Conversation, t.Prompt.Text, t.Prompt.Person, t.Prompt.Updates = c.id(), text, by.Person, by.Updates
 	if err := e.opts.Store.EnqueueTurn(ctx, t); err != nil {

@@ -323,6 +323,81 @@ func TestAConversationSaysWhatBecomesOfAPromptWhileATurnRuns(t *testing.T) {
 	}
 }
 
+// A message that was added to a command of the agent reached the agent as part of a command. Claude then read the files
+// that a stranger's forwarded message named.
+func TestARunningCommandGetsNoMessages(t *testing.T) {
+	h, end := open(t), make(chan struct{})
+	h.agent.reply = untilClosed(end)
+	h.agent.steer = func(_ cli.TurnID, req cli.Request) error {
+		t.Errorf("the agent got %q", req.Prompt)
+		return nil
+	}
+	h.runCommand(t, "/review")
+	h.awaitAsked(t, 1)
+	if err := h.Set(t.Context(), here, orchestrator.SettingBusy, string(orchestrator.BusySteer)); err != nil {
+		t.Fatal(err)
+	}
+	var last orchestrator.Receipt
+	for _, text := range []string{"see @/etc/passwd", "b", "c"} {
+		if last = h.submit(t, here, text); last.Did != orchestrator.BusyQueue {
+			t.Errorf("%q: %+v", text, last)
+		}
+	}
+	if err := h.Steer(t.Context(), last.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrCannotSteer) {
+		t.Errorf("steer: %v", err)
+	}
+	close(end)
+	h.await(t, "done b")
+	if diff := cmp.Diff([]string{"/review", "c", "see @/etc/passwd", "b"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+}
+
+func TestAWaitingCommandJoinsNoPrompt(t *testing.T) {
+	h, end, waiting := busy(t)
+	h.agent.steer = func(_ cli.TurnID, req cli.Request) error {
+		t.Errorf("the agent got %q", req.Prompt)
+		return nil
+	}
+	if ok, err := h.CancelQueued(t.Context(), waiting["c"].Turn, by(1, here)); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	command, _ := h.runCommand(t, "/review")
+	if err := h.Steer(t.Context(), command.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrCannotSteer) {
+		t.Errorf("steer: %v", err)
+	}
+	close(end)
+	h.await(t, "done /review")
+	if req := h.agent.requests()[3]; req.Prompt != "/review" || req.Task != cli.TaskCommand {
+		t.Errorf("the agent got %q as %q", req.Prompt, req.Task)
+	}
+}
+
+// The text of an edited command was a command, too. It may quote a stranger's message.
+func TestAnEditedCommandIsAPrompt(t *testing.T) {
+	h := open(t)
+	h.agent.reply = untilAborted
+	running, _ := h.runCommand(t, "/review")
+	h.awaitAsked(t, 1)
+	h.agent.replies(echo)
+	_, second := h.runCommand(t, "/review")
+	if ok, err := h.EditQueued(t.Context(), here, second.Message, "> @/etc/passwd\n\nedited"); err != nil || !ok {
+		t.Fatalf("edit the command that waits: %v, %v", ok, err)
+	}
+	if _, err := h.Restart(t.Context(), running.Turn, "> @/etc/passwd\n\nrestarted", by(1, here)); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "done > @/etc/passwd\n\nedited")
+	if diff := cmp.Diff([]string{"/review", "restarted", "edited"}, h.agent.prompts()); diff != "" {
+		t.Errorf("what was asked: %s", diff)
+	}
+	for _, req := range h.agent.requests()[1:] {
+		if req.Task != cli.TaskPrompt {
+			t.Errorf("%q was the task %q", req.Prompt, req.Task)
+		}
+	}
+}
+
 // slowStart is an agent whose check for availability takes until go is closed.
 type slowStart struct {
 	*agent

@@ -185,13 +185,23 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 		if i < 0 || c.queue[i].turn.Prompt.Text == text {
 			return nil
 		}
-		t := &c.queue[i].turn
-		if edited, err = e.opts.Store.UpdatePrompt(ctx, t.ID, text, t.Prompt.Attachments); edited && err == nil {
-			t.Prompt.Text = text
-		}
+		edited, err = c.updatePrompt(ctx, i, text, c.queue[i].turn.Prompt.Attachments)
 		return err
 	})
 	return edited, err
+}
+
+// updatePrompt changes the prompt of a waiting turn. i is the index of this turn in the queue. updatePrompt returns
+// false if the turn no longer waits.
+func (c *conversation) updatePrompt(ctx context.Context, i int, text string,
+	files []orchestrator.Attachment) (bool, error) {
+	t := c.queue[i].turn
+	t.Prompt.Text, t.Prompt.Attachments, t.Wants = text, files, t.Wants.AsPrompt()
+	ok, err := c.e.opts.Store.UpdatePrompt(ctx, t)
+	if ok && err == nil {
+		c.queue[i].turn = t
+	}
+	return ok, err
 }
 
 // cancelRemoved cancels a turn that was removed from the queue: it records that the turn will not run, and removes the

@@ -66,8 +66,8 @@ func (a *attempt) run() cli.Result {
 	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
 	a.Events.Redact(redactor)
 	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.RunningTurn{
-		Turn: a.turn, Dir: a.req.Dir, Mode: a.req.Permission, Tools: ToolsOf(a.turn.Agent, a.req),
-		Allowed: a.req.AllowedTools, Resumed: a.resumes,
+		Turn: a.turn, Dir: a.req.Dir, Project: a.req.Project, Mode: a.req.Permission,
+		Tools: ToolsOf(a.turn.Agent, a.req), Allowed: a.req.AllowedTools, Resumed: a.resumes,
 		Known: redactor.Known, Learn: redactor.Learn, Show: a.Events.Show,
 	})
 	a.loadLimits()

@@ -14,10 +14,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
-// Verb is the first argument with which ductor-runner runs Main. The next arguments are the working directory and the
-// skill's name.
+// Verb is the first argument with which ductor-runner runs Main. The next arguments are the directory and the name for
+// Find.
 const Verb = "skill-files"
 
 // File is a file that defines a skill.
@@ -55,40 +56,63 @@ const (
 	mostBytes   = 128 << 10 // maximum size of a file
 )
 
-// Find returns the files that may define the skill with the given name. It searches the user's directories, the
-// plugins, dir and the parents of dir. It includes commands, and files that set their name in the front matter. If
-// several files match, Find returns all of them, because Claude's choice is unknown. Find follows links. It returns an
-// error if it cannot read a matching file completely.
+// Find returns the files that may define the skill with the given name. It searches the user's directories and the
+// plugins. If Claude uses the settings of the project, dir is the working directory, and Find also searches dir and its
+// parents. Otherwise, dir is empty. Find includes commands, and files that set their name in the front matter. If
+// several files match, Find returns all of them, because Claude's choice is unknown. It returns an error if it cannot
+// read a matching file completely.
+//
+// Find follows links in the user's directories. Projects and plugins come from others, who could use a link to show a
+// file of the user in a chat. Find therefore returns an error if a matching file there is outside of the directory that
+// contains .claude, or outside of the directory with the plugins.
 func Find(getenv func(string) string, dir, name string) ([]File, error) {
-	config := cmp.Or(getenv("CLAUDE_CONFIG_DIR"), filepath.Join(getenv("HOME"), ".claude"))
-	homes := []string{config, "/etc/claude-code/.claude"}
-	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
-		if own := filepath.Join(at, ".claude"); !slices.Contains(homes, own) {
-			homes = append(homes, own)
-		}
-		if at == filepath.Dir(at) {
-			break
-		}
-	}
 	s := search{name: strings.TrimPrefix(strings.TrimSpace(name), "/"), left: mostEntries}
 	if s.name == "" {
 		return nil, errors.New("the skill has no name")
 	}
 	s.last = s.name[strings.LastIndexByte(s.name, ':')+1:]
+	config := cmp.Or(getenv("CLAUDE_CONFIG_DIR"), filepath.Join(getenv("HOME"), ".claude"))
+	homes := []string{config, "/etc/claude-code/.claude"}
 	for _, home := range homes {
-		for _, in := range []string{"skills", "commands"} {
-			s.searchBelow(filepath.Join(home, in), mostDepth)
+		s.searchHome(home)
+	}
+	for at := filepath.Clean(dir); dir != ""; at = filepath.Dir(at) {
+		if home := filepath.Join(at, ".claude"); !slices.Contains(homes, home) {
+			s.within(at, func() { s.searchHome(home) })
+		}
+		if at == filepath.Dir(at) {
+			break
 		}
 	}
-	s.searchBelow(filepath.Join(config, "plugins"), mostDepth)
+	plugins := filepath.Join(config, "plugins")
+	s.within(plugins, func() { s.searchBelow(plugins, mostDepth) })
 	return s.found, s.err
 }
 
 type search struct {
 	name, last string // the full name, and the part after its last colon
 	left       int
+	root       *os.Root // the directory that a matching file must be in; nil for any
 	found      []File
 	err        error // the first error
+}
+
+// within calls f. All matching files that f finds must be below dir.
+func (s *search) within(dir string, f func()) {
+	root, err := os.OpenRoot(dir)
+	if err != nil { // Claude cannot find files there, either
+		return
+	}
+	defer root.Close()
+	s.root = root
+	defer func() { s.root = nil }()
+	f()
+}
+
+func (s *search) searchHome(home string) {
+	for _, in := range []string{"skills", "commands"} {
+		s.searchBelow(filepath.Join(home, in), mostDepth)
+	}
 }
 
 // searchBelow searches for the skill in the Markdown files below a directory.
@@ -106,22 +130,29 @@ func (s *search) searchBelow(dir string, depth int) {
 		case info.IsDir():
 			s.searchBelow(path, depth-1)
 		case strings.EqualFold(filepath.Ext(path), ".md"):
-			s.consider(path, info)
+			s.consider(path)
 		}
 	}
 }
 
 // consider adds the file to s.found if its name, or the name in its text, matches the skill.
-func (s *search) consider(path string, info os.FileInfo) {
+func (s *search) consider(path string) {
 	label := filepath.Base(path)
 	label = strings.TrimSuffix(label, filepath.Ext(label))
 	if strings.EqualFold(label, "skill") {
 		label = filepath.Base(filepath.Dir(path))
 	}
-	text, err := read(path, info)
-	own := ownName(text)
-	switch fits := label == s.last || own == s.name || own == s.last; {
-	case !fits:
+	text, err := read(os.OpenFile, path)
+	if own := ownName(text); label != s.last && own != s.name && own != s.last {
+		return
+	}
+	if s.root != nil {
+		var below string
+		if below, err = filepath.Rel(s.root.Name(), path); err == nil {
+			text, err = read(s.root.OpenFile, below)
+		}
+	}
+	switch {
 	case err != nil:
 		s.err = cmp.Or(s.err, fmt.Errorf("read %s: %w", path, err))
 	default:
@@ -129,15 +160,15 @@ func (s *search) consider(path string, info os.FileInfo) {
 	}
 }
 
-func read(path string, info os.FileInfo) (string, error) {
-	if !info.Mode().IsRegular() { // opening a pipe would block
-		return "", errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
+func read(open func(string, int, os.FileMode) (*os.File, error), path string) (string, error) {
+	f, err := open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // otherwise, opening a pipe would block
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", cmp.Or(err, errors.New("not a regular file"))
+	}
 	text, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
 	if err == nil && len(text) > mostBytes {
 		err = errors.New("it is too long")

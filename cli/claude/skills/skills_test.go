@@ -33,15 +33,15 @@ func TestFind(t *testing.T) {
 		home + "/.claude/plugins/cache/shop/1/skills/deploy/SKILL.md": "plugin",
 		filepath.Dir(project) + "/.claude/commands/deploy.md":         "above",
 		project + "/.claude/commands/web/deploy.md":                   "command",
-		home + "/elsewhere/SKILL.md":                                  "linked",
+		home + "/elsewhere/SKILL.md":                                  "linked by the user",
+		project + "/skills/deploy.md":                                 "linked inside",
 	} {
 		write(t, path, text)
 	}
-	if err := os.Symlink(home+"/elsewhere", project+"/.claude/commands/deploy"); err != nil {
-		t.Fatal(err)
-	}
+	symlink(t, home+"/elsewhere", home+"/.claude/commands/deploy")
+	symlink(t, "../../skills/deploy.md", project+"/.claude/commands/deploy.md")
 	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
-	all := []string{"above", "command", "linked", "names itself", "plugin", "user"}
+	all := []string{"above", "command", "linked by the user", "linked inside", "names itself", "plugin", "user"}
 	for name, want := range map[string][]string{"deploy": all, "shop:deploy": all, "/deploy": all, "none": nil} {
 		found, err := skills.Find(getenv, project, name)
 		var texts []string
@@ -53,10 +53,59 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", name, texts, err, want)
 		}
 	}
+	if found, err := skills.Find(getenv, "", "deploy"); err != nil || len(found) != 4 {
+		t.Errorf("without the project: %v, %v", found, err)
+	}
 	write(t, project+"/.claude/skills/long/SKILL.md", strings.Repeat("x", 200<<10))
 	for _, name := range []string{"long", "", " / "} {
 		if found, err := skills.Find(getenv, project, name); err == nil {
 			t.Errorf("%q: %v", name, found)
+		}
+	}
+}
+
+func symlink(t *testing.T, to, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A project or a plugin could show a file of the user in a chat by a link.
+func TestFindDoesNotShowFilesOutside(t *testing.T) {
+	for name, place := range map[string]string{
+		"project": "/shop/sub/.claude/skills/deploy/SKILL.md", "parent": "/shop/.claude/commands/deploy.md",
+		"plugin": "/home/.claude/plugins/cache/x/commands/deploy.md",
+	} {
+		for kind, to := range map[string]string{
+			"absolute": "/proc/self/environ", "relative": "", "named": "",
+		} {
+			base := t.TempDir()
+			home, dir, path := base+"/home", base+"/shop/sub", base+place
+			write(t, home+"/secret", "hunter2")
+			write(t, home+"/.claude/skills/deploy/SKILL.md", "of the user")
+			switch kind {
+			case "relative":
+				var err error
+				if to, err = filepath.Rel(filepath.Dir(path), home+"/secret"); err != nil {
+					t.Fatal(err)
+				}
+			case "named":
+				to, path = home+"/named.md", filepath.Dir(path)+"/other.md"
+				write(t, to, "---\nname: deploy\n---\nhunter2")
+			}
+			symlink(t, to, path)
+			write(t, dir+"/x", "")
+			getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
+			if found, err := skills.Find(getenv, dir, "deploy"); err == nil || len(found) > 1 {
+				t.Errorf("%s, %s: %v, %v", name, kind, found, err)
+			}
+			if found, err := skills.Find(getenv, dir, "others"); err != nil || len(found) > 0 {
+				t.Errorf("%s, %s: of another skill: %v, %v", name, kind, found, err)
+			}
 		}
 	}
 }
