@@ -132,10 +132,14 @@ func (s *Screen) openIn(in orchestrator.ConversationID) (orchestrator.Approval, 
 
 // notApprover returns a text for a user who may not decide the approval. The text names the users who may.
 func (s *Screen) notApprover(p lang.Printer, a orchestrator.Approval) string {
-	if names := s.approverNames(p, a); names != "" {
-		return p.Text("approval.only", len(a.Approvers), names)
+	names := s.approverNames(p, a)
+	switch {
+	case names == "":
+		return p.Text("approval.not-approver")
+	case len(a.Approvers) == 1:
+		return p.Text("approval.only", names)
 	}
-	return p.Text("approval.not-approver")
+	return p.Text("approval.only-these", names)
 }
 
 // maxNames is the maximum number of users whose names a short text lists.

@@ -212,7 +212,7 @@ func TestUsersWhoMayDecideAreNamed(t *testing.T) {
 		text, hint string
 	}{
 		{[]orchestrator.PersonID{1}, "Only Ann can answer this.", "waiting for Ann to answer its question above."},
-		{[]orchestrator.PersonID{2, 3}, "Only these users can answer this: Bob, Cem.", "waiting for Bob, Cem to answer"},
+		{[]orchestrator.PersonID{2, 3}, "Only these users can answer this: Bob, Cem.", "waiting for Bob, Cem"},
 		{[]orchestrator.PersonID{1, 7}, unnamed, unnamedHint},
 		{[]orchestrator.PersonID{1, 2, 3, 4}, unnamed, unnamedHint},
 	} {

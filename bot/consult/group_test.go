@@ -42,77 +42,93 @@ func (f *finished) FinishUpdates(_ context.Context, _ []int64, rows ...orchestra
 	return nil
 }
 
-// A group names each model that failed and the reason, below the answers. If there is no conclusion, it offers to ask
-// again there.
+// askPanel asks a question and returns the messages that follow the progress message.
+func askPanel(t *testing.T, p *panel, q question) (all []message.Content) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		out, kept := bottest.NewOutbox(), &finished{journal: journal{bottest.NewJournal()}}
+		log := slog.New(slog.DiscardHandler)
+		s := New(Options{
+			Consults: p, Desk: p, Most: func() int { return 0 }, Journal: kept, Log: log, Now: time.Now,
+			Messages: message.New(out, bottest.NewChat(t), kept, nil, log), NewID: func() string { return "q1" },
+			Finish: func(context.Context, []int64, ...orchestrator.Message) bool { return true },
+			Beside: func(f func(context.Context)) { f(t.Context()) },
+		})
+		if err := s.begin(t.Context(), press(1, orchestrator.RoleUser), q); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range kept.rows {
+			var c message.Content
+			if err := json.Unmarshal(row.Content, &c); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(row.Key, questionPrefix) {
+				all = append(all, c)
+			}
+		}
+		if err := out.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return all
+}
+
+// Below its answers, a group names each model that failed and the reason. Without a conclusion, the last message has
+// the button to ask again.
 func TestAGroupNamesTheModelsThatFailed(t *testing.T) {
 	models := []orchestrator.ModelChoice{{Agent: "claude"}, {Agent: "mine"}, {Agent: "codex"}}
-	says := func(i int) orchestrator.GroupStep {
-		answer := orchestrator.ConsultAnswer{Model: models[i], Text: "It is this."}
-		return orchestrator.GroupStep{Round: 1, Model: models[i], Answer: answer}
+	step := func(round, model int, err error) orchestrator.GroupStep {
+		s := orchestrator.GroupStep{Round: round, Model: models[model], Err: err}
+		if err == nil {
+			s.Answer = orchestrator.ConsultAnswer{Model: models[model], Text: "It is this."}
+		}
+		return s
 	}
-	fails := func(i int, err error) orchestrator.GroupStep {
-		return orchestrator.GroupStep{Round: 1, Model: models[i], Err: err}
-	}
-	conclusion := says(0)
-	conclusion.Round = 2
-	noConclusion := fails(0, side.ErrTooLate)
-	noConclusion.Round = 2
 	refused := cli.Failf(cli.Refused, "mine", "it has no model")
-	const mine, late = "⚠️ Mine: Mine refused this request: it has no model.", "⚠️ Codex: Codex took too long"
+	one, other := step(1, 0, nil), step(1, 2, nil)
+	mine, late := step(1, 1, refused), step(1, 2, side.ErrTooLate)
+	const why = "⚠️ Mine: Mine refused this request: it has no model."
+	const both = why + "\n⚠️ Codex: Codex took too long, so there is no answer.\nFewer than two models answered"
+	const noConclusion = "⚖️ Conclusion of Claude: Claude took too long"
+	none := orchestrator.GroupStep{}
+	type steps = []orchestrator.GroupStep
 	for name, tc := range map[string]struct {
-		steps      []orchestrator.GroupStep
+		steps      steps
 		conclusion orchestrator.GroupStep
 		err        error
 		texts      []string // parts of the messages, in order
 		again      bool
 	}{
-		"one failed":    {[]orchestrator.GroupStep{says(0), fails(1, refused), says(2)}, conclusion, nil, []string{"💬 Claude", "💬 Codex", "Conclusion of Claude", mine}, false},
-		"one is left":   {[]orchestrator.GroupStep{says(0), fails(1, refused), fails(2, side.ErrTooLate)}, orchestrator.GroupStep{}, orchestrator.ErrNoGroup, []string{"💬 Claude", mine + "\n" + late + ", so there is no answer.\nFewer than two models answered"}, true},
-		"all failed":    {[]orchestrator.GroupStep{fails(1, refused), fails(2, side.ErrTooLate)}, orchestrator.GroupStep{}, orchestrator.ErrNoGroup, []string{mine + "\n" + late}, true},
-		"no conclusion": {[]orchestrator.GroupStep{says(0), says(2)}, noConclusion, nil, []string{"💬 Claude", "💬 Codex", "⚖️ Conclusion of Claude: Claude took too long"}, true},
-		"all answered":  {[]orchestrator.GroupStep{says(0), says(2)}, conclusion, nil, []string{"💬 Claude", "💬 Codex", "Conclusion of Claude"}, false},
-		"stopped":       {[]orchestrator.GroupStep{says(0), fails(1, cli.ErrAborted)}, orchestrator.GroupStep{}, cli.ErrAborted, []string{"💬 Claude"}, false},
+		"one failed": {
+			steps{one, mine, other}, step(2, 0, nil), nil,
+			[]string{"💬 Claude", "💬 Codex", "Conclusion of Claude", why}, false,
+		},
+		"one is left": {
+			steps{one, mine, late}, none, orchestrator.ErrNoGroup, []string{"💬 Claude", both}, true,
+		},
+		"all failed": {steps{mine, late}, none, orchestrator.ErrNoGroup, []string{both}, true},
+		"no conclusion": {
+			steps{one, other}, step(2, 0, side.ErrTooLate), nil, []string{"💬 Claude", "💬 Codex", noConclusion}, true,
+		},
+		"all answered": {
+			steps{one, other}, step(2, 0, nil), nil, []string{"💬 Claude", "💬 Codex", "Conclusion of Claude"}, false,
+		},
+		"stopped": {steps{one, step(1, 1, cli.ErrAborted)}, none, cli.ErrAborted, []string{"💬 Claude"}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				chat, out, kept := bottest.NewChat(t), bottest.NewOutbox(), &finished{journal: journal{bottest.NewJournal()}}
-				log := slog.New(slog.DiscardHandler)
-				p := &panel{desk: desk{agent: "claude", err: tc.err}, answer: orchestrator.GroupAnswer{Steps: tc.steps, Conclusion: tc.conclusion}}
-				s := New(Options{
-					Consults: p, Desk: p, Most: func() int { return 0 }, Journal: kept, Log: log, Now: time.Now,
-					Messages: message.New(out, chat, kept, nil, log), NewID: func() string { return "q1" },
-					Finish: func(context.Context, []int64, ...orchestrator.Message) bool { return true },
-					Beside: func(f func(context.Context)) { f(t.Context()) },
-				})
-				q := question{Models: models, Rounds: 1, Text: "Which?", ReplyTo: 5}
-				if err := s.begin(t.Context(), press(1, orchestrator.RoleUser), q); err != nil {
-					t.Fatal(err)
-				}
-				var last message.Content
-				shown := 0
-				for _, row := range kept.rows {
-					if strings.HasPrefix(row.Key, questionPrefix) {
-						continue
-					}
-					last = message.Content{}
-					if err := json.Unmarshal(row.Content, &last); err != nil {
-						t.Fatal(err)
-					}
-					if shown >= len(tc.texts) || !strings.Contains(last.Text.Text, tc.texts[shown]) {
-						t.Errorf("message %d: %q", shown, last.Text.Text)
-					}
-					if shown++; (last.ReplyTo == 5) != (shown == 1) {
-						t.Errorf("message %d replies to %d", shown, last.ReplyTo)
-					}
-				}
-				again := len(last.Keyboard) == 1 && strings.Contains(last.Keyboard[0][0].Text, "Ask again")
-				if shown != len(tc.texts) || again != tc.again {
-					t.Errorf("%d messages, want %d; the button to ask again: %v", shown, len(tc.texts), again)
-				}
-				if err := out.Drain(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		})
+		answer := orchestrator.GroupAnswer{Steps: tc.steps, Conclusion: tc.conclusion}
+		p := &panel{desk{agent: "claude", err: tc.err}, answer}
+		shown := askPanel(t, p, question{Models: models, Rounds: 1, Text: "Which?", ReplyTo: 5})
+		if len(shown) != len(tc.texts) {
+			t.Fatalf("%s: %d messages, want %d", name, len(shown), len(tc.texts))
+		}
+		for i, c := range shown {
+			if !strings.Contains(c.Text.Text, tc.texts[i]) || (c.ReplyTo == 5) != (i == 0) {
+				t.Errorf("%s: message %d replies to %d with %q", name, i, c.ReplyTo, c.Text.Text)
+			}
+		}
+		k := shown[len(shown)-1].Keyboard
+		if again := len(k) == 1 && strings.Contains(k[0][0].Text, "Ask again"); again != tc.again {
+			t.Errorf("%s: the last message has %v", name, k)
+		}
 	}
 }
