@@ -92,7 +92,8 @@ func (f *Failure) Sentence(p lang.Printer) string {
 	if key := f.help(); key != "" && !f.advised() {
 		help = " " + p.Text(key)
 	}
-	if f.Reason != "" {
+	timestamp := f.Kind == LimitReached && resetUnix().MatchString(f.Reason) // no more than what already says
+	if f.Reason != "" && !timestamp {
 		what = p.Text("common.because", what, strings.TrimRight(firstLine(f.Reason), "."))
 	}
 	return upperFirst(what) + "." + help
