@@ -100,7 +100,7 @@ func TestAMessageWhileTheAgentAsksIsSaidToWait(t *testing.T) {
 		s.say("yes")
 		s.card("Queued, next in line.\nThe agent is waiting for your answer")
 		s.say("/status")
-		s.card("The agent is waiting for your answers to 2 questions above")
+		s.card("The agent is waiting for the answers to 2 questions above")
 		s.press(first, "Allow once")
 		s.card("The agent is waiting for your answer to its question")
 		s.press(second, "Deny with reason…") // "yes" is not repeated
@@ -232,20 +232,64 @@ func TestReasonsAreThoseThatWereAskedFor(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
 		m := s.card("May Claude")
-		s.say("a prompt", telegram.ReplyTo(m.ID)) // the bot asked for no reason
+		s.say("a prompt")
 		s.card("Queued")
 		s.press(m, "Deny with reason…")
 		time.Sleep(11 * time.Minute)
 		s.say("too late", telegram.ReplyTo(m.ID))
+		s.card("Tap a button on the card: a text decides nothing.")
 		s.say("and without a reply")
 		s.press(s.card("May Claude"), "‹ Back")
 		s.say("taken back")
 		s.wantTold()
-		st, err := s.now.desk.Status(s.Context(), s.conv())
-		if err != nil || len(st.Queue) != 4 {
-			s.Errorf("%d prompts wait, %v", len(st.Queue), err)
-		}
+		s.wantQueued(3)
 	})
+}
+
+func (s *approvalRig) wantQueued(want int) {
+	s.Helper()
+	s.settle()
+	if st, err := s.now.desk.Status(s.Context(), s.conv()); err != nil || len(st.Queue) != want {
+		s.Errorf("%d prompts wait, want %d, %v", len(st.Queue), want, err)
+	}
+}
+
+// A reply to the card of an open request decides nothing and is no prompt, also after a restart. The bot says how to
+// decide. A reply to the card of a closed request is a prompt.
+func TestAReplyToACardThatAsksForNoText(t *testing.T) {
+	plan := cli.ApprovalAsked{ID: "a", Tool: cli.PlanTool, Detail: "One step."}
+	project := cli.ApprovalAsked{ID: "a", Tool: cli.ProjectTool, Title: "/p", Detail: ".env: PATH"}
+	for _, tc := range []struct {
+		asked       cli.ApprovalAsked
+		card, tells string
+	}{
+		{bash("a", gitStatus), "May Claude", "a text decides nothing, except after “Deny with reason…”."},
+		{plan, "begin with this plan", "a text decides nothing, except after “Keep planning, with a reason…”."},
+		{project, "settings of this project", "a text decides nothing."},
+	} {
+		withApprovals(t, agentAsking(tc.asked), func(s *approvalRig) {
+			s.begin()
+			m := s.card(tc.card)
+			for _, text := range []string{"yes", "no"} {
+				said := s.say(text, telegram.ReplyTo(m.ID))
+				if answer := s.card(tc.tells); answer.ReplyTo != said.ID {
+					s.Errorf("%q answers to %d, want %d", answer.Text, answer.ReplyTo, said.ID)
+				} else {
+					s.who.Delete(answer)
+				}
+				s.restart()
+			}
+			s.wantTold()
+			s.wantQueued(0)
+			close(s.agent.gone)
+			s.wantShown("No longer needed")
+			s.say("and now a prompt", telegram.ReplyTo(m.ID))
+			s.settle()
+			if got := s.agent.prompts(); len(got) != 2 || !strings.Contains(got[1], "and now a prompt") {
+				s.Errorf("the agent was asked %q", got)
+			}
+		})
+	}
 }
 
 // One message is the reason. What follows it is a prompt, even if it replies to the request.
@@ -277,13 +321,19 @@ func TestApprovalsInAGroup(t *testing.T) {
 		s.inForum()
 		carl := s.srv.Person(9, "Carl")
 		carl.SetRank(s.in, telegram.Member)
+		s.bob.Send(s.in, "hello, all")
 		prompt := s.say("@ductor_bot go", mention())
 		m := s.card("make\n")
 		if m.ReplyTo != prompt.ID {
 			s.Errorf("the card answers to %d, not %d", m.ReplyTo, prompt.ID)
 		}
-		s.wantAnswer(s.pressBy(carl, m, "Allow once"), "another user has to")
+		s.wantAnswer(s.pressBy(carl, m, "Allow once"), "Only these users can answer this: Ann, Bob.")
+		carl.Send(s.in, "yes", telegram.ReplyTo(m.ID))
+		s.card("Only these users can answer this: Ann, Bob.")
 		s.wantTold()
+		s.wantQueued(0)
+		carl.Send(s.in, "@ductor_bot then test", mention())
+		s.card("Queued, next in line.\nThe agent is waiting for Ann, Bob to answer its question above.")
 		s.pressBy(s.bob, m, "Allow once")
 		s.wantShown("✅ Allowed by Bob.")
 		other := s.card("make test")

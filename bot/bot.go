@@ -171,7 +171,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang,
-			Log: b.log, Now: time.Now,
+			Names: cards.Names, Log: b.log, Now: time.Now,
 		}),
 		silence: silence.New(silence.Options{
 			Messages: b.messages, After: o.Silence, Quiet: o.Quiet, Lang: o.Lang,

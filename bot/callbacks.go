@@ -203,7 +203,7 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 
 // decide handles a button below an approval or a question.
 func decide(ctx context.Context, s *approval.Screen, p updates.Press, what string) (a tgapi.Answer, err error) {
-	text, full, err := s.Press(ctx, approval.Press{By: p.By, Name: p.Name, Message: p.Message}, what)
+	text, full, err := s.Press(ctx, approval.Press{By: p.By, Message: p.Message}, what)
 	for _, part := range full {
 		a.Messages = append(a.Messages, message.Compose(p.By.Conversation, message.Content{
 			Text: part, ReplyTo: p.Message,

@@ -46,7 +46,7 @@ var (
 // state in memory, and Run sends it later.
 func (c *Chat) ShowApproval(a orchestrator.Approval, isNew bool) {
 	c.approvals.Show(a, isNew)
-	if a.State != orchestrator.ApprovalOpen && c.approvals.WaitingHint(a.Conversation) == "" {
+	if a.State != orchestrator.ApprovalOpen && !c.approvals.HasOpen(a.Conversation) {
 		c.queue.removeHints(a.Conversation)
 	}
 }
@@ -64,7 +64,9 @@ func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Car
 
 // Queued implements orchestrator.Chat.
 func (c *Chat) Queued(t orchestrator.Turn, ahead int) {
-	c.queue.queued(t, ahead, func() string { return c.approvals.WaitingHint(t.Prompt.Conversation) })
+	c.queue.queued(t, ahead, func() string {
+		return c.approvals.WaitingHint(t.Prompt.Conversation, t.Prompt.Person)
+	})
 }
 
 // Unqueued implements orchestrator.Chat. It also changes a message that a previous process sent.

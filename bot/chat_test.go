@@ -29,13 +29,14 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 			ID: "1", Nonce: "n", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 			ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",
 				Request: &cli.ApprovalAsked{ID: "a", Tool: "Bash", Detail: "make"}},
+			ApprovalTerms: orchestrator.ApprovalTerms{Approvers: []orchestrator.PersonID{7}},
 		}
 		chat.ShowApproval(approval, false)
 		waits := orchestrator.Turn{ID: "turn2", Prompt: orchestrator.Prompt{Conversation: approval.Conversation}}
 		approval.State = orchestrator.ApprovalAllowed
 		var decided sync.WaitGroup
 		chat.queue.queued(waits, 1, func() string {
-			hint := approvals.WaitingHint(approval.Conversation)
+			hint := approvals.WaitingHint(approval.Conversation, 7)
 			if chat.queue.mu.TryLock() { // a decision at this moment must find the card
 				t.Error("a decision can come between the hint and the card")
 				chat.queue.mu.Unlock()
@@ -53,7 +54,7 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 		chat.ShowApproval(approval, false)
 		for i := range 9 { // more than the cards that move up at once
 			id := orchestrator.Turn{ID: cli.TurnID(rune('a' + i)), Prompt: waits.Prompt}
-			chat.queue.queued(id, i+2, func() string { return approvals.WaitingHint(approval.Conversation) })
+			chat.queue.queued(id, i+2, func() string { return approvals.WaitingHint(approval.Conversation, 7) })
 		}
 		time.Sleep(time.Minute)
 		if n := strings.Count(w.Text(), "is waiting for your answer"); n != 9 {

@@ -156,6 +156,7 @@ func (c *callbacks) register(p parts, heard *transcript.Screen, r *restarts) {
 		transcript.Action: {orchestrator.SendPrompts, onScreen(heard.Press)},
 	})
 	c.buttons[actAccount] = button{orchestrator.ChangeSettings, c.pressAccount}
+	c.buttons[actMode] = button{orchestrator.ChangeSettings, c.pressMode}
 	for act, what := range recoveries() {
 		c.buttons[act] = button{orchestrator.ChangeSettings,
 			onTurn(func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {

@@ -23,6 +23,7 @@ const (
 	actDrop    = "d"
 	actLift    = "lb"
 	actAccount = "ac"
+	actMode    = "mo"
 )
 
 // perRow is the number of buttons in one row.
@@ -48,6 +49,9 @@ func (b turnButtons) choice(turn cli.TurnID, what orchestrator.Action, r orchest
 	p := b.lang
 	if account, ok := what.Account(); ok {
 		return tgapi.NewButton(p.Text("bot.hand-off", account.Label(p)), actAccount, string(account)+"@"+string(turn))
+	}
+	if mode, ok := what.Mode(); ok {
+		return tgapi.NewButton(p.Text("bot.run-in-mode", mode), actMode, string(mode)+"@"+string(turn))
 	}
 	switch what {
 	case orchestrator.ActionFresh:
@@ -106,6 +110,13 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 func (c *callbacks) pressAccount(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
 	account, turn, _ := strings.Cut(what, "@")
 	text, err := c.choose(ctx, p, orchestrator.ActionAccount(cli.Account(account)), cli.TurnID(turn))
+	return tgapi.Answer{Text: text}, err
+}
+
+// pressMode handles a button that runs the prompt again in another permission mode.
+func (c *callbacks) pressMode(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
+	mode, turn, _ := strings.Cut(what, "@")
+	text, err := c.choose(ctx, p, orchestrator.ActionMode(cli.PermissionMode(mode)), cli.TurnID(turn))
 	return tgapi.Answer{Text: text}, err
 }
 

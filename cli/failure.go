@@ -36,8 +36,11 @@ const (
 	Refused      FailureKind = "refused"    // the API or the agent rejected the request, for example as invalid
 	AnswerCut    FailureKind = "cut"        // the answer exceeds the model's limit; the partial answer remains
 	ModelRefused FailureKind = "no-answer"  // the model, or a filter around it, refused to answer
-	NoSandbox    FailureKind = "sandbox"    // the sandbox is unavailable or was lost; Reason explains how to fix it
-	NoDirectory  FailureKind = "directory"  // the working directory is gone, or ductor may not use it
+	// NotRun means that ductor did not run the agent, because it cannot enforce the permission mode or another limit of
+	// the request. Reason explains which.
+	NotRun      FailureKind = "not-run"
+	NoSandbox   FailureKind = "sandbox"   // the sandbox is unavailable or was lost; Reason explains how to fix it
+	NoDirectory FailureKind = "directory" // the working directory is gone, or ductor may not use it
 	// FailsOften means that the agent's last turns all failed. Code is the number of these turns, and Cause is the last
 	// failure. The agent gets no turns until ResetAt.
 	FailsOften     FailureKind = "fails-often"
@@ -92,7 +95,8 @@ func (f *Failure) Sentence(p lang.Printer) string {
 	if key := f.help(); key != "" && !f.advised() {
 		help = " " + p.Text(key)
 	}
-	if f.Reason != "" {
+	timestamp := f.Kind == LimitReached && resetUnix().MatchString(f.Reason) // no more than what already says
+	if f.Reason != "" && !timestamp {
 		what = p.Text("common.because", what, strings.TrimRight(firstLine(f.Reason), "."))
 	}
 	return upperFirst(what) + "." + help
@@ -169,6 +173,8 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 		return p.Text("failure.turn-limit", agent)
 	case Refused:
 		return p.Text("failure.refused", agent)
+	case NotRun:
+		return p.Text("failure.not-run", agent)
 	case AnswerCut:
 		return p.Text("failure.cut")
 	case ModelRefused:

@@ -109,9 +109,9 @@ const OnceDenies = "even edits in accept-edits and allowed tools other than the 
 // ModeHolder is a Provider that cannot always make its agent obey the permission mode. A Service rejects a request if
 // the agent may ignore its mode, unless the request has TextOnly set.
 type ModeHolder interface {
-	// Unheld explains in one sentence why the agent may ignore the permission mode of req, and how to fix that. It
-	// returns "" if the agent obeys the mode, or if this is unknown before the first session. It does not block. Safe
-	// for concurrent use.
+	// Unheld explains why the agent may ignore the permission mode of req, and how to fix that. The text continues a
+	// sentence that begins with the mode: "not available, because …". Unheld returns "" if the agent obeys the mode, or
+	// if this is unknown before the first session. It does not block. Safe for concurrent use.
 	Unheld(req Request) string
 }
 

@@ -59,6 +59,23 @@ type AuditEntry struct {
 	Same   int // number of identical requests that were decided together
 }
 
+// ModeAudit returns an entry about a user's choice of a permission mode. The title is the mode, and how long it lasts.
+func ModeAudit(title string, by PersonID) AuditEntry {
+	return AuditEntry{What: AuditMode, Title: title, By: by}
+}
+
+// ToolsAudit returns an entry about a user's choice of tools.
+func ToolsAudit(list cli.ToolList, by PersonID) AuditEntry {
+	title := "tools"
+	for _, name := range list.Only {
+		title += " +" + name
+	}
+	for _, name := range list.Denied {
+		title += " -" + name
+	}
+	return ModeAudit(title, by)
+}
+
 // Spent is the tokens and the cost of one turn, or of one question to a model outside of turns.
 type Spent struct {
 	ID           string // ID of the turn or the question; the store counts each ID once

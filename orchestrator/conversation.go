@@ -69,6 +69,11 @@ type Conversation struct {
 	Settings    Settings
 }
 
+// SetMode sets the permission mode that a user chose for an environment. until is the end of a bypass, or zero.
+func (c *Conversation) SetMode(mode cli.PermissionMode, in cli.Sandbox, until time.Time) {
+	c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until
+}
+
 // Settings are a conversation's preferences for its turns. Empty values mean the configured defaults.
 type Settings struct {
 	Accounts cli.Accounts // the chosen account of each agent, in all environments

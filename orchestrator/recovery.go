@@ -26,7 +26,10 @@ const (
 	ActionDrop    Action = "drop"   // removes the buttons
 )
 
-const accountAction = "account/"
+const (
+	accountAction = "account/"
+	modeAction    = "mode/"
+)
 
 // ActionAccount returns the action that switches the agent to another account in this conversation and runs the prompt
 // again.
@@ -36,6 +39,34 @@ func ActionAccount(account cli.Account) Action { return Action(accountAction + a
 func (a Action) Account() (cli.Account, bool) {
 	account, ok := strings.CutPrefix(string(a), accountAction)
 	return cli.Account(account), ok
+}
+
+// ActionMode returns the action that switches this conversation to another permission mode and runs the prompt again.
+func ActionMode(mode cli.PermissionMode) Action { return Action(modeAction + mode) }
+
+// Mode returns the permission mode of an action that ActionMode returned. For any other action it returns false.
+func (a Action) Mode() (cli.PermissionMode, bool) {
+	mode, ok := strings.CutPrefix(string(a), modeAction)
+	return cli.PermissionMode(mode), ok
+}
+
+// Apply changes the account or the permission mode of a conversation if the action does so before it runs the prompt of
+// the turn again.
+func (a Action) Apply(c *Conversation, t Turn) {
+	if account, ok := a.Account(); ok {
+		c.Settings.Accounts = c.Settings.Accounts.With(t.Agent, account)
+	}
+	if mode, ok := a.Mode(); ok {
+		c.SetMode(mode, t.Sandbox, time.Time{})
+	}
+}
+
+// Audit returns the audit entry for the change that Apply makes. A change of the account has none.
+func (a Action) Audit(by PersonID) []AuditEntry {
+	if mode, ok := a.Mode(); ok {
+		return []AuditEntry{ModeAudit(string(mode), by)}
+	}
+	return nil
 }
 
 // Recovery describes the actions that ductor offers after a turn that did not succeed.

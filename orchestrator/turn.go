@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"ductor/cli"
@@ -63,6 +64,11 @@ type Prompt struct {
 	// Arrived is when the first message of the prompt arrived. If Arrived is zero, ductor uses the time at which the
 	// prompt was submitted. The store contains this time only as Turn.Queued.
 	Arrived time.Time
+}
+
+// HasPicture reports whether the prompt has an image that agents show to the model.
+func (p Prompt) HasPicture() bool {
+	return slices.ContainsFunc(p.Attachments, func(a Attachment) bool { return a.Image })
 }
 
 // Entry is the part of a Turn that describes its place in the session. The entries of a session are its turns, and the

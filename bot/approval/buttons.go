@@ -84,6 +84,15 @@ func buttonWords(tool string) approvalWords {
 	return approvalWords{"approval.allow-once", "approval.accept-edits", "approval.deny", "approval.deny-with-reason"}
 }
 
+// whyNoText returns a text for a user who replied to a request that waits for no text. It names the button that asks
+// for a reason if the card has this button.
+func (a view) whyNoText(d draft) string {
+	if a.Request.Tool == cli.ProjectTool || d.View != "" {
+		return a.lang.Text("approval.tap")
+	}
+	return a.lang.Text("approval.tap-or-reason", a.lang.Text(buttonWords(a.Request.Tool).reason))
+}
+
 // projectButtons returns the buttons for the question whether agents may use the settings in a project's directory. A
 // permission lasts until the settings change.
 func (a view) projectButtons(s *subject) tgapi.Keyboard {

@@ -141,7 +141,7 @@ func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error)
 
 // drawLocked returns the text and the buttons of the approval's message.
 func (s *Screen) drawLocked(e *entry) (c message.Content) {
-	c.Text, c.Keyboard = s.view(e.approval).draw(e.draft, s.nameOfLocked(e.approval))
+	c.Text, c.Keyboard = s.view(e.approval).draw(e.draft, s.nameOfDecider(e.approval))
 	c.Mark = c.Digest()
 	return c
 }

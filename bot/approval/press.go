@@ -15,8 +15,7 @@ import (
 // Press describes a button that a user pressed.
 type Press struct {
 	By      orchestrator.Press
-	Name    string // name of the user
-	Message int    // ID of the message with the button
+	Message int // ID of the message with the button
 }
 
 // Press handles a button of this package. data is the button's data without the action. Press returns a short text that
@@ -39,10 +38,9 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	case subtle.ConstantTimeCompare([]byte(approval.Nonce), []byte(pressed.nonce)) != 1:
 		return say.Text("common.stale-button"), nil, nil
 	case !slices.Contains(approval.Approvers, p.By.Person):
-		return say.Text("approval.not-approver"), nil, nil
+		return s.notApprover(say, approval), nil, nil
 	}
 	p.By.Conversation = approval.Conversation
-	s.remember(p.By.Person, p.Name)
 	e, err := s.enter(ctx, approval)
 	if err != nil {
 		return "", nil, err

@@ -56,6 +56,9 @@ const (
 // Reply handles a message that contains the reason of a denial, or the answer to a question. A message counts as such a
 // text if it replies to the approval's message, or if the user has pressed a button that asks for text. In a private
 // chat, a message also counts as the answer if only a single question is open.
+//
+// A reply to the message of an open approval is never a prompt. If it decides nothing, the outcome has a text that
+// explains the reason.
 func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	e, approval, err := s.addressee(ctx, m)
 	switch {
@@ -66,6 +69,8 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 		return Outcome{Handling: MarkHandled, Text: s.o.Lang.Of(m.Conversation.Chat).Text("common.not-looked-up")}
 	case e == nil:
 		return Outcome{}
+	case !slices.Contains(approval.Approvers, m.User):
+		return s.replyOfOther(m, approval)
 	}
 	for _, f := range m.Files {
 		m.Text = strings.TrimPrefix(m.Text+"\n"+f.String(), "\n")
@@ -93,7 +98,18 @@ func (s *Screen) AnswersNewer(ctx context.Context, m Message, since time.Time) b
 	return approval.Asked.After(since) || e.draft.accepts(m.press()) && e.draft.Pressed.After(since)
 }
 
-// addressee returns the approval to which a message may belong, or nil.
+// replyOfOther handles a reply of a user who may not decide the approval. If the approval is closed, the reply is a
+// prompt.
+func (s *Screen) replyOfOther(m Message, a orchestrator.Approval) Outcome {
+	if a.WhyClosed(s.o.Now()) != nil {
+		return Outcome{}
+	}
+	text := s.notApprover(s.o.Lang.Of(m.Conversation.Chat), a)
+	return Outcome{Handling: MarkHandled, Text: text, Secret: hasSecret(a.Questions)}
+}
+
+// addressee returns the approval to which a message may belong, or nil. If the message is a reply, its user may be one
+// who may not decide the approval.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {
 		if err := s.loadOpen(ctx, m.Conversation); err != nil {
@@ -116,7 +132,7 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 	switch {
 	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere):
 		return nil, approval, nil
-	case err != nil || !slices.Contains(approval.Approvers, m.User):
+	case err != nil:
 		return nil, approval, err
 	}
 	e, err := s.enter(ctx, approval)
@@ -190,13 +206,14 @@ func optionOf(q cli.Question, text string) int {
 }
 
 // denyWithReason denies the request if the user pressed the button that asks for a reason. The reason is the text of
-// the message. If the user has denied the request already, denyWithReason does nothing, and the message becomes a
-// prompt.
+// the message. If the request is already closed, denyWithReason does nothing, and the message becomes a prompt.
 func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	denied := a.State == orchestrator.ApprovalDenied && a.By == m.User && !d.changedBy(m.Updates)
 	switch {
-	case denied, !d.accepts(m.press()):
+	case denied, !d.accepts(m.press()) && a.WhyClosed(s.o.Now()) != nil:
 		return Outcome{}
+	case !d.accepts(m.press()):
+		return Outcome{Handling: MarkHandled, Text: s.view(a).whyNoText(d)}
 	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"ductor/bot/message"
 	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -33,6 +35,7 @@ type Options struct {
 	Pins     Pins                    // pins the messages of open approvals; nil: they are not pinned
 	Quiet    func(at time.Time) bool // reports whether reminders are silent at that time; nil: they are never silent
 	Journal  orchestrator.CardStore
+	Names    *tgapi.ChatNames // names of users; may be nil
 	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -46,14 +49,11 @@ type Screen struct {
 	mu      sync.Mutex
 	service Service // nil until Attach
 	entries map[orchestrator.ApprovalID]*entry
-	closed  []*entry                         // closed approvals that are still in entries, oldest first
-	names   map[orchestrator.PersonID]string // names of users who pressed a button
+	closed  []*entry // closed approvals that are still in entries, oldest first
 }
 
 func New(o Options) *Screen {
-	return &Screen{
-		o: o, entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string),
-	}
+	return &Screen{o: o, entries: make(map[orchestrator.ApprovalID]*entry)}
 }
 
 func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.o.Lang.Of(a.Conversation.Chat)} }
@@ -94,17 +94,69 @@ func (s *Screen) MoveGroup(oldID int64) {
 	}
 }
 
+// HasOpen reports whether an approval is open in the conversation.
+func (s *Screen) HasOpen(in orchestrator.ConversationID) bool {
+	_, open := s.openIn(in)
+	return open
+}
+
 // WaitingHint returns a text for a user who sends a prompt while an agent waits for a decision. The text explains that
-// the prompt does not count as the decision. WaitingHint returns "" if no approval is open in the conversation.
-func (s *Screen) WaitingHint(in orchestrator.ConversationID) string {
+// the prompt does not count as the decision. It names the users who may decide if this user may not. WaitingHint
+// returns "" if no approval is open in the conversation.
+func (s *Screen) WaitingHint(in orchestrator.ConversationID, user orchestrator.PersonID) string {
+	a, open := s.openIn(in)
+	p := s.o.Lang.Of(in.Chat)
+	names := s.approverNames(p, a)
+	switch {
+	case !open:
+		return ""
+	case slices.Contains(a.Approvers, user):
+		return p.Text("approval.waits")
+	case names == "":
+		return p.Text("approval.waits-for-other")
+	}
+	return p.Text("approval.waits-for", names)
+}
+
+// openIn returns an open approval of the conversation, or false if there is none.
+func (s *Screen) openIn(in orchestrator.ConversationID) (orchestrator.Approval, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
 		if e.conv == in && e.open() {
-			return s.o.Lang.Of(in.Chat).Text("approval.waits")
+			return e.approval, true
 		}
 	}
-	return ""
+	return orchestrator.Approval{}, false
+}
+
+// notApprover returns a text for a user who may not decide the approval. The text names the users who may.
+func (s *Screen) notApprover(p lang.Printer, a orchestrator.Approval) string {
+	names := s.approverNames(p, a)
+	switch {
+	case names == "":
+		return p.Text("approval.not-approver")
+	case len(a.Approvers) == 1:
+		return p.Text("approval.only", names)
+	}
+	return p.Text("approval.only-these", names)
+}
+
+// maxNames is the maximum number of users whose names a short text lists.
+const maxNames = 3
+
+// approverNames lists the names of the users who may decide the approval. It returns "" if there are more than
+// maxNames, or if a name is unknown.
+func (s *Screen) approverNames(p lang.Printer, a orchestrator.Approval) string {
+	var names []string
+	for _, user := range a.Approvers {
+		name := short(s.o.Names.User(user), render.NameLimit)
+		if name == "" || len(names) == maxNames {
+			return ""
+		}
+		names = append(names, name)
+	}
+	return p.List(names...)
 }
 
 // find returns an approval whose message is in the given conversation. This conversation differs from the approval's
@@ -125,22 +177,10 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID,
 	return a, err
 }
 
-const namesKept = 1024
-
-// remember stores the name of a user who pressed a button. After the decision, the approval's message shows the name.
-func (s *Screen) remember(p orchestrator.PersonID, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.names) >= namesKept {
-		clear(s.names)
-	}
-	s.names[p] = name
-}
-
-// nameOfLocked returns the name of the user who decided. It returns "" in a private chat, where the name is not shown.
-func (s *Screen) nameOfLocked(a orchestrator.Approval) string {
+// nameOfDecider returns the name of the user who decided. It returns "" in a private chat, where the name is not shown.
+func (s *Screen) nameOfDecider(a orchestrator.Approval) string {
 	if a.By == 0 || !outbox.ChatOf(a.Conversation.Chat).Group {
 		return ""
 	}
-	return s.names[a.By]
+	return s.o.Names.User(a.By)
 }

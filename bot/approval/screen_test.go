@@ -12,7 +12,9 @@ import (
 
 	"ductor/bot/bottest"
 	"ductor/bot/message"
+	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -196,4 +198,36 @@ func TestADecisionThatDoesNotReachTheAgent(t *testing.T) {
 			t.Errorf("the press was answered %q, %v", answer, err)
 		}
 	})
+}
+
+// A user who may not decide learns who may, if the names are known and few.
+func TestUsersWhoMayDecideAreNamed(t *testing.T) {
+	names := &tgapi.ChatNames{}
+	for user, name := range map[orchestrator.PersonID]string{1: "Ann", 2: "Bob", 3: "Cem", 4: "Dee"} {
+		names.LearnUser(user, name)
+	}
+	const unnamed, unnamedHint = "another user has to", "waiting for another user's answer"
+	for _, tc := range []struct {
+		approvers  []orchestrator.PersonID
+		text, hint string
+	}{
+		{[]orchestrator.PersonID{1}, "Only Ann can answer this.", "waiting for Ann to answer its question above."},
+		{[]orchestrator.PersonID{2, 3}, "Only these users can answer this: Bob, Cem.", "waiting for Bob, Cem"},
+		{[]orchestrator.PersonID{1, 7}, unnamed, unnamedHint},
+		{[]orchestrator.PersonID{1, 2, 3, 4}, unnamed, unnamedHint},
+	} {
+		a := openApproval()
+		a.Approvers = tc.approvers
+		s := New(Options{Names: names})
+		s.entries[a.ID] = &entry{id: a.ID, conv: a.Conversation, approval: a}
+		if got := s.notApprover(lang.Printer{}, a); !strings.Contains(got, tc.text) {
+			t.Errorf("users %v: %q, want %q", tc.approvers, got, tc.text)
+		}
+		if got := s.WaitingHint(a.Conversation, 9); !strings.Contains(got, tc.hint) {
+			t.Errorf("users %v: the hint is %q, want %q", tc.approvers, got, tc.hint)
+		}
+		if got := s.WaitingHint(a.Conversation, tc.approvers[0]); !strings.Contains(got, "your answer") {
+			t.Errorf("the hint of a user who can answer is %q", got)
+		}
+	}
 }

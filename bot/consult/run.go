@@ -87,10 +87,16 @@ func (r *asked) run(ctx, askContext context.Context, end func()) {
 		return
 	}
 	rows := r.s.compose(ctx, r.in, r.id, r.q, answers)
-	if err != nil {
-		r.fail(r.sentence(err))
+	if err != nil && !errors.Is(err, orchestrator.ErrNoGroup) {
+		r.fail(r.sentence(r.who(), err))
 	} else {
 		r.set(func() { r.state = answered })
+		if c, ok := r.failures(answers, err); ok {
+			if len(rows) > 0 {
+				c.ReplyTo = 0
+			}
+			rows = append(rows, message.Compose(r.in, c))
+		}
 	}
 	last, keep := r.message.Keep(r.last())
 	if keep {
@@ -188,6 +194,33 @@ func (r *asked) noAnswer(why string) message.Content {
 		Keyboard: tgapi.Keyboard{r.s.button(r.s.o.Lang.Of(r.in.Chat), "consult.again", opAgain, r.id)}}
 }
 
+// failures returns a message that names each model of a group that failed, with the reason. It also says if there is no
+// conclusion, and has a button to ask again then. failures returns false if no model failed. err is the error of ask.
+func (r *asked) failures(steps []orchestrator.GroupStep, err error) (message.Content, bool) {
+	p := r.s.o.Lang.Of(r.in.Chat)
+	var lines []string
+	concluded := err == nil
+	for _, step := range steps {
+		if step.Err == nil {
+			continue
+		}
+		name := r.s.name(p, step.Model)
+		head := "⚠️ " + name
+		if step.Round > r.q.Rounds {
+			head, concluded = p.Text("consult.concludes", name), false
+		}
+		lines = append(lines, head+": "+r.sentence(name, step.Err))
+	}
+	if err != nil {
+		lines = append(lines, r.sentence(r.who(), err))
+	}
+	c := r.noAnswer(strings.Join(lines, "\n"))
+	if concluded {
+		c.Silent, c.Keyboard = true, nil
+	}
+	return c, len(lines) > 0
+}
+
 // progress describes the state of each model of a group, in one line per model.
 func (r *asked) progress() (lines []string) {
 	p := r.s.o.Lang.Of(r.in.Chat)
@@ -199,7 +232,7 @@ func (r *asked) progress() (lines []string) {
 			switch {
 			case s.Model != m || s.Round > r.q.Rounds:
 			case s.Err != nil:
-				line = "⚠️ " + r.s.name(p, m) + ": " + render.Cut(r.sentence(s.Err), 200)
+				line = "⚠️ " + r.s.name(p, m) + ": " + render.Cut(r.sentence(r.s.name(p, m), s.Err), 200)
 			case s.Round == r.q.Rounds:
 				line = "✅ " + r.s.name(p, m)
 			default:
@@ -211,7 +244,8 @@ func (r *asked) progress() (lines []string) {
 	return lines
 }
 
-func (r *asked) sentence(err error) string {
+// sentence describes an error for users. who is the model that failed, or the group.
+func (r *asked) sentence(who string, err error) string {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	var failure *cli.Failure
 	switch {
@@ -220,9 +254,9 @@ func (r *asked) sentence(err error) string {
 	case errors.As(err, &failure):
 		return failure.Sentence(p)
 	case errors.Is(err, side.ErrTooLate):
-		return p.Text("consult.too-late", r.who())
+		return p.Text("consult.too-late", who)
 	case errors.Is(err, side.ErrNoText):
-		return p.Text("consult.no-text", r.who())
+		return p.Text("consult.no-text", who)
 	case errors.Is(err, orchestrator.ErrTooManyConsults):
 		return p.Text("consult.too-many")
 	case errors.Is(err, orchestrator.ErrNoConsult), errors.Is(err, orchestrator.ErrNoSession):
@@ -231,5 +265,5 @@ func (r *asked) sentence(err error) string {
 		return p.Text("consult.group-failed")
 	}
 	r.s.o.Log.Error("a question to a model failed", "question", r.id, "err", err)
-	return p.Text("consult.failed", r.who())
+	return p.Text("consult.failed", who)
 }

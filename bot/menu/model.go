@@ -123,7 +123,21 @@ func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID,
 		return tgapi.Page{Text: whyNot(p, problem)}, nil
 	}
 	said, err := setModel(ctx, k.service, p, in, c)
-	return tgapi.Page{Text: said + note}, err
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	return k.withModes(ctx, in, tgapi.Page{Text: said + note})
+}
+
+// withModes adds the menu of /permissions to a page about the chosen agent if the agent does not support the current
+// permission mode.
+func (k *Menus) withModes(ctx context.Context, in orchestrator.ConversationID, page tgapi.Page) (tgapi.Page, error) {
+	m, err := k.permissionMenu(ctx, in)
+	if err != nil || !m.refused(m.now.Mode) {
+		return page, err
+	}
+	modes := k.open(in, m)
+	return tgapi.Page{Text: page.Text + "\n\n" + modes.Text, Keyboard: modes.Keyboard}, nil
 }
 
 // newAgent returns the agent that the user named, if it is not in the configuration but can be added.
@@ -244,7 +258,11 @@ func setModel(ctx context.Context, in Service, p lang.Printer, of orchestrator.C
 	if err := in.SetModel(ctx, of, c.Agent, c.Model, c.Effort); err != nil {
 		return "", err
 	}
-	return chosenText(ctx, in, p, of, choiceText(p, c), ""), nil
+	said = chosenText(ctx, in, p, of, choiceText(p, c), "")
+	if now, err := in.Permissions(ctx, of); err == nil && slices.Contains(now.Refused, now.Mode) {
+		said += "\n" + p.Text("menu.mode-refused", now.Mode)
+	}
+	return said, nil // ignore the error, because the choice is stored anyway
 }
 
 // chosenText returns a text about the chosen model or account. The text mentions how many waiting prompts will use the

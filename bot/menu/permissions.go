@@ -56,13 +56,9 @@ func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 // returns a menu. Users must confirm bypass mode with a button, because agents then need no approvals.
 func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
-	now, err := k.service.Permissions(ctx, by.Conversation)
+	m, err := k.permissionMenu(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
-	}
-	m := &permissionMenu{
-		frame: frame{action: PermissionAction, lang: p}, service: k.service, now: now,
-		lasts: orchestrator.DefaultBypass,
 	}
 	if args == "" {
 		return k.open(by.Conversation, m), nil
@@ -86,6 +82,17 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 		return k.open(by.Conversation, m), nil
 	}
 	return tgapi.Page{Text: m.setText(mode)}, k.service.SetPermission(ctx, by.Conversation, mode, by.Person)
+}
+
+func (k *Menus) permissionMenu(ctx context.Context, in orchestrator.ConversationID) (*permissionMenu, error) {
+	now, err := k.service.Permissions(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return &permissionMenu{
+		frame: frame{action: PermissionAction, lang: k.lang.Of(in.Chat)}, service: k.service, now: now,
+		lasts: orchestrator.DefaultBypass,
+	}, nil
 }
 
 // modeAndTime parses the name of a mode. After "bypass", a duration may follow.

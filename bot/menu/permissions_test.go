@@ -208,6 +208,25 @@ func TestNoWalkLeadsToBypassUnconfirmed(t *testing.T) {
 	})
 }
 
+// A chosen agent that does not run in the mode of the chat comes with the modes in which it runs.
+func TestAnAgentThatDoesNotRunInTheModeComesWithOthers(t *testing.T) {
+	withMenus(t, func(t *testing.T, r *rig) {
+		r.service.entries, r.service.status.Permission = menuFixture(), cli.Ask
+		r.service.refused = []cli.PermissionMode{cli.Ask}
+		r.command("/model codex/gpt-03 high")
+		const want = "Your next message goes to Codex · gpt-03 · high.\n⚠️ But it can't work in ask"
+		k := r.page.Keyboard
+		if !strings.Contains(r.page.Text, want) || len(k) == 0 || slices.Contains(buttonNames(k), "✓ ask") {
+			t.Fatalf("it says %q, with %v", r.page.Text, k)
+		}
+		r.press(k[0][0].Data)
+		done := []string{"model 7/0 codex/gpt-03 high", "permission 7/0 plan"}
+		if calls := r.service.calls; !slices.Equal(calls, done) {
+			t.Errorf("calls %q", calls)
+		}
+	})
+}
+
 // openPermissions opens the menu and returns its buttons.
 func (r *rig) openPermissions() tgapi.Keyboard {
 	r.command("/permissions")

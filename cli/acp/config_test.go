@@ -191,7 +191,7 @@ func TestWhatHoldsAnAgent(t *testing.T) {
 		cli.Ask: true, cli.AcceptEdits: true, cli.Plan: false, cli.Bypass: false,
 	} {
 		r, _ := clitest.Play(t.Context(), open(t, p, req), write(req, mode))
-		if (kindOfResult(r) == cli.Refused) != refused ||
+		if (kindOfResult(r) == cli.NotRun) != refused ||
 			refused && !strings.Contains(r.Err.Reason, "nothing makes this agent ask") {
 			t.Errorf("%s: %v", mode, r.Err)
 		}
@@ -233,7 +233,7 @@ func TestAQuestionForTextNeedsNoHold(t *testing.T) {
 		req.Permission, req.Attended, req.TextOnly = cli.Plan, false, textOnly
 		turn := begin(t, open(t, provider, req), req)
 		if !textOnly {
-			if r := until[cli.Result](turn); kindOfResult(r) != cli.Refused {
+			if r := until[cli.Result](turn); kindOfResult(r) != cli.NotRun {
 				t.Errorf("another request: %+v", r)
 			}
 			continue
@@ -265,12 +265,13 @@ func TestAnOptionHoldsAnAgent(t *testing.T) {
 	if r.Err != nil || now.options[brave].Current != "true" || now.mode.current != "plan" {
 		t.Errorf("%+v, %+v", r.Err, now)
 	}
-	for mode, want := range map[cli.PermissionMode]string{
-		cli.Plan: `no option "cowardly"`, cli.Bypass: `mode "yolo", which it does not offer`,
+	for mode, want := range map[cli.PermissionMode]cli.Failure{
+		cli.Plan:   {Kind: cli.Refused, Reason: `no option "cowardly"`},
+		cli.Bypass: {Kind: cli.NotRun, Reason: `mode "yolo", which it does not offer`},
 	} {
 		req.Permission, req.Turn = mode, cli.TurnID(mode)
 		r, _ = clitest.Play(t.Context(), open(t, p, req), req)
-		if kindOfResult(r) != cli.Refused || !strings.Contains(r.Err.Reason, want) {
+		if kindOfResult(r) != want.Kind || !strings.Contains(r.Err.Reason, want.Reason) {
 			t.Errorf("%s: %v", mode, r.Err)
 		}
 	}

@@ -129,9 +129,9 @@ func (s *session) holding(req cli.Request) (h Holding, caveat string, err error)
 	h, caveat, held := o.holding(req, s.offers.mode.ids())
 	switch {
 	case !held && !req.TextOnly:
-		return h, caveat, cli.Failf(cli.Refused, o.Agent, "%s: %s", mode, caveat)
+		return h, caveat, cli.Failf(cli.NotRun, o.Agent, "%s is %s", mode, caveat)
 	case h.Mode != "" && !s.offers.mode.offers(h.Mode):
-		err = cli.Failf(cli.Refused, o.Agent, "%s needs its own mode %q, which it does not offer", mode, h.Mode)
+		err = cli.Failf(cli.NotRun, o.Agent, "%s needs its own mode %q, which it does not offer", mode, h.Mode)
 		return h, caveat, err
 	}
 	return h, caveat, nil

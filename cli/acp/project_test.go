@@ -102,7 +102,7 @@ func TestSettingsOfAProjectThatNothingExcludes(t *testing.T) {
 	for _, settings := range []cli.ProjectSettings{cli.WithoutProject, cli.EmptyProject} {
 		req.Project = settings
 		_, err := provider.Open(t.Context(), cli.Live, req)
-		if f := cli.AsFailure(testAgent, err); err == nil || f.Kind != cli.Refused ||
+		if f := cli.AsFailure(testAgent, err); err == nil || f.Kind != cli.NotRun ||
 			!strings.Contains(f.Reason, "../.sim/x.json") ||
 			!strings.Contains(f.Reason, "for a consultation, a summary or a job, choose another agent") {
 			t.Errorf("%q: %v", settings, err)
@@ -127,7 +127,7 @@ func TestSettingsOfAProjectThatNothingExcludes(t *testing.T) {
 	}
 	move(kept, filepath.Dir(file))
 	req.Turn = "second"
-	if r, _ := clitest.Play(t.Context(), s, req); kindOfResult(r) != cli.Refused {
+	if r, _ := clitest.Play(t.Context(), s, req); kindOfResult(r) != cli.NotRun {
 		t.Errorf("with new settings: %+v", r)
 	}
 	req.Project, req.Turn = cli.WithProject, "third"
@@ -205,7 +205,7 @@ func TestOnlySettingsThatUsersSawAreUsedBehindAWrapper(t *testing.T) {
 	refused := func(what string, err error) {
 		t.Helper()
 		f := cli.AsFailure(testAgent, err)
-		if err == nil || f.Kind != cli.Refused || !strings.Contains(f.Reason, "send your message again") {
+		if err == nil || f.Kind != cli.NotRun || !strings.Contains(f.Reason, "send your message again") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

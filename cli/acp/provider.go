@@ -83,7 +83,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "there is no %s mode", mode)
 	}
 	if err := checkDirs(req); err != nil {
-		return nil, cli.Failf(cli.Refused, p.opts.Agent, "%v", err)
+		return nil, cli.Failf(cli.NotRun, p.opts.Agent, "%v", err)
 	}
 	s := live{shared.NewSession(p.pool, &p.live)}
 	if err := s.Open(ctx, req); err != nil {

@@ -21,11 +21,11 @@ func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 		_ = guard(agent, func() error { why = holder.Unheld(req); return nil })
 	}
 	if why != "" {
-		return req, cli.Failf(cli.Refused, agent, "%s: %s", req.Permission, why)
+		return req, cli.Failf(cli.NotRun, agent, "%s is %s", req.Permission, why)
 	}
 	err := guard(agent, func() (err error) { req, err = tools.Limit(e.provider, req); return err })
 	if err != nil {
-		return req, cli.Failf(cli.Refused, agent, "%v", err)
+		return req, cli.Failf(cli.NotRun, agent, "%v", err)
 	}
 	return req, nil
 }

@@ -45,7 +45,7 @@ func (unheldProvider) Unheld(req cli.Request) string {
 	if req.Permission == cli.Bypass {
 		return ""
 	}
-	return "nothing holds it"
+	return "not available"
 }
 
 // An agent runs no turn in a mode to which nothing holds it, except for a question for text. A running turn continues.
@@ -56,11 +56,11 @@ func TestAnAgentRunsOnlyInModesToWhichItIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	for mode, want := range map[cli.PermissionMode]string{
-		cli.Ask: "ask: nothing holds it", cli.Plan: "plan: nothing holds it", cli.Bypass: "",
+		cli.Ask: "ask is not available", cli.Plan: "plan is not available", cli.Bypass: "",
 	} {
 		r, _ := run(t, s, "fake", cli.Request{Permission: mode})
 		if got := s.CannotHold("fake", cli.Request{Permission: mode}); got != want || (r.Err != nil) != (want != "") ||
-			r.Err != nil && (r.Err.Kind != cli.Refused || r.Err.Reason != want) {
+			r.Err != nil && (r.Err.Kind != cli.NotRun || r.Err.Reason != want) {
 			t.Errorf("%s: %q, %+v", mode, got, r.Err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestAnAgentThatCannotBeToldItsToolsRunsNoTurnThatNamesThem(t *testing.T) {
 	p := &fakeProvider{}
 	s := serve(t, p)
 	r, _ := run(t, s, "fake", cli.Request{ToolLists: []cli.ToolList{{Only: []string{"Read", "Grep"}}}})
-	if r.Err == nil || r.Err.Kind != cli.Refused || !strings.Contains(r.Err.Error(), "cannot be told which tools") || len(p.opened()) > 0 {
+	if r.Err == nil || r.Err.Kind != cli.NotRun || !strings.Contains(r.Err.Error(), "cannot be told which tools") || len(p.opened()) > 0 {
 		t.Errorf("%+v, and %d sessions were opened", r.Err, len(p.opened()))
 	}
 	closeService(t, s)

@@ -67,8 +67,17 @@ func TestTheOptionsOfAnAgentAreButtons(t *testing.T) {
 // that holds the agent.
 func TestAModeThatNothingHolds(t *testing.T) {
 	town := optionsTown(t, "options", cli.Ask, acp.Settings{})
-	town.say(`[[tool "touch written"]][[text "well"]]`)
+	for range 2 { // the second one is no reason for a new session
+		said := town.say(`[[tool "touch written"]][[text "well"]]`)
+		m := town.awaitAfter(said, "Gem was not started: ask is not available")
+		if !m.HasButton("▶️ Run in auto") || m.HasButton("🌱 Start fresh") || strings.Contains(m.Text, "second time") {
+			t.Errorf("it says %q, with %v", m.Text, m.Keyboard)
+		}
+	}
+	town.awaitAfter(town.say("/model gem"), "But it can't work in ask")
 	town.await("nothing makes this agent ask")
+	town.press("▶️ Run in auto")
+	town.await("well")
 	town.say("/permissions")
 	m := town.await("Here: not available")
 	if m.HasButton("ask") || m.HasButton("accept-edits") || !m.HasButton("plan") {

@@ -87,36 +87,7 @@ func (e *Engine) continueAs(ctx context.Context, t orchestrator.Turn, account cl
 	if t.Agent == "" || account == t.Entry.Account || !e.hasAccount(ctx, t.Agent, account) {
 		return receipt, orchestrator.ErrBadChoice
 	}
-	var in *conversation
-	again := t.Repeated(by)
-	// While this function runs in the inbox, the new turn cannot start. So the account is set before the turn starts.
-	err = e.do(by.Conversation, func(c *conversation) error {
-		if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
-			return err
-		}
-		if in, receipt.Full = c, c.full(); receipt.Full {
-			return nil
-		}
-		var before cli.Accounts
-		if err := e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
-			before = c.Settings.Accounts
-			c.Settings.Accounts = before.With(t.Agent, account)
-		}); err != nil {
-			return err
-		}
-		// Append the turn last. append marks the press as handled, so after a crash no process would repeat a later
-		// change.
-		if receipt, err = c.append(ctx, &again); err != nil {
-			err = errors.Join(err, e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
-				c.Settings.Accounts = before
-			}))
-		}
-		return err
-	})
-	if err == nil {
-		in.showQueued(again, receipt.Ahead)
-	}
-	return receipt, err
+	return e.repeatAfter(ctx, t, orchestrator.ActionAccount(account), by)
 }
 
 // switchAccount stops a running turn, and runs its prompt again with another account, like continueAs.

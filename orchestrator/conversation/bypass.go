@@ -19,8 +19,7 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 		return orchestrator.ErrBadChoice
 	}
 	until := e.now().Add(lasts)
-	err := e.setMode(ctx, id, cli.Bypass, until, orchestrator.AuditEntry{What: orchestrator.AuditMode,
-		Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
+	err := e.setMode(ctx, id, cli.Bypass, until, orchestrator.ModeAudit(fmt.Sprint(cli.Bypass, " ", lasts), by))
 	if err == nil {
 		e.opts.After(lasts, func() { e.bypassOver(context.WithoutCancel(ctx), id, until) })
 	}

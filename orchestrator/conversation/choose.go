@@ -34,6 +34,9 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 	if other {
 		return e.continueAs(ctx, t, account, by)
 	}
+	if _, ok := what.Mode(); ok {
+		return e.repeatAfter(ctx, t, what, by)
+	}
 	switch what {
 	case orchestrator.ActionAgain:
 		return e.repeat(ctx, t, by)
@@ -65,6 +68,40 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, by orchestrator.Press,
 	forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
 	return e.enqueue(ctx, t.Repeated(by), forget...)
+}
+
+// repeatAfter changes the conversation as the action demands, and then queues the prompt of an ended turn once more. If
+// it returns an error or if the queue is full, it has not changed the conversation.
+func (e *Engine) repeatAfter(ctx context.Context, t orchestrator.Turn, what orchestrator.Action,
+	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
+	var in *conversation
+	again := t.Repeated(by)
+	// While this function runs in the inbox, the new turn cannot start. So the change happens before the turn starts.
+	err = e.do(by.Conversation, func(c *conversation) error {
+		if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
+			return err
+		}
+		if in, receipt.Full = c, c.full(); receipt.Full {
+			return nil
+		}
+		var before orchestrator.Conversation
+		if err := e.save(ctx, by.Conversation, func(c *orchestrator.Conversation) {
+			before = *c
+			what.Apply(c, t)
+		}, what.Audit(by.Person)...); err != nil {
+			return err
+		}
+		// Append the turn after the change. Because append marks the press as handled, a crash between append and a
+		// later change would lose the change.
+		if receipt, err = c.append(ctx, &again); err != nil {
+			err = errors.Join(err, e.opts.Store.SaveConversation(ctx, before))
+		}
+		return err
+	})
+	if err == nil {
+		in.showQueued(again, receipt.Ahead)
+	}
+	return receipt, err
 }
 
 // continueWith runs the prompt of a turn with another agent. It also makes that agent the agent of the conversation,

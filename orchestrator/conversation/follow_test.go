@@ -2,7 +2,9 @@ package conversation_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,67 @@ func TestWhatFollowsAFailureWithoutAsking(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// neverAsks is a gateway whose agents run in no mode in which they must ask.
+type neverAsks struct{ orchestrator.Gateway }
+
+func (neverAsks) CannotHold(_ cli.Agent, req cli.Request) string {
+	if req.Permission == cli.Ask || req.Permission == cli.AcceptEdits {
+		return "it never asks"
+	}
+	return ""
+}
+
+// An agent that ductor cannot hold to the mode of the chat runs the prompt in another one that a user taps. The chat
+// stays in that mode. Another press, or one for a mode that was not offered, changes nothing.
+func TestAButtonRunsThePromptInAnotherMode(t *testing.T) {
+	h := openFailing(t, cli.NotRun, nil, func(o *conversation.Options) { o.Gateway = neverAsks{o.Gateway} })
+	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if why := (neverAsks{}).CannotHold(who, req); why != "" {
+			return cli.Result{Err: cli.Failf(cli.NotRun, who, "%s", why)}
+		}
+		return echo(ctx, who, req, emit)
+	}
+	id := h.submit(t, here, "hello").Turn
+	h.await(t, "failed hello")
+	failed, err := h.db.Turn(t.Context(), id)
+	want := []orchestrator.Action{"mode/plan", "mode/auto", "again"}
+	if err != nil || !slices.Equal(failed.Outcome.Recovery.Offer, want) {
+		t.Fatalf("it offers %v, want %v; %v", failed.Outcome.Recovery.Offer, want, err)
+	}
+	choose := func(what orchestrator.Action) error {
+		_, err := h.Choose(t.Context(), id, what, by(owner, here))
+		return err
+	}
+	mode := func() cli.PermissionMode {
+		p, err := h.Permissions(t.Context(), here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Mode
+	}
+	for _, never := range []cli.PermissionMode{cli.Bypass, cli.AcceptEdits} {
+		err := choose(orchestrator.ActionMode(never))
+		if !errors.Is(err, orchestrator.ErrBadChoice) || mode() != cli.Ask {
+			t.Errorf("%s: %v, and the chat is in %s", never, err, mode())
+		}
+	}
+	if err := choose("mode/auto"); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "done hello")
+	if mode() != cli.Auto {
+		t.Errorf("the chat is in %s", mode())
+	}
+	if err := choose("mode/plan"); !errors.Is(err, orchestrator.ErrRepeated) || mode() != cli.Auto {
+		t.Errorf("the second press: %v, and the chat is in %s", err, mode())
+	}
+	audit, err := h.Audit(t.Context(), time.Time{}, 1)
+	if err != nil || len(audit) != 1 || audit[0].What != orchestrator.AuditMode || audit[0].Title != "auto" ||
+		audit[0].By != owner {
+		t.Errorf("the audit has %+v, %v", audit, err)
 	}
 }
 

@@ -38,7 +38,7 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 	ended = conv.Permission
 	ask := func(c *orchestrator.Conversation) {
 		if elsewhere(*c, t.Sandbox) { // check again: a user may have chosen another mode in the meantime
-			c.Permission, c.GrantedIn, c.BypassUntil = cli.Ask, "", time.Time{}
+			c.SetMode(cli.Ask, "", time.Time{})
 		}
 	}
 	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
@@ -100,7 +100,7 @@ func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce s
 	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
 		// Do not overwrite a mode that a user has chosen since the request.
 		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) {
-			c.Permission, c.GrantedIn, c.BypassUntil = mode, a.Sandbox, time.Time{}
+			c.SetMode(mode, a.Sandbox, time.Time{})
 		}
 	}, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: a.Turn, Title: string(mode), By: by.Person})
 	if err != nil {

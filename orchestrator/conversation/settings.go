@@ -22,8 +22,7 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 	if mode == cli.Bypass {
 		return e.Bypass(ctx, id, orchestrator.DefaultBypass, by)
 	}
-	return e.setMode(ctx, id, mode, time.Time{}, orchestrator.AuditEntry{What: orchestrator.AuditMode,
-		Title: string(mode), By: by})
+	return e.setMode(ctx, id, mode, time.Time{}, orchestrator.ModeAudit(string(mode), by))
 }
 
 // setMode stores a permission mode that a user chose. The mode applies only in the environment of the next turn.
@@ -35,7 +34,7 @@ func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mo
 		return err
 	}
 	return e.changeAndWarm(ctx, id, func(c *orchestrator.Conversation) {
-		c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until
+		c.SetMode(mode, in, until)
 	}, audit)
 }
 
@@ -45,15 +44,8 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 	if err := tools.CheckList(list); err != nil {
 		return fmt.Errorf("%w: %w", orchestrator.ErrBadChoice, err)
 	}
-	title := "tools"
-	for _, name := range list.Only {
-		title += " +" + name
-	}
-	for _, name := range list.Denied {
-		title += " -" + name
-	}
 	return e.changeAndWarm(ctx, id, func(c *orchestrator.Conversation) { c.Tools = list },
-		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: title, By: by})
+		orchestrator.ToolsAudit(list, by))
 }
 
 // SetRole implements menu.Service. Some agents read the system prompt only when they start, so ductor restarts them and

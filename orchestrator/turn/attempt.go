@@ -32,6 +32,7 @@ func (t *Turn) Run(first cli.Request) (result cli.Result, promptSent bool) {
 	var steered cli.Steered
 	for {
 		result = a.run()
+		t.start.Request = a.req
 		result.Steered.Add(steered)
 		steered = result.Steered
 		promptSent = promptSent || a.promptSent.Load()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -167,8 +168,12 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	if f.Kind == cli.BadOutput {
 		out.Recovery.Raw = f.Detail
 	}
-	if f.Kind == cli.Refused && out.Recovery.Offers(orchestrator.ActionFresh) {
-		out.Failure += " " + p.Text("turn.refused-again")
+	if last, again := t.refusedBefore(); f.Kind == cli.Refused && again {
+		key := lang.Key("turn.refused-again")
+		if last.Prompt.HasPicture() || t.turn.Prompt.HasPicture() {
+			key = "turn.picture-refused"
+		}
+		out.Failure += " " + p.Text(key)
 	}
 	ran, tools := t.Events.Ran()
 	if ran && f.Kind == cli.TimedOut {
@@ -199,8 +204,11 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	out := orchestrator.Recovery{Kind: f.Kind}
 	later := o.Later && f.ResetAt.After(o.Now()) && !orchestrator.IsJobTurn(t.turn.ID)
 	offer := orchestrator.RemedyOf(f.Kind).Offer
-	if f.Kind == cli.Refused && t.refusedBefore() {
+	if _, again := t.refusedBefore(); f.Kind == cli.Refused && again {
 		offer = []orchestrator.Action{orchestrator.ActionFresh}
+	}
+	if f.Kind == cli.NotRun {
+		offer = append(t.modeActions(), offer...)
 	}
 	for _, a := range offer {
 		switch a {
@@ -236,16 +244,34 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	return out
 }
 
-// refusedBefore reports whether the previous turn of this session failed in the same way (cli.Refused), with the same
+// modeActions returns one action for each permission mode in which the agent could run the prompt. It returns none if
+// the mode is not the reason why ductor did not run the agent. It omits bypass mode, which users must confirm.
+func (t *Turn) modeActions() (actions []orchestrator.Action) {
+	gateway, req := t.runner.opts.Gateway, t.start.Request
+	if !t.turn.Prompt.Rights.OfChat() || gateway.CannotHold(t.turn.Agent, req) == "" {
+		return nil
+	}
+	for _, mode := range cli.PermissionModes() {
+		if req.Permission = mode; mode != cli.Bypass && gateway.CannotHold(t.turn.Agent, req) == "" {
+			actions = append(actions, orchestrator.ActionMode(mode))
+		}
+	}
+	return actions
+}
+
+// refusedBefore returns the previous turn of this session if it failed in the same way (cli.Refused), with the same
 // agent. If so, the session may contain something that makes every prompt fail, such as a picture that the model's API
 // cannot read.
-func (t *Turn) refusedBefore() bool {
+func (t *Turn) refusedBefore() (orchestrator.Turn, bool) {
 	if t.turn.Session == "" {
-		return false
+		return orchestrator.Turn{}, false
 	}
 	last, err := t.runner.opts.Store.History(t.record, t.turn.Session, 1)
 	if err != nil {
 		t.log().Warn("check whether the previous turn was refused", "err", err)
 	}
-	return len(last) > 0 && last[0].AgentEnv() == t.turn.AgentEnv() && last[0].Outcome.Recovery.Kind == cli.Refused
+	if len(last) == 0 || last[0].AgentEnv() != t.turn.AgentEnv() || last[0].Outcome.Recovery.Kind != cli.Refused {
+		return orchestrator.Turn{}, false
+	}
+	return last[0], true
 }

@@ -115,6 +115,7 @@ type Start struct {
 	Conversation Conversation
 	Turn         orchestrator.Turn
 	Session      orchestrator.Session
+	Request      cli.Request     // the request of the last attempt; Turn.Run sets it
 	Resumes      bool            // the turn began before a restart of ductor
 	Began        time.Time       // when this process started or continued the turn
 	Retries      context.Context // cancelled when the turn ends or when the user wants no more retries
