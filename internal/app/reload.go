@@ -70,29 +70,44 @@ func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 	return changes, nil
 }
 
-func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
-	read, err := a.Load()
+// reading is a configuration file that a reload can apply.
+type reading struct {
+	before, next config.Config
+	changes      []config.Changed
+	agents       agents
+	providers    []cli.Provider // agents of this machine
+	jobs         []orchestrator.Job
+}
+
+// readAgain reads the configuration file and checks whether a reload can apply it. It changes no settings.
+func (a *App) readAgain() (r reading, err error) {
+	file, err := a.Load()
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	before := a.now().Config
-	next, changes, err := before.Reloaded(read)
-	if err != nil {
-		return nil, err
+	r.before = a.now().Config
+	if r.next, r.changes, err = r.before.Reloaded(file); err != nil {
+		return r, err
 	}
-	for _, secret := range next.Secrets() {
+	for _, secret := range r.next.Secrets() {
 		a.Scrub.Add(secret)
 	}
-	agents := a.agents(next)
-	providers := agents.renewed(agents.hostEnv(a.host), before, a.machine.used)
-	if problems := ProblemsOfTools(next, providers); len(problems) > 0 {
-		return nil, errors.New(strings.Join(problems, "\n"))
+	r.agents = a.agents(r.next)
+	r.providers = r.agents.renewed(r.agents.hostEnv(a.host), r.before, a.machine.used)
+	if problems := ProblemsOfTools(r.next, r.providers); len(problems) > 0 {
+		return r, errors.New(strings.Join(problems, "\n"))
 	}
-	jobs, err := Jobs(next)
+	r.jobs, err = Jobs(r.next)
+	return r, err
+}
+
+func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
+	read, err := a.readAgain()
 	if err != nil {
 		return nil, err
 	}
-	if err := a.timers.scheduler.Sync(ctx, append(jobs, a.timers.hooks.Jobs()...)); err != nil {
+	before, next, agents, providers := read.before, read.next, read.agents, read.providers
+	if err := a.timers.scheduler.Sync(ctx, append(read.jobs, a.timers.hooks.Jobs()...)); err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	a.setCurrent(next)
@@ -115,7 +130,7 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	for _, w := range next.Warnings {
 		a.Log.Warn("configuration", "doubt", w)
 	}
-	return changes, nil
+	return read.changes, nil
 }
 
 const mostChanges = 15

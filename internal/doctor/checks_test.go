@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -15,6 +16,7 @@ import (
 	"ductor/cli/clitest"
 	"ductor/docker/dockertest"
 	"ductor/heartbeat/webhook"
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/keys"
 	agentsim "ductor/internal/sim/agent"
@@ -131,6 +133,33 @@ func rows() []row {
 			change(func(c *config.Config) { c.Sandbox.Mounts = []string{link} })(s)
 		}, fix: engine, state: Failed, says: "who may use it owns the machine", passes: nothing},
 	}...)
+}
+
+// TestTheFileOfARunningDuctor tests the finding about a configuration file that changed since ductor read it.
+func TestTheFileOfARunningDuctor(t *testing.T) {
+	running := config.Config{File: "/c/config.toml"}
+	limit := config.Changed{Key: "queue.max", Applies: config.AtOnce}
+	proxy := config.Changed{Key: "telegram.proxy", Applies: config.AfterRestart}
+	for name, c := range map[string]struct {
+		e    app.Examined
+		want Findings
+	}{
+		"unchanged": {app.Examined{}, Findings{{Name: "configuration", State: OK, Text: "/c/config.toml"}}},
+		"mistakes": {app.Examined{Mistakes: errors.New("a.b: wrong\nc: mode; run: chmod 600 c")}, Findings{
+			{Name: "configuration", State: Failed, Text: "a.b: wrong", Fix: "correct /c/config.toml, then send /reload"},
+			{Name: "configuration", State: Failed, Text: "c: mode", Fix: "run: chmod 600 c"},
+		}},
+		"changed": {app.Examined{Changes: []config.Changed{limit, proxy}}, Findings{{Name: "configuration", State: Warning,
+			Text: "/c/config.toml differs from the settings in use: queue.max, telegram.proxy", Fix: "send /reload"}}},
+		"changed for a restart": {app.Examined{Changes: []config.Changed{proxy}}, Findings{{Name: "configuration",
+			State: Warning, Text: "/c/config.toml differs from the settings in use: telegram.proxy", Fix: "restart ductor"}}},
+	} {
+		c.e.Running = running
+		d := &doctor{scrub: app.NewScrubber(running)}
+		if d.checkFile(c.e); !slices.Equal(d.found, c.want) {
+			t.Errorf("%s: got %+v, want %+v", name, d.found, c.want)
+		}
+	}
 }
 
 // Each check finds its problem, names a fix, and passes once the problem is fixed.
