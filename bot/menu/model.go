@@ -315,7 +315,7 @@ type Offers struct {
 	Next func() []NewAgent
 	// Add adds an agent to the configuration file and loads the file. If the file was changed but not loaded, Add
 	// returns ErrNotLoaded.
-	Add func(ctx context.Context, id string) error
+	Add func(ctx context.Context, by orchestrator.Press, id string) error
 	// Known returns the agent with the given ID if it can be added to the configuration. The agent need not be
 	// installed. If Known is nil, no agent is known.
 	Known func(id string) (NewAgent, bool)
@@ -357,7 +357,7 @@ func (k *Menus) PressOffer(ctx context.Context, by orchestrator.Press, data stri
 	if k.offers.Add == nil {
 		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
 	}
-	switch err := k.offers.Add(ctx, data); {
+	switch err := k.offers.Add(ctx, by, data); {
 	case errors.Is(err, ErrNotLoaded):
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-not-loaded", data)}}, nil
 	case err != nil: // keep the buttons, so that the user can try again

@@ -312,7 +312,7 @@ func TestOffersAreForOwners(t *testing.T) {
 		asked, failure := 0, errors.New("full")
 		r.offers = Offers{
 			Next: func() []NewAgent { asked++; return []NewAgent{{"opencode", "OpenCode", "opencode"}} },
-			Add:  func(context.Context, string) error { return failure },
+			Add:  func(context.Context, orchestrator.Press, string) error { return failure },
 		}
 		offers := func(by orchestrator.Press) (pages []tgapi.Page) {
 			r.Offer(by, func(_ context.Context, page tgapi.Page) error { pages = append(pages, page); return nil })

@@ -1,12 +1,16 @@
 package app
 
 import (
+	"maps"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/lang"
+	"ductor/orchestrator"
 )
 
 func TestWhatChangedSinceTheLastStart(t *testing.T) {
@@ -45,6 +49,121 @@ func TestWhatChangedSinceTheLastStart(t *testing.T) {
 			c.change(&cfg)
 			if got := grantsOf(cfg).changes(lang.Printer{}, before); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// threeUsers replaces the configuration by one with the owners 1 and 3 and the user 2, and with further allowed users.
+func (r *reloadRig) threeUsers(more string) {
+	r.t.Helper()
+	text := strings.Replace(base, "[1, 2]", "[1, 2, 3"+more+"]", 1) + "[users.3]\nrole = \"owner\"\n"
+	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// newMessages returns the messages since the last call by their chats.
+func (r *reloadRig) newMessages(seen map[string]bool) map[int64]string {
+	r.t.Helper()
+	owed, err := r.db.OwedMessages(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	got := map[int64]string{}
+	for _, m := range owed {
+		if !seen[m.Key] {
+			seen[m.Key] = true
+			got[m.Conversation.Chat] += string(m.Content)
+		}
+	}
+	return got
+}
+
+// TestWhoHearsOfChangedGrants tests who gets a message if different users can control the bot. Changes that no user
+// made in a chat alarm all owners. Changes that an owner made in a chat are shown to the other owners.
+func TestWhoHearsOfChangedGrants(t *testing.T) {
+	const alarm, since, users = "ductor's configuration changed:", "changed since its last start:", "added 66, removed none"
+	press := orchestrator.Press{Person: 1, Conversation: orchestrator.ConversationID{Chat: 1}}
+	reload := func(r *reloadRig) {
+		r.threeUsers(", 66")
+		if said := r.reloadFor(r.t.Context(), press); !strings.Contains(said, users) {
+			r.t.Errorf("/reload answers %q", said)
+		}
+	}
+	add := func(r *reloadRig) {
+		if err := r.addAgent(r.t.Context(), press, "opencode"); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*reloadRig)
+		want   map[int64][]string // parts of the message to a user
+		later  []int64            // users who get an alarm at the next start
+	}{
+		"a reload by SIGHUP": {func(r *reloadRig) {
+			r.threeUsers(", 66")
+			if _, err := r.Reload(r.t.Context()); err != nil {
+				r.t.Fatal(err)
+			}
+		}, map[int64][]string{1: {alarm, users}, 3: {alarm, users}}, nil},
+		"a start": {func(r *reloadRig) {
+			r.threeUsers(", 66")
+			cfg, err := r.load()
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			r.setStart(cfg)
+			r.NotifyOfChanges(r.t.Context())
+		}, map[int64][]string{1: {since, users}, 3: {since, users}}, nil},
+		"/reload": {reload, map[int64][]string{3: {"1 reloaded the configuration", users, "telegram.allowed_users"}}, nil},
+		"/reload in a group": {func(r *reloadRig) {
+			r.threeUsers(", 66")
+			in := orchestrator.ConversationID{Chat: -5}
+			if said := r.reloadFor(r.t.Context(), orchestrator.Press{Person: 1, Conversation: in}); strings.Contains(said, "66") {
+				r.t.Errorf("/reload answers %q", said)
+			}
+		}, map[int64][]string{1: {"1 reloaded the configuration", users}, 3: {users}}, nil},
+		"/reload without changes": {func(r *reloadRig) { r.reloadFor(r.t.Context(), press) }, nil, nil},
+		"/reload while an alarm is owed": {func(r *reloadRig) {
+			old := grantsOf(r.now().Config)
+			old.Users = []int64{1, 2}
+			r.recordGrants(GrantsPath(r.path), old)
+			reload(r)
+		}, map[int64][]string{3: {"1 reloaded the configuration"}}, []int64{1}},
+		"an added agent": {add, map[int64][]string{3: {"1 added the agent OpenCode."}}, nil},
+		"an added agent in a changed file": {func(r *reloadRig) {
+			r.threeUsers(", 66")
+			add(r)
+		}, map[int64][]string{1: {alarm, users, "opencode"}, 3: {alarm, users}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, seen := newReloadRig(t), map[string]bool{}
+			r.threeUsers("")
+			cfg, err := r.load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.setStart(cfg)
+			r.NotifyOfChanges(t.Context())
+			if got := r.newMessages(seen); len(got) > 0 {
+				t.Fatalf("the first start notifies %v", got)
+			}
+			c.change(r)
+			got := r.newMessages(seen)
+			if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(c.want))) {
+				t.Errorf("the messages are %v", got)
+			}
+			for user, parts := range c.want {
+				for _, part := range parts {
+					if !strings.Contains(got[user], part) {
+						t.Errorf("no %q in the message to %d: %s", part, user, got[user])
+					}
+				}
+			}
+			r.NotifyOfChanges(t.Context())
+			if later := r.newMessages(seen); !slices.Equal(slices.Sorted(maps.Keys(later)), c.later) {
+				t.Errorf("the next start notifies %v", later)
 			}
 		})
 	}
