@@ -110,25 +110,29 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
 	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p, note := k.lang.Of(in.Chat), ""
+	if a, known := k.newAgent(problem); known {
+		return tgapi.Page{Text: p.Text("menu.agent-unused", a.Name, a.ID)}, nil
+	}
 	switch {
-	// The model has no efforts. Store the model anyway, because it matters more than the effort.
-	case problem != nil && problem.Kind == naming.NoEfforts:
+	// If the model has no efforts, store the model anyway, because it matters more than the effort.
+	case problem != nil && problem.Chosen():
 		note = "\n" + whyNot(p, problem)
 	case problem != nil && len(problem.Meant) > 0:
 		return k.openList(in, ModelAction, meantModels{k.service, problem, now}, ""), nil
 	case problem != nil:
-		if a, known := k.newAgent(problem); known {
-			return tgapi.Page{Text: p.Text("menu.agent-unused", a.Name, a.ID)}, nil
-		}
 		return tgapi.Page{Text: whyNot(p, problem)}, nil
 	}
 	said, err := setModel(ctx, k.service, p, in, c)
 	return tgapi.Page{Text: said + note}, err
 }
 
-// newAgent returns the agent that the user named, if it is not in the configuration but can be added.
+// newAgent returns the agent that the user named, if it is not in the configuration but can be added. problem may be
+// nil.
 func (k *Menus) newAgent(problem *naming.Problem) (NewAgent, bool) {
-	if k.offers.Known == nil || problem.Kind != naming.Unknown && problem.Kind != naming.NoAgent {
+	if k.offers.Known == nil || problem == nil {
+		return NewAgent{}, false
+	}
+	if !slices.Contains([]naming.ProblemKind{naming.Unknown, naming.NoAgent, naming.NotListed}, problem.Kind) {
 		return NewAgent{}, false
 	}
 	return k.offers.Known(strings.ToLower(strings.TrimSpace(problem.Name)))
