@@ -103,7 +103,7 @@ func TestALoggedInAgentWithoutModels(t *testing.T) {
 		if l := r.page.Text; strings.Contains(l, "No agent") || !strings.Contains(l, "Claude: it lists no models.") {
 			t.Errorf("it shows %q", l)
 		}
-		r.offers.Known = func(id string) (NewAgent, bool) { return NewAgent{ID: id, Name: "OpenCode"}, id == "opencode" }
+		r.offers.Known = func(id string) (NewAgent, bool) { return NewAgent{ID: id}, id == "opencode" }
 		for _, name := range []string{"claude/opus high", "opus", "default", "opencode"} {
 			r.command("/model " + name)
 			if l := r.page.Text; strings.HasPrefix(l, "Your next message goes to Claude") !=

@@ -21,31 +21,29 @@ func TestAgentsWithoutAList(t *testing.T) {
 		return n
 	}
 	for _, tc := range []struct {
-		current cli.Agent
-		failed  []cli.Agent
-		name    string
-		want    Choice
-		problem ProblemKind // unless the choice counts
+		current, name string
+		want          Choice
+		problem       ProblemKind // unless the choice counts
 	}{
-		{failed: []cli.Agent{"claude"}, name: "claude/opus high", want: Choice{"claude", "opus", "high"}},
-		{failed: []cli.Agent{"claude"}, name: "claude/opusplan", want: Choice{"claude", "opusplan", ""}},
-		{failed: []cli.Agent{"claude"}, name: "Claude", want: Choice{"claude", "", ""}},
-		{failed: []cli.Agent{"claude"}, name: "claude default", want: Choice{"claude", "", ""}},
-		{failed: []cli.Agent{"claude"}, name: "claude default LOW", want: Choice{"claude", "", "low"}},
-		{failed: []cli.Agent{"claude"}, name: "claude high", want: Choice{"claude", "", "high"}},
-		{failed: []cli.Agent{"codex"}, name: "deep low", want: Choice{"codex", "gpt-5", "low"}},
-		{failed: []cli.Agent{"claude"}, name: "opus", want: Choice{"claude", "opus", ""}},
-		{current: "claude", failed: []cli.Agent{"claude"}, name: "default", want: Choice{"claude", "", ""}},
-		{current: "claude", failed: []cli.Agent{"claude"}, name: "mythos high", want: Choice{"claude", "mythos", "high"}},
-		{current: "claude", failed: []cli.Agent{"claude", "codex", "gemini"}, name: "mythos", want: Choice{"claude", "mythos", ""}},
-		{current: "claude", failed: []cli.Agent{"claude"}, name: "claude/opus high high", problem: TooManyWords},
-		{current: "claude", failed: []cli.Agent{"claude"}, name: "mythos ever", problem: TooManyWords},
-		{current: "claude", failed: []cli.Agent{"claude"}, name: "gpt5", problem: Unknown}, // probably Codex's gpt-5
-		{current: "claude", failed: []cli.Agent{"claude"}, name: "copilot", problem: Unusable},
-		{current: "codex", failed: []cli.Agent{"claude"}, name: "mythos", problem: Unknown},
-		{current: "codex", failed: []cli.Agent{"claude"}, name: "default", problem: Unknown},
+		{name: "claude/opus high", want: Choice{"claude", "opus", "high"}},
+		{name: "claude/opusplan", want: Choice{"claude", "opusplan", ""}},
+		{name: "Claude", want: Choice{"claude", "", ""}},
+		{name: "claude default", want: Choice{"claude", "", ""}},
+		{name: "claude default LOW", want: Choice{"claude", "", "low"}},
+		{name: "claude high", want: Choice{"claude", "", "high"}},
+		{name: "fast low", want: Choice{"claude", "sonnet", "low"}},
+		{name: "opus", want: Choice{"claude", "opus", ""}},
+		{current: "claude", name: "default", want: Choice{"claude", "", ""}},
+		{current: "claude", name: "mythos high", want: Choice{"claude", "mythos", "high"}},
+		{current: "claude", name: "claude/opus high high", problem: TooManyWords},
+		{current: "claude", name: "mythos ever", problem: TooManyWords},
+		{current: "claude", name: "gpt5", problem: Unknown}, // probably Codex's gpt-5
+		{current: "claude", name: "9", problem: Unknown},
+		{current: "claude", name: "copilot", problem: Unusable},
+		{current: "codex", name: "mythos", problem: Unknown},
+		{current: "codex", name: "default", problem: Unknown},
 	} {
-		got, problem := names(tc.current, tc.failed...).Find(tc.name)
+		got, problem := names(cli.Agent(tc.current), "claude").Find(tc.name)
 		switch {
 		case problem == nil:
 			t.Errorf("%q: %+v without a note", tc.name, got)
@@ -54,6 +52,10 @@ func TestAgentsWithoutAList(t *testing.T) {
 		case tc.want == Choice{} && (problem.Kind != tc.problem || problem.Chosen()):
 			t.Errorf("%q: %+v, %+v; want the problem %v", tc.name, got, problem, tc.problem)
 		}
+	}
+	got, problem := names("claude", "claude", "codex", "gemini").Find("mythos")
+	if problem == nil || problem.Kind != NotListed || got != (Choice{"claude", "mythos", ""}) {
+		t.Errorf("without any list: %+v, %+v", got, problem)
 	}
 	// A listed model has priority.
 	if got, problem := names("claude", "claude").Find("gpt-5"); problem != nil || got.Agent != "codex" {

@@ -36,7 +36,8 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	ann := town.srv.Private(stranger, "Ann")
 	path := town.writeConfig()
 	alone := fmt.Sprintf("allowed_users = [%d]", owner)
-	all := fmt.Sprintf("allowed_users = [%d, %d, %d]\n[users.%d]\nrole = \"owner\"\n", owner, neighbour, stranger, neighbour)
+	all := fmt.Sprintf("allowed_users = [%d, %d, %d]\n[users.%d]\nrole = \"owner\"\n",
+		owner, neighbour, stranger, neighbour)
 	bob := town.srv.Private(neighbour, "Bob")
 	town.edit(path, alone, all)
 	startDaemon(t, "run", "-c", path)

@@ -18,8 +18,8 @@ func TestAnAgentThatCannotBeAdded(t *testing.T) {
 	a := &App{}
 	a.Log = slog.New(slog.NewTextHandler(&log, nil))
 	a.cfg.File = filepath.Join(t.TempDir(), "config.toml")
-	if err := a.addAgent(t.Context(), orchestrator.Press{}, "nobody"); err == nil || strings.Count(log.String(), "level=") != 1 ||
-		!strings.Contains(log.String(), "level=WARN") {
+	err := a.addAgent(t.Context(), orchestrator.Press{}, "nobody")
+	if err == nil || strings.Count(log.String(), "level=") != 1 || !strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("%v, and the log has %q", err, log.String())
 	}
 }

@@ -54,11 +54,40 @@ func TestWhatChangedSinceTheLastStart(t *testing.T) {
 	}
 }
 
-// threeUsers replaces the configuration by one with the owners 1 and 3 and the user 2, and with further allowed users.
+// threeUsers writes a configuration that allows the owners 1 and 3, the user 2 and further users.
 func (r *reloadRig) threeUsers(more string) {
 	r.t.Helper()
 	text := strings.Replace(base, "[1, 2]", "[1, 2, 3"+more+"]", 1) + "[users.3]\nrole = \"owner\"\n"
 	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// restart simulates the next start, which uses the file.
+func (r *reloadRig) restart() {
+	r.t.Helper()
+	cfg, err := r.load()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.setStart(cfg)
+	r.NotifyOfChanges(r.t.Context())
+}
+
+// reload sends /reload as the owner 1 after the user 66 was allowed.
+func (r *reloadRig) reload(chat int64) (answer string) {
+	r.t.Helper()
+	r.threeUsers(", 66")
+	return r.reloadFor(r.t.Context(), orchestrator.Press{
+		Person: 1, Conversation: orchestrator.ConversationID{Chat: chat},
+	})
+}
+
+// addOpenCode taps "Add OpenCode" as the owner 1.
+func (r *reloadRig) addOpenCode() {
+	r.t.Helper()
+	press := orchestrator.Press{Person: 1, Conversation: orchestrator.ConversationID{Chat: 1}}
+	if err := r.addAgent(r.t.Context(), press, "opencode"); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -80,72 +109,77 @@ func (r *reloadRig) newMessages(seen map[string]bool) map[int64]string {
 	return got
 }
 
-// TestWhoHearsOfChangedGrants tests who gets a message if different users can control the bot. Changes that no user
-// made in a chat alarm all owners. Changes that an owner made in a chat are shown to the other owners.
-func TestWhoHearsOfChangedGrants(t *testing.T) {
-	const alarm, since, users = "ductor's configuration changed:", "changed since its last start:", "added 66, removed none"
-	press := orchestrator.Press{Person: 1, Conversation: orchestrator.ConversationID{Chat: 1}}
-	reload := func(r *reloadRig) {
-		r.threeUsers(", 66")
-		if said := r.reloadFor(r.t.Context(), press); !strings.Contains(said, users) {
-			r.t.Errorf("/reload answers %q", said)
-		}
-	}
-	add := func(r *reloadRig) {
-		if err := r.addAgent(r.t.Context(), press, "opencode"); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	for name, c := range map[string]struct {
-		change func(*reloadRig)
-		want   map[int64][]string // parts of the message to a user
-		later  []int64            // users who get an alarm at the next start
-	}{
-		"a reload by SIGHUP": {func(r *reloadRig) {
+// addedUser is the line about the user 66.
+const addedUser = "allowed users: added 66, removed none"
+
+// grantCase changes grants in one way.
+type grantCase struct {
+	change func(*reloadRig)
+	want   map[int64][]string // parts of the message to each user
+	later  []int64            // users who get an alarm at the next start
+}
+
+// alarmCases are changes that no user made in a chat.
+func alarmCases() map[string]grantCase {
+	const alarm = "ductor's configuration changed:"
+	since := []string{"changed since its last start:", addedUser}
+	return map[string]grantCase{
+		"a reload by SIGHUP": {change: func(r *reloadRig) {
 			r.threeUsers(", 66")
 			if _, err := r.Reload(r.t.Context()); err != nil {
 				r.t.Fatal(err)
 			}
-		}, map[int64][]string{1: {alarm, users}, 3: {alarm, users}}, nil},
-		"a start": {func(r *reloadRig) {
+		}, want: map[int64][]string{1: {alarm, addedUser}, 3: {alarm, addedUser}}},
+		"a start": {change: func(r *reloadRig) {
 			r.threeUsers(", 66")
-			cfg, err := r.load()
-			if err != nil {
-				r.t.Fatal(err)
-			}
-			r.setStart(cfg)
-			r.NotifyOfChanges(r.t.Context())
-		}, map[int64][]string{1: {since, users}, 3: {since, users}}, nil},
-		"/reload": {reload, map[int64][]string{3: {"1 reloaded the configuration", users, "telegram.allowed_users"}}, nil},
-		"/reload in a group": {func(r *reloadRig) {
+			r.restart()
+		}, want: map[int64][]string{1: since, 3: since}},
+		"an added agent in a changed file": {change: func(r *reloadRig) {
 			r.threeUsers(", 66")
-			in := orchestrator.ConversationID{Chat: -5}
-			if said := r.reloadFor(r.t.Context(), orchestrator.Press{Person: 1, Conversation: in}); strings.Contains(said, "66") {
-				r.t.Errorf("/reload answers %q", said)
+			r.addOpenCode()
+		}, want: map[int64][]string{1: {alarm, addedUser, "opencode"}, 3: {alarm, addedUser}}},
+	}
+}
+
+// chatCases are changes that the owner 1 made in a chat.
+func chatCases() map[string]grantCase {
+	const told = "1 reloaded the configuration"
+	return map[string]grantCase{
+		"/reload": {change: func(r *reloadRig) {
+			if said := r.reload(1); !strings.Contains(said, addedUser) {
+				r.t.Errorf("it answers %q", said)
 			}
-		}, map[int64][]string{1: {"1 reloaded the configuration", users}, 3: {users}}, nil},
-		"/reload without changes": {func(r *reloadRig) { r.reloadFor(r.t.Context(), press) }, nil, nil},
-		"/reload while an alarm is owed": {func(r *reloadRig) {
+		}, want: map[int64][]string{3: {told, addedUser, "telegram.allowed_users"}}},
+		"/reload in a group": {change: func(r *reloadRig) {
+			if said := r.reload(-5); strings.Contains(said, "66") {
+				r.t.Errorf("it answers %q", said)
+			}
+		}, want: map[int64][]string{1: {told, addedUser}, 3: {told, addedUser}}},
+		"/reload without changes": {change: func(r *reloadRig) {
+			r.reloadFor(r.t.Context(), orchestrator.Press{Person: 1})
+		}},
+		"/reload while an alarm is owed": {change: func(r *reloadRig) {
 			old := grantsOf(r.now().Config)
 			old.Users = []int64{1, 2}
 			r.recordGrants(GrantsPath(r.path), old)
-			reload(r)
-		}, map[int64][]string{3: {"1 reloaded the configuration"}}, []int64{1}},
-		"an added agent": {add, map[int64][]string{3: {"1 added the agent OpenCode."}}, nil},
-		"an added agent in a changed file": {func(r *reloadRig) {
-			r.threeUsers(", 66")
-			add(r)
-		}, map[int64][]string{1: {alarm, users, "opencode"}, 3: {alarm, users}}, nil},
-	} {
+			r.reload(1)
+		}, want: map[int64][]string{3: {told}}, later: []int64{1}},
+		"an added agent": {change: (*reloadRig).addOpenCode, want: map[int64][]string{
+			3: {"1 added the agent OpenCode."},
+		}},
+	}
+}
+
+// TestWhoHearsOfChangedGrants tests who gets a message if different users can control the bot. Changes that no user
+// made in a chat alarm all owners. Changes that an owner made in a chat are shown to the other owners.
+func TestWhoHearsOfChangedGrants(t *testing.T) {
+	cases := alarmCases()
+	maps.Copy(cases, chatCases())
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, seen := newReloadRig(t), map[string]bool{}
 			r.threeUsers("")
-			cfg, err := r.load()
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.setStart(cfg)
-			r.NotifyOfChanges(t.Context())
+			r.restart()
 			if got := r.newMessages(seen); len(got) > 0 {
 				t.Fatalf("the first start notifies %v", got)
 			}
@@ -161,7 +195,7 @@ func TestWhoHearsOfChangedGrants(t *testing.T) {
 					}
 				}
 			}
-			r.NotifyOfChanges(t.Context())
+			r.restart()
 			if later := r.newMessages(seen); !slices.Equal(slices.Sorted(maps.Keys(later)), c.later) {
 				t.Errorf("the next start notifies %v", later)
 			}

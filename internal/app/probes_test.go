@@ -58,7 +58,7 @@ func TestAgentsAreProbedInTheStateDirectory(t *testing.T) {
 	}
 }
 
-// TestTheDoctorReadsTheFile tests that /doctor learns what a reload of the configuration file would do.
+// TestTheDoctorReadsTheFile tests that /doctor gets the mistakes in the configuration file, and its unused changes.
 func TestTheDoctorReadsTheFile(t *testing.T) {
 	r := newReloadRig(t)
 	var got Examined

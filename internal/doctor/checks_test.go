@@ -140,23 +140,30 @@ func TestTheFileOfARunningDuctor(t *testing.T) {
 	running := config.Config{File: "/c/config.toml"}
 	limit := config.Changed{Key: "queue.max", Applies: config.AtOnce}
 	proxy := config.Changed{Key: "telegram.proxy", Applies: config.AfterRestart}
+	finding := func(state State, text, fix string) Finding {
+		return Finding{Name: string(configuration), State: state, Text: text, Fix: fix}
+	}
+	const differs = "/c/config.toml differs from the settings in use: "
 	for name, c := range map[string]struct {
-		e    app.Examined
-		want Findings
+		mistakes error
+		changes  []config.Changed
+		want     Findings
 	}{
-		"unchanged": {app.Examined{}, Findings{{Name: "configuration", State: OK, Text: "/c/config.toml"}}},
-		"mistakes": {app.Examined{Mistakes: errors.New("a.b: wrong\nc: mode; run: chmod 600 c")}, Findings{
-			{Name: "configuration", State: Failed, Text: "a.b: wrong", Fix: "correct /c/config.toml, then send /reload"},
-			{Name: "configuration", State: Failed, Text: "c: mode", Fix: "run: chmod 600 c"},
+		"unchanged": {want: Findings{finding(OK, "/c/config.toml", "")}},
+		"mistakes": {mistakes: errors.New("a.b: wrong\nc: mode; run: chmod 600 c"), want: Findings{
+			finding(Failed, "a.b: wrong", "correct /c/config.toml, then send /reload"),
+			finding(Failed, "c: mode", "run: chmod 600 c"),
 		}},
-		"changed": {app.Examined{Changes: []config.Changed{limit, proxy}}, Findings{{Name: "configuration", State: Warning,
-			Text: "/c/config.toml differs from the settings in use: queue.max, telegram.proxy", Fix: "send /reload"}}},
-		"changed for a restart": {app.Examined{Changes: []config.Changed{proxy}}, Findings{{Name: "configuration",
-			State: Warning, Text: "/c/config.toml differs from the settings in use: telegram.proxy", Fix: "restart ductor"}}},
+		"changed": {changes: []config.Changed{limit, proxy}, want: Findings{
+			finding(Warning, differs+"queue.max, telegram.proxy", "send /reload"),
+		}},
+		"changed for a restart": {changes: []config.Changed{proxy}, want: Findings{
+			finding(Warning, differs+"telegram.proxy", "restart ductor"),
+		}},
 	} {
-		c.e.Running = running
 		d := &doctor{scrub: app.NewScrubber(running)}
-		if d.checkFile(c.e); !slices.Equal(d.found, c.want) {
+		d.checkFile(app.Examined{Running: running, Mistakes: c.mistakes, Changes: c.changes})
+		if !slices.Equal(d.found, c.want) {
 			t.Errorf("%s: got %+v, want %+v", name, d.found, c.want)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // scripted is a fake Bot API: each poll returns the next answer; polls after the last one block.
 type scripted struct {
-	polls []any // results of polls: updates as JSON, an error, or the time until a poll without updates returns
+	polls []any // results of polls: updates as JSON, an error, or the duration of a poll without updates
 	calls []string
 }
 
@@ -124,7 +124,8 @@ func TestTheConsoleNamesOtherMessages(t *testing.T) {
 	group := strings.Replace(from(1, 66, "hi"), "private", "group", 1)
 	synctest.Test(t, func(t *testing.T) {
 		api := &scripted{polls: []any{
-			list(named("Zoe", "hello"), group, named("Zoe\n\x1b[2J\u202e", wrong), named("", wrong), named("Zoe", wrong)),
+			list(named("Zoe", "hello"), group, named("Zoe\n\x1b[2J\u202e", wrong), named("", wrong),
+				named("Zoe", wrong)),
 			time.Minute,
 			list(named("Zoe", "/start"), named("Zoe", wrong), named("Zoe", wrong), named("Zoe", wrong)),
 			time.Minute,
