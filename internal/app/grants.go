@@ -113,7 +113,8 @@ func GrantsPath(file string) string {
 }
 
 // NotifyOfChanges compares the configuration with that of the last start. If different users can now use or control the
-// bot, it sends an alarm to the owners of the last start. It then records the current configuration.
+// bot, it sends an alarm to the owners of the last start, and to owners who accepted an invitation. It then records the
+// current configuration.
 func (a *App) NotifyOfChanges(ctx context.Context) { a.raiseAlarm(ctx, "config.changed-since-start") }
 
 // raiseAlarm implements NotifyOfChanges. The text of the alarm begins with title.
@@ -147,7 +148,7 @@ func (a *App) alarmOwners(ctx context.Context, title lang.Key, before, now grant
 	if len(lines) == 0 {
 		return nil
 	}
-	owners := before.owners()
+	owners := append(before.owners(), a.invitedOwners(before)...)
 	a.Log.Warn("the configuration changed since the last start; the owners of then are notified",
 		"changes", strings.Join(lines, "; "), "notified", formatIDs(lang.Printer{}, owners))
 	if before.Token != hashOf(a.cfg.Telegram.Token.Reveal()) {
@@ -162,9 +163,21 @@ func (a *App) alarmOwners(ctx context.Context, title lang.Key, before, now grant
 // owners returns the allowed users who were owners. If an older version wrote the file, it returns all allowed users.
 func (g grants) owners() []int64 {
 	if g.Roles == nil {
-		return g.Users
+		return slices.Clone(g.Users)
 	}
 	return slices.DeleteFunc(slices.Clone(g.Users), func(id int64) bool { return g.Roles[id] != config.UserOwner })
+}
+
+// invitedOwners returns the owners who accepted an invitation, and whom the configuration neither contains nor contained.
+// A change of the configuration file cannot add such owners.
+func (a *App) invitedOwners(before grants) (owners []int64) {
+	configured := slices.Concat(before.Users, a.now().Telegram.AllowedUsers)
+	for _, id := range a.users.Having(orchestrator.ManageDuctor) {
+		if !slices.Contains(configured, int64(id)) {
+			owners = append(owners, int64(id))
+		}
+	}
+	return owners
 }
 
 func (a *App) notify(ctx context.Context, users []int64, text func(lang.Printer) string) (err error) {

@@ -92,6 +92,16 @@ func (r *reloadRig) addOpenCode() {
 	}
 }
 
+// invite lets the user 4 accept an invitation as an owner.
+func (r *reloadRig) invite() {
+	r.t.Helper()
+	by := orchestrator.Press{Person: 1, Role: orchestrator.RoleOwner}
+	code, err := r.users.Invite(r.t.Context(), by, orchestrator.RoleOwner)
+	if err != nil || !r.users.Join(r.t.Context(), 4, "Dan", code) {
+		r.t.Fatalf("user 4 cannot join: %v", err)
+	}
+}
+
 // newMessages returns the messages since the last call by their chats.
 func (r *reloadRig) newMessages(seen map[string]bool) map[int64]string {
 	r.t.Helper()
@@ -134,6 +144,11 @@ func alarmCases() map[string]grantCase {
 			r.threeUsers(", 66")
 			r.restart()
 		}, want: map[int64][]string{1: since, 3: since}},
+		"an owner who was invited": {change: func(r *reloadRig) {
+			r.invite()
+			r.threeUsers(", 66")
+			r.restart()
+		}, want: map[int64][]string{1: since, 3: since, 4: since}},
 		"an added agent in a changed file": {change: func(r *reloadRig) {
 			r.threeUsers(", 66")
 			r.addOpenCode()
@@ -150,6 +165,10 @@ func chatCases() map[string]grantCase {
 				r.t.Errorf("it answers %q", said)
 			}
 		}, want: map[int64][]string{3: {told, addedUser, "telegram.allowed_users"}}},
+		"/reload with an owner who was invited": {change: func(r *reloadRig) {
+			r.invite()
+			r.reload(1)
+		}, want: map[int64][]string{3: {told}, 4: {told}}},
 		"/reload in a group": {change: func(r *reloadRig) {
 			if said := r.reload(-5); strings.Contains(said, "66") {
 				r.t.Errorf("it answers %q", said)
