@@ -1,7 +1,9 @@
 package bot
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
@@ -152,6 +154,11 @@ func (c *Chat) Withdraw(ctx context.Context, t orchestrator.Turn) error {
 // Notice implements orchestrator.Chat. The text is Markdown.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
 	return c.messages.Post(ctx, id, text)
+}
+
+// UserName returns the name of a user, or the user's ID if the name is unknown.
+func (c *Chat) UserName(id orchestrator.PersonID) string {
+	return cmp.Or(c.names.User(id), strconv.FormatInt(int64(id), 10))
 }
 
 // turnCard shows a turn in the chat. Besides the card, it updates the icon of the topic. It sends a notice if the agent

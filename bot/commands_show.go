@@ -110,7 +110,7 @@ func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 // reloadConfig answers /reload. The answer contains no values from the configuration, because all members of a group
 // can read it.
 func (c *commands) reloadConfig(ctx context.Context, r updates.Request) {
-	c.answer(ctx, r, c.screens.reload(ctx, r.In.Conversation))
+	c.answer(ctx, r, c.screens.reload(ctx, r.In.Press))
 }
 
 func (c *commands) doctor(ctx context.Context, r updates.Request) {

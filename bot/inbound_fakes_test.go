@@ -157,7 +157,7 @@ func newInboundRig(t *testing.T, jobs ...orchestrator.Jobs) *inboundRig {
 		opts: Options{
 			Jobs: cmp.Or(jobs...), Journal: journal, Group: func() []string { return nil },
 			Aliases: func() map[string]naming.Alias { return map[string]naming.Alias{"fast": {Use: "claude/opus high"}} },
-			Reload:  func(context.Context, orchestrator.ConversationID) string { return "reloaded" },
+			Reload:  func(context.Context, orchestrator.Press) string { return "reloaded" },
 		},
 		desk: rig.desk, feedback: rig.voice, chat: &Chat{messages: messages, approvals: approvals, queue: newQueueCards(messages, nil, nil)},
 	}, rig.options)

@@ -106,7 +106,7 @@ func TestARemovedUserGetsNothingThatWaits(t *testing.T) {
 		inbound(t, func(t *testing.T, r *inboundRig) {
 			users := &leaving{Roster: orchestrator.Roster{owner: orchestrator.RoleOwner}}
 			r.configure(func(o *updates.RouterOptions) { o.Allow.Users = users })
-			r.handlers.commands.screens.reload = func(context.Context, orchestrator.ConversationID) string {
+			r.handlers.commands.screens.reload = func(context.Context, orchestrator.Press) string {
 				users.removed.Store(removed)
 				return "reloaded"
 			}

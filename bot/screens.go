@@ -59,4 +59,4 @@ func (s screens) buttons(l *lang.Choices) map[string]button {
 }
 
 // Reload reads the configuration again. It returns a text that tells the user whether this succeeded.
-type Reload func(ctx context.Context, in orchestrator.ConversationID) string
+type Reload func(ctx context.Context, by orchestrator.Press) string

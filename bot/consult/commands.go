@@ -96,7 +96,7 @@ func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, names
 		switch {
 		case err != nil:
 			return nil, err
-		case problem == nil || problem.Kind == naming.NoEfforts:
+		case problem == nil || problem.Chosen():
 			q.Models = append(q.Models, orchestrator.ModelChoice(c))
 		case n.question != "" && problem.Kind == naming.Unknown && problem.Near == "":
 			q.Text = n.question

@@ -110,16 +110,16 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press,
 func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, now orchestrator.Status,
 	c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
 	p, note := k.lang.Of(in.Chat), ""
+	if a, known := k.newAgent(problem); known {
+		return tgapi.Page{Text: p.Text("menu.agent-unused", a.Name, a.ID)}, nil
+	}
 	switch {
-	// The model has no efforts. Store the model anyway, because it matters more than the effort.
-	case problem != nil && problem.Kind == naming.NoEfforts:
+	// If the model has no efforts, store the model anyway, because it matters more than the effort.
+	case problem != nil && problem.Chosen():
 		note = "\n" + whyNot(p, problem)
 	case problem != nil && len(problem.Meant) > 0:
 		return k.openList(in, ModelAction, meantModels{k.service, problem, now}, ""), nil
 	case problem != nil:
-		if a, known := k.newAgent(problem); known {
-			return tgapi.Page{Text: p.Text("menu.agent-unused", a.Name, a.ID)}, nil
-		}
 		return tgapi.Page{Text: whyNot(p, problem)}, nil
 	}
 	said, err := setModel(ctx, k.service, p, in, c)
@@ -140,9 +140,13 @@ func (k *Menus) withModes(ctx context.Context, in orchestrator.ConversationID, p
 	return tgapi.Page{Text: page.Text + "\n\n" + modes.Text, Keyboard: modes.Keyboard}, nil
 }
 
-// newAgent returns the agent that the user named, if it is not in the configuration but can be added.
+// newAgent returns the agent that the user named, if it is not in the configuration but can be added. problem may be
+// nil.
 func (k *Menus) newAgent(problem *naming.Problem) (NewAgent, bool) {
-	if k.offers.Known == nil || problem.Kind != naming.Unknown && problem.Kind != naming.NoAgent {
+	if k.offers.Known == nil || problem == nil {
+		return NewAgent{}, false
+	}
+	if !slices.Contains([]naming.ProblemKind{naming.Unknown, naming.NoAgent, naming.NotListed}, problem.Kind) {
 		return NewAgent{}, false
 	}
 	return k.offers.Known(strings.ToLower(strings.TrimSpace(problem.Name)))
@@ -333,7 +337,7 @@ type Offers struct {
 	Next func() []NewAgent
 	// Add adds an agent to the configuration file and loads the file. If the file was changed but not loaded, Add
 	// returns ErrNotLoaded.
-	Add func(ctx context.Context, id string) error
+	Add func(ctx context.Context, by orchestrator.Press, id string) error
 	// Known returns the agent with the given ID if it can be added to the configuration. The agent need not be
 	// installed. If Known is nil, no agent is known.
 	Known func(id string) (NewAgent, bool)
@@ -375,7 +379,7 @@ func (k *Menus) PressOffer(ctx context.Context, by orchestrator.Press, data stri
 	if k.offers.Add == nil {
 		return tgapi.Answer{Text: p.Text("menu.agent-not-added", data)}, nil
 	}
-	switch err := k.offers.Add(ctx, data); {
+	switch err := k.offers.Add(ctx, by, data); {
 	case errors.Is(err, ErrNotLoaded):
 		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("menu.agent-not-loaded", data)}}, nil
 	case err != nil: // keep the buttons, so that the user can try again

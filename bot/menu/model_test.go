@@ -94,7 +94,7 @@ func TestNoUsableAgent(t *testing.T) {
 	})
 }
 
-// An agent answers with its default model even if it lists no models.
+// An agent that lists no models answers with its default model, or with each model that the user names.
 func TestALoggedInAgentWithoutModels(t *testing.T) {
 	withMenus(t, func(t *testing.T, r *rig) {
 		r.service.entries = menuFixture()[:1]
@@ -103,9 +103,17 @@ func TestALoggedInAgentWithoutModels(t *testing.T) {
 		if l := r.page.Text; strings.Contains(l, "No agent") || !strings.Contains(l, "Claude: it lists no models.") {
 			t.Errorf("it shows %q", l)
 		}
-		r.command("/model opus")
-		if l := r.page.Text; !strings.Contains(l, "no model to choose") {
-			t.Errorf("a name is answered with %q", l)
+		r.offers.Known = func(id string) (NewAgent, bool) { return NewAgent{ID: id}, id == "opencode" }
+		for _, name := range []string{"claude/opus high", "opus", "default", "opencode"} {
+			r.command("/model " + name)
+			if l := r.page.Text; strings.HasPrefix(l, "Your next message goes to Claude") !=
+				strings.HasSuffix(l, "I couldn't check this with Claude: it lists no models.") {
+				t.Errorf("%s is answered with %q", name, l)
+			}
+		}
+		want := []string{"model 7/0 claude/opus high", "model 7/0 claude/opus ", "model 7/0 claude/ "}
+		if !slices.Equal(r.service.calls, want) {
+			t.Errorf("calls %q", r.service.calls)
 		}
 	})
 }
@@ -312,7 +320,7 @@ func TestOffersAreForOwners(t *testing.T) {
 		asked, failure := 0, errors.New("full")
 		r.offers = Offers{
 			Next: func() []NewAgent { asked++; return []NewAgent{{"opencode", "OpenCode", "opencode"}} },
-			Add:  func(context.Context, string) error { return failure },
+			Add:  func(context.Context, orchestrator.Press, string) error { return failure },
 		}
 		offers := func(by orchestrator.Press) (pages []tgapi.Page) {
 			r.Offer(by, func(_ context.Context, page tgapi.Page) error { pages = append(pages, page); return nil })

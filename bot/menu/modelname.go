@@ -13,6 +13,8 @@ func whyNot(p lang.Printer, w *naming.Problem) string {
 	switch w.Kind {
 	case naming.Unusable:
 		return p.Text("menu.unusable", render.AgentName(p, w.Agent), unusableBecause(p, w.Entry))
+	case naming.NotListed:
+		return p.Text("menu.chosen-unseen", render.AgentName(p, w.Agent), unusableBecause(p, w.Entry))
 	case naming.Loading:
 		if w.Agent == "" {
 			return p.Text("menu.looking-for", name)

@@ -59,6 +59,7 @@ const (
 	NoEfforts                        // Model has no efforts
 	UnknownEffort                    // Model has efforts, but not this one
 	Loading                          // models of Agent, or of any agent if Agent is empty, are still loading
+	NotListed                        // Agent can be used, but lists no models; Entry contains the reason
 )
 
 // Problem explains why a name is not a valid choice. Kind determines which of the other fields are set.
@@ -73,13 +74,20 @@ type Problem struct {
 	Meant  []Choice // choices that the user probably meant
 }
 
+// Chosen reports whether the model can be chosen nevertheless: only its effort is wrong, or nobody knows whether the
+// agent has the model.
+func (p *Problem) Chosen() bool { return p.Kind == NoEfforts || p.Kind == NotListed }
+
 // Find parses a name such as "fast", "codex", "opus", "claude/opus high" or "gemini high". It also accepts an exact ID
 // that no agent lists, such as "claude-opus-4-8" or "claude/opusplan", because agents accept more models than they
-// list. The Problem is nil if Find succeeds. If its kind is NoEfforts, the Choice still contains the model.
+// list. The Problem is nil if Find succeeds. Otherwise, Problem.Chosen reports whether the Choice still counts.
 func (n Names) Find(name string) (Choice, *Problem) {
 	words := n.expand(strings.Fields(name))
 	if len(words) == 0 {
 		return Choice{}, n.unknown("", n.Entries)
+	}
+	if e, ok := n.withoutList(n.Current); ok && strings.EqualFold(words[0], "default") {
+		return chooseUnseen(e, words)
 	}
 	pool, full := n.Entries, false
 	if e, rest, ok := n.agent(words); ok {
@@ -90,15 +98,18 @@ func (n Names) Find(name string) (Choice, *Problem) {
 			return Choice{Agent: e.Agent}, nil
 		case IsLoading(e):
 			return Choice{}, &Problem{Kind: Loading, Name: name, Agent: e.Agent}
+		case listsNothing(e):
+			return chooseUnseen(e, rest)
 		case !Usable(e):
 			return Choice{}, &Problem{Kind: Unusable, Agent: e.Agent, Entry: e}
 		}
 		pool, words = []cli.MenuEntry{e}, rest
 	}
-	model, words, problem := n.model(words, pool, full)
+	model, rest, problem := n.model(words, pool, full)
 	if problem != nil {
-		return Choice{}, problem
+		return n.unseen(words, problem)
 	}
+	words = rest
 	c := Choice{Agent: model.Agent, Model: model.ID}
 	if len(words) > 0 {
 		c.Effort, problem = effort(words, model)
@@ -112,11 +123,15 @@ func (n Names) Addressed(name string) (Choice, bool) {
 	if c, ok := n.Exactly(name); ok {
 		return c, true
 	}
-	if _, problem := n.Find(name); problem == nil || problem.Kind != Unusable {
+	c, problem := n.Find(name)
+	if problem == nil || problem.Kind != Unusable && problem.Kind != NotListed {
 		return Choice{}, false
 	}
-	e, rest, _ := n.agent(n.expand(strings.Fields(name)))
-	c := Choice{Agent: e.Agent} // ductor does not know the models and efforts of this agent
+	e, rest, named := n.agent(n.expand(strings.Fields(name)))
+	if problem.Kind == NotListed {
+		return c, named
+	}
+	c = Choice{Agent: e.Agent} // ductor does not know the models and efforts of this agent
 	if len(rest) > 0 && !strings.EqualFold(rest[0], "default") {
 		c.Model = cli.ModelID(rest[0])
 	}
@@ -132,7 +147,7 @@ func (n Names) Exactly(name string) (Choice, bool) {
 		return Choice{}, false
 	}
 	c, problem := n.Find(name)
-	if problem != nil {
+	if problem != nil && problem.Kind != NotListed {
 		return Choice{}, false
 	}
 	_, alias := n.Aliases[strings.ToLower(name)]

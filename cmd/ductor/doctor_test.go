@@ -63,6 +63,13 @@ func TestTheDoctorInTheChat(t *testing.T) {
 		strings.Contains(report.Text, town.srv.Token()) {
 		t.Errorf("%d messages; the last says\n%s", n, report.Text)
 	}
+	amend(t, path, "[stream]", "[straem]")
+	town.say("/doctor")
+	if report := town.await("❌ configuration:"); !strings.Contains(report.Text, "straem") ||
+		!strings.Contains(report.Text, "/reload") {
+		t.Errorf("about a mistake in the file it says\n%s", report.Text)
+	}
+	amend(t, path, "[straem]", "[stream]")
 	other := town.srv.Private(neighbour, "Neighbour")
 	other.Person().Send(other, "/doctor")
 	if _, err := other.AwaitText(town.soon(), "Only the owner can do that."); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,8 +36,10 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	ann := town.srv.Private(stranger, "Ann")
 	path := town.writeConfig()
 	alone := fmt.Sprintf("allowed_users = [%d]", owner)
-	both := fmt.Sprintf("allowed_users = [%d, %d]", owner, stranger)
-	town.edit(path, alone, both)
+	all := fmt.Sprintf("allowed_users = [%d, %d, %d]\n[users.%d]\nrole = \"owner\"\n",
+		owner, neighbour, stranger, neighbour)
+	bob := town.srv.Private(neighbour, "Bob")
+	town.edit(path, alone, all)
 	startDaemon(t, "run", "-c", path)
 	town.say(`[[text "it runs"]]`)
 	town.await("it runs")
@@ -52,7 +55,7 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	town.say("/reload")
 	town.await("are already in use")
 
-	town.edit(path, both, "allowed_users = [1x]", "private_burst = 100", "private_burst = 99")
+	town.edit(path, all, "allowed_users = [1x]", "private_burst = 100", "private_burst = 99")
 	town.say("/reload")
 	town.await("The old settings stay in use")
 	town.edit(path, "[1x]", fmt.Sprintf("[%d]", owner), `mode = "bypass"`, `mode = "bypas"`)
@@ -70,8 +73,8 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	now, later, _ := strings.Cut(said, "In use after you restart ductor:")
 	for key, part := range map[string]string{
 		"queue.max: 10 → 3": now, "models.quick": now,
-		fmt.Sprintf("telegram.allowed_users: [%d %d] → [%d]", owner, stranger, owner): now,
-		"rate.private_burst: 100 → 99":                                                later, "telegram.token": later,
+		fmt.Sprintf("telegram.allowed_users: [%d %d %d] → [%d]", owner, neighbour, stranger, owner): now,
+		"rate.private_burst: 100 → 99": later, "telegram.token": later,
 	} {
 		if !strings.Contains(part, key) {
 			t.Errorf("%q is not where it should be in\n%s", key, said)
@@ -80,10 +83,10 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	if strings.Contains(said, town.srv.Token()) {
 		t.Errorf("it shows the token:\n%s", said)
 	}
-	if warned, err := ann.AwaitText(town.soon(), "configuration changed"); err != nil {
+	if told, err := bob.AwaitText(town.soon(), "reloaded the configuration. What changed:"); err != nil {
 		town.fatal(err)
-	} else if !strings.Contains(warned.Text, "removed 66") {
-		t.Errorf("Ann is told %q", warned.Text)
+	} else if !strings.Contains(told.Text, "removed 2 66") || !strings.Contains(told.Text, "queue.max: 10 → 3") {
+		t.Errorf("the other owner is told %q", told.Text)
 	}
 	before := len(ann.View().FromBot())
 	ann.Person().Send(ann, `[[text "Ann may no more"]]`)
@@ -92,6 +95,11 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	town.await("haiku")
 	if n := len(ann.View().FromBot()); n != before {
 		t.Errorf("a removed user got %d messages", n-before)
+	}
+	if slices.ContainsFunc(append(ann.View().FromBot(), town.chat.View().FromBot()...), func(m telegram.Message) bool {
+		return strings.Contains(m.Text, "configuration changed")
+	}) {
+		t.Error("a user or the owner who reloaded gets an alarm")
 	}
 	if again, err := ann.AwaitText(town.soon(), "Which agent should answer?"); err != nil || again.ID != menu.ID {
 		t.Errorf("the button of a removed user did something: %v", err)

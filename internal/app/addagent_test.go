@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ductor/orchestrator"
 )
 
 // An agent that cannot be added is a warning in the log.
@@ -16,8 +18,8 @@ func TestAnAgentThatCannotBeAdded(t *testing.T) {
 	a := &App{}
 	a.Log = slog.New(slog.NewTextHandler(&log, nil))
 	a.cfg.File = filepath.Join(t.TempDir(), "config.toml")
-	if err := a.addAgent(t.Context(), "nobody"); err == nil || strings.Count(log.String(), "level=") != 1 ||
-		!strings.Contains(log.String(), "level=WARN") {
+	err := a.addAgent(t.Context(), orchestrator.Press{}, "nobody")
+	if err == nil || strings.Count(log.String(), "level=") != 1 || !strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("%v, and the log has %q", err, log.String())
 	}
 }

@@ -109,9 +109,8 @@ type Options struct {
 	// Network contains connections that the App uses. If a field of Network is nil, the App opens that connection
 	// itself.
 	Network Network
-	// Examine checks the running configuration and the agents on this machine, for the command /doctor. If Examine is
-	// nil, the command does not exist.
-	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
+	// Examine checks this machine for the command /doctor. If Examine is nil, the command does not exist.
+	Examine func(context.Context, Examined) checks.Report
 	// Load reads the configuration again. If it is nil, users cannot reload the configuration.
 	Load  func() (config.Config, error)
 	Level *slog.LevelVar // log level; a reload changes it; may be nil

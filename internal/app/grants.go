@@ -24,7 +24,7 @@ import (
 // and hashes of the token, the Bot API server and each agent's command. The file is not in storage.dir, but in the
 // user's state directory: an attacker who changes the configuration could also change storage.dir.
 type grants struct {
-	Users  []int64           `json:"users"`  // allowed users; ductor also sends them messages about changes
+	Users  []int64           `json:"users"`  // allowed users
 	Roles  map[int64]string  `json:"roles"`  // roles of the allowed users; nil if an older version wrote the file
 	Groups []int64           `json:"groups"` // groups in which every member may use ductor
 	Token  string            `json:"token"`
@@ -113,8 +113,12 @@ func GrantsPath(file string) string {
 }
 
 // NotifyOfChanges compares the configuration with that of the last start. If different users can now use or control the
-// bot, it sends a message to the users of the last start. It then records the current configuration.
-func (a *App) NotifyOfChanges(ctx context.Context) {
+// bot, it sends an alarm to the owners of the last start, and to owners who accepted an invitation. It then records the
+// current configuration.
+func (a *App) NotifyOfChanges(ctx context.Context) { a.raiseAlarm(ctx, "config.changed-since-start") }
+
+// raiseAlarm implements NotifyOfChanges. The text of the alarm begins with title.
+func (a *App) raiseAlarm(ctx context.Context, title lang.Key) {
 	if a.cfg.File == "" {
 		return
 	}
@@ -125,33 +129,88 @@ func (a *App) NotifyOfChanges(ctx context.Context) {
 	case err != nil:
 		a.Log.Warn("read who was allowed at the last start; no user is notified of a change", "err", err)
 	default:
-		if err := a.notifyUsers(ctx, before, now); err != nil {
+		if err := a.alarmOwners(ctx, title, before, now); err != nil {
 			a.Log.Warn("notify users of a changed configuration; the next start tries again", "err", err)
 			return
 		}
 	}
+	a.recordGrants(path, now)
+}
+
+func (a *App) recordGrants(path string, now grants) {
 	if err := writeGrants(path, now); err != nil {
 		a.Log.Warn("record who is allowed, for the next start", "err", err)
 	}
 }
 
-func (a *App) notifyUsers(ctx context.Context, before, now grants) (err error) {
+func (a *App) alarmOwners(ctx context.Context, title lang.Key, before, now grants) error {
 	lines := now.changes(lang.Printer{}, before)
 	if len(lines) == 0 {
 		return nil
 	}
-	a.Log.Warn("the configuration changed since the last start; the users that it allowed then are notified",
-		"changes", strings.Join(lines, "; "), "notified", formatIDs(lang.Printer{}, before.Users))
+	owners := append(before.owners(), a.invitedOwners(before)...)
+	a.Log.Warn("the configuration changed since the last start; the owners of then are notified",
+		"changes", strings.Join(lines, "; "), "notified", formatIDs(lang.Printer{}, owners))
 	if before.Token != hashOf(a.cfg.Telegram.Token.Reveal()) {
 		a.Log.Warn("the bot changed since the last start: it reaches only users who have written to it")
 	}
-	for _, user := range before.Users {
-		p := a.lang.Of(user)
-		text := p.Text("config.changed") + "\n\n- " + strings.Join(now.changes(p, before), "\n- ") + "\n\n" +
+	return a.notify(ctx, owners, func(p lang.Printer) string {
+		return p.Text(title) + "\n\n- " + strings.Join(now.changes(p, before), "\n- ") + "\n\n" +
 			p.Text("config.not-you", a.cfg.File)
-		err = errors.Join(err, a.bot.Chat().Notice(ctx, orchestrator.ConversationID{Chat: user}, text))
+	})
+}
+
+// owners returns the allowed users who were owners. If an older version wrote the file, it returns all allowed users.
+func (g grants) owners() []int64 {
+	if g.Roles == nil {
+		return slices.Clone(g.Users)
+	}
+	return slices.DeleteFunc(slices.Clone(g.Users), func(id int64) bool { return g.Roles[id] != config.UserOwner })
+}
+
+// invitedOwners returns the owners who accepted an invitation, and whom the configuration neither contains nor contained.
+// A change of the configuration file cannot add such owners.
+func (a *App) invitedOwners(before grants) (owners []int64) {
+	configured := slices.Concat(before.Users, a.now().Telegram.AllowedUsers)
+	for _, id := range a.users.Having(orchestrator.ManageDuctor) {
+		if !slices.Contains(configured, int64(id)) {
+			owners = append(owners, int64(id))
+		}
+	}
+	return owners
+}
+
+func (a *App) notify(ctx context.Context, users []int64, text func(lang.Printer) string) (err error) {
+	for _, user := range users {
+		in := orchestrator.ConversationID{Chat: user}
+		err = errors.Join(err, a.bot.Chat().Notice(ctx, in, a.Scrub.String(text(a.lang.Of(user)))))
 	}
 	return err
+}
+
+// announceReload notifies owners of a reload that a user caused. It then records the current configuration, so that the
+// next start raises no alarm. It does not record it if an alarm about an earlier change could not be sent.
+func (a *App) announceReload(ctx context.Context, owners []int64, r reloaded, text func(lang.Printer) string) {
+	if err := a.notify(ctx, owners, text); err != nil {
+		a.Log.Warn("notify owners of a reload; the next start tries again", "err", err)
+		return
+	}
+	path := GrantsPath(a.cfg.File)
+	recorded, err := readGrants(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(r.before.changes(lang.Printer{}, recorded)) == 0 {
+		a.recordGrants(path, r.after)
+	}
+}
+
+// ownersBesides returns the owners who learn from a message that a user changes the configuration. The user learns it
+// from the answer. An answer in a group contains only a part, so the user gets the message as well.
+func (a *App) ownersBesides(by orchestrator.Press) (owners []int64) {
+	for _, id := range a.users.Having(orchestrator.ManageDuctor) {
+		if id != by.Person || by.Conversation.Group() {
+			owners = append(owners, int64(id))
+		}
+	}
+	return owners
 }
 
 func readGrants(path string) (record grants, err error) {

@@ -1,12 +1,16 @@
 package app
 
 import (
+	"maps"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/lang"
+	"ductor/orchestrator"
 )
 
 func TestWhatChangedSinceTheLastStart(t *testing.T) {
@@ -45,6 +49,174 @@ func TestWhatChangedSinceTheLastStart(t *testing.T) {
 			c.change(&cfg)
 			if got := grantsOf(cfg).changes(lang.Printer{}, before); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// threeUsers writes a configuration that allows the owners 1 and 3, the user 2 and further users.
+func (r *reloadRig) threeUsers(more string) {
+	r.t.Helper()
+	text := strings.Replace(base, "[1, 2]", "[1, 2, 3"+more+"]", 1) + "[users.3]\nrole = \"owner\"\n"
+	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// restart simulates the next start, which uses the file.
+func (r *reloadRig) restart() {
+	r.t.Helper()
+	cfg, err := r.load()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.setStart(cfg)
+	r.NotifyOfChanges(r.t.Context())
+}
+
+// reload sends /reload as the owner 1 after the user 66 was allowed.
+func (r *reloadRig) reload(chat int64) (answer string) {
+	r.t.Helper()
+	r.threeUsers(", 66")
+	return r.reloadFor(r.t.Context(), orchestrator.Press{
+		Person: 1, Conversation: orchestrator.ConversationID{Chat: chat},
+	})
+}
+
+// addOpenCode taps "Add OpenCode" as the owner 1.
+func (r *reloadRig) addOpenCode() {
+	r.t.Helper()
+	press := orchestrator.Press{Person: 1, Conversation: orchestrator.ConversationID{Chat: 1}}
+	if err := r.addAgent(r.t.Context(), press, "opencode"); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// invite lets the user 4 accept an invitation as an owner.
+func (r *reloadRig) invite() {
+	r.t.Helper()
+	by := orchestrator.Press{Person: 1, Role: orchestrator.RoleOwner}
+	code, err := r.users.Invite(r.t.Context(), by, orchestrator.RoleOwner)
+	if err != nil || !r.users.Join(r.t.Context(), 4, "Dan", code) {
+		r.t.Fatalf("user 4 cannot join: %v", err)
+	}
+}
+
+// newMessages returns the messages since the last call by their chats.
+func (r *reloadRig) newMessages(seen map[string]bool) map[int64]string {
+	r.t.Helper()
+	owed, err := r.db.OwedMessages(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	got := map[int64]string{}
+	for _, m := range owed {
+		if !seen[m.Key] {
+			seen[m.Key] = true
+			got[m.Conversation.Chat] += string(m.Content)
+		}
+	}
+	return got
+}
+
+// addedUser is the line about the user 66.
+const addedUser = "allowed users: added 66, removed none"
+
+// grantCase changes grants in one way.
+type grantCase struct {
+	change func(*reloadRig)
+	want   map[int64][]string // parts of the message to each user
+	later  []int64            // users who get an alarm at the next start
+}
+
+// alarmCases are changes that no user made in a chat.
+func alarmCases() map[string]grantCase {
+	const alarm = "ductor's configuration changed:"
+	since := []string{"changed since its last start:", addedUser}
+	return map[string]grantCase{
+		"a reload by SIGHUP": {change: func(r *reloadRig) {
+			r.threeUsers(", 66")
+			if _, err := r.Reload(r.t.Context()); err != nil {
+				r.t.Fatal(err)
+			}
+		}, want: map[int64][]string{1: {alarm, addedUser}, 3: {alarm, addedUser}}},
+		"a start": {change: func(r *reloadRig) {
+			r.threeUsers(", 66")
+			r.restart()
+		}, want: map[int64][]string{1: since, 3: since}},
+		"an owner who was invited": {change: func(r *reloadRig) {
+			r.invite()
+			r.threeUsers(", 66")
+			r.restart()
+		}, want: map[int64][]string{1: since, 3: since, 4: since}},
+		"an added agent in a changed file": {change: func(r *reloadRig) {
+			r.threeUsers(", 66")
+			r.addOpenCode()
+		}, want: map[int64][]string{1: {alarm, addedUser, "opencode"}, 3: {alarm, addedUser}}},
+	}
+}
+
+// chatCases are changes that the owner 1 made in a chat.
+func chatCases() map[string]grantCase {
+	const told = "1 reloaded the configuration"
+	return map[string]grantCase{
+		"/reload": {change: func(r *reloadRig) {
+			if said := r.reload(1); !strings.Contains(said, addedUser) {
+				r.t.Errorf("it answers %q", said)
+			}
+		}, want: map[int64][]string{3: {told, addedUser, "telegram.allowed_users"}}},
+		"/reload with an owner who was invited": {change: func(r *reloadRig) {
+			r.invite()
+			r.reload(1)
+		}, want: map[int64][]string{3: {told}, 4: {told}}},
+		"/reload in a group": {change: func(r *reloadRig) {
+			if said := r.reload(-5); strings.Contains(said, "66") {
+				r.t.Errorf("it answers %q", said)
+			}
+		}, want: map[int64][]string{1: {told, addedUser}, 3: {told, addedUser}}},
+		"/reload without changes": {change: func(r *reloadRig) {
+			r.reloadFor(r.t.Context(), orchestrator.Press{Person: 1})
+		}},
+		"/reload while an alarm is owed": {change: func(r *reloadRig) {
+			old := grantsOf(r.now().Config)
+			old.Users = []int64{1, 2}
+			r.recordGrants(GrantsPath(r.path), old)
+			r.reload(1)
+		}, want: map[int64][]string{3: {told}}, later: []int64{1}},
+		"an added agent": {change: (*reloadRig).addOpenCode, want: map[int64][]string{
+			3: {"1 added the agent OpenCode."},
+		}},
+	}
+}
+
+// TestWhoHearsOfChangedGrants tests who gets a message if different users can control the bot. Changes that no user
+// made in a chat alarm all owners. Changes that an owner made in a chat are shown to the other owners.
+func TestWhoHearsOfChangedGrants(t *testing.T) {
+	cases := alarmCases()
+	maps.Copy(cases, chatCases())
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, seen := newReloadRig(t), map[string]bool{}
+			r.threeUsers("")
+			r.restart()
+			if got := r.newMessages(seen); len(got) > 0 {
+				t.Fatalf("the first start notifies %v", got)
+			}
+			c.change(r)
+			got := r.newMessages(seen)
+			if !slices.Equal(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(c.want))) {
+				t.Errorf("the messages are %v", got)
+			}
+			for user, parts := range c.want {
+				for _, part := range parts {
+					if !strings.Contains(got[user], part) {
+						t.Errorf("no %q in the message to %d: %s", part, user, got[user])
+					}
+				}
+			}
+			r.restart()
+			if later := r.newMessages(seen); !slices.Equal(slices.Sorted(maps.Keys(later)), c.later) {
+				t.Errorf("the next start notifies %v", later)
 			}
 		})
 	}

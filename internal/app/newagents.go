@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 	"ductor/cli/acp"
 	"ductor/internal/config"
 	"ductor/internal/rooted"
+	"ductor/lang"
+	"ductor/orchestrator"
 )
 
 // This file finds agents that are installed but not configured, offers them in chats, and adds them to the
@@ -85,23 +88,37 @@ func knownAgent(id string) (menu.NewAgent, bool) {
 	return menu.NewAgent{ID: e.ID, Name: e.Name, Program: e.Command}, ok
 }
 
-// addAgent implements menu.Offers.Add.
-func (a *App) addAgent(ctx context.Context, id string) error {
+// addAgent implements menu.Offers.Add. The other owners get a message that the user added the agent. If the file
+// contains other changes of who can control the bot, the user did not see them, so all owners get an alarm.
+func (a *App) addAgent(ctx context.Context, by orchestrator.Press, id string) error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
 	err := a.writeAgent(id)
 	if err != nil {
 		a.Log.Warn("add an agent to the configuration", "agent", id, "err", err)
 		return err
 	}
 	a.Log.Info("an agent was added to the configuration in a chat", "agent", id)
-	if _, err := a.Reload(ctx); err != nil {
+	owners := a.ownersBesides(by)
+	r, err := a.reloadAndLog(ctx)
+	if err != nil {
 		return fmt.Errorf("%w: %w", menu.ErrNotLoaded, err)
 	}
+	expected := r.before
+	expected.Agents = maps.Clone(expected.Agents)
+	expected.Agents[id] = r.after.Agents[id]
+	if len(r.after.changes(lang.Printer{}, expected)) > 0 {
+		a.raiseAlarm(ctx, "config.changed")
+		return nil
+	}
+	a.announceReload(ctx, owners, r, func(p lang.Printer) string {
+		e, _ := acp.FindEntry(id)
+		return p.Text("config.added-by", a.bot.Chat().UserName(by.Person), e.Name)
+	})
 	return nil
 }
 
 func (a *App) writeAgent(id string) error {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
 	return config.AddAgent(a.cfg.File, id, config.Environment{Getenv: func(name string) string {
 		if name == config.TokenVariable { // ductor removed the token from its environment at the start
 			return a.cfg.Telegram.Token.Reveal()

@@ -99,13 +99,29 @@ func withProbeHost(cfg config.Config, f func(config.Config, *host.Launcher, *slo
 	return launcher.Close()
 }
 
-// examiner returns a function that checks the current configuration, or nil if Options.Examine is nil.
+// Examined contains what /doctor checks.
+type Examined struct {
+	Running config.Config // the configuration in use
+	Agents  []cli.Provider
+	// Mistakes is the error with which a reload of the configuration file would fail, or nil.
+	Mistakes error
+	// Changes contains the settings in the file that differ from Running.
+	Changes []config.Changed
+}
+
+// examiner returns a function that checks the current configuration and its file, or nil if Options.Examine is nil.
 func (a *App) examiner() func(context.Context) checks.Report {
 	if a.Examine == nil {
 		return nil
 	}
 	return func(ctx context.Context) checks.Report {
 		agents := a.agents(a.now().Config)
-		return a.Examine(ctx, agents.cfg, agents.providers(agents.hostEnv(a.host)))
+		e := Examined{Running: agents.cfg, Agents: agents.providers(agents.hostEnv(a.host))}
+		if a.Load != nil {
+			var read reading
+			read, e.Mistakes = a.readAgain()
+			e.Changes = read.changes
+		}
+		return a.Examine(ctx, e)
 	}
 }

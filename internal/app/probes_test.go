@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"ductor/bot/checks"
 	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/cli/gemini"
@@ -52,6 +54,38 @@ func TestAgentsAreProbedInTheStateDirectory(t *testing.T) {
 		want := []string{filepath.Join(cfg.Storage.Dir, "probes"), project, project}
 		if !slices.Equal(l.dirs, want) {
 			t.Errorf("in a sandbox: %v, they start in %q, want %q", inside, l.dirs, want)
+		}
+	}
+}
+
+// TestTheDoctorReadsTheFile tests that /doctor gets the mistakes in the configuration file, and its unused changes.
+func TestTheDoctorReadsTheFile(t *testing.T) {
+	r := newReloadRig(t)
+	var got Examined
+	r.Examine = func(_ context.Context, e Examined) checks.Report {
+		got = e
+		return checks.Report{}
+	}
+	for row, want := range map[string]struct{ mistake, change string }{
+		"":                                   {},
+		`permissions.mode = "asc"`:           {mistake: `did you mean "ask"?`},
+		`jobs.noon.schedule = "whenever"`:    {mistake: "jobs.noon.schedule: "},
+		`permissions.denied_tools = ["mcp"]`: {mistake: "permissions.denied_tools: "},
+		`queue.max = 3`:                      {change: "queue.max"},
+	} {
+		before := r.now()
+		r.write(row)
+		r.examiner()(t.Context())
+		if want.mistake == "" && got.Mistakes != nil ||
+			want.mistake != "" && (got.Mistakes == nil || !strings.Contains(got.Mistakes.Error(), want.mistake)) {
+			t.Errorf("%s: the mistakes are %v", row, got.Mistakes)
+		}
+		if got.Mistakes == nil && (want.change == "" && len(got.Changes) > 0 ||
+			want.change != "" && (len(got.Changes) != 1 || got.Changes[0].Key != want.change)) {
+			t.Errorf("%s: the changes are %+v", row, got.Changes)
+		}
+		if r.now() != before {
+			t.Errorf("%s counts", row)
 		}
 	}
 }

@@ -53,46 +53,77 @@ func (u *inUse) setStart(cfg config.Config) {
 }
 
 // Reload reads the configuration file again. It applies changed settings, except for those that need a restart. It
-// returns all changes, including those that need a restart. If it returns an error, nothing has changed.
+// returns all changes, including those that need a restart. If it returns an error, nothing has changed. If different
+// users can now use or control the bot, it sends an alarm to the owners, because no user in a chat asked for the reload.
 func (a *App) Reload(ctx context.Context) ([]config.Changed, error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	changes, err := a.reload(context.WithoutCancel(ctx)) // a reload must not stop halfway
-	if err != nil {
-		a.Log.Error("reload the configuration; the previous one stays in use", "err", err)
-		return nil, err
+	r, err := a.reloadAndLog(ctx)
+	if err == nil {
+		a.raiseAlarm(ctx, "config.changed")
 	}
-	for _, c := range changes {
+	return r.changes, err
+}
+
+// reloaded describes a reload.
+type reloaded struct {
+	changes       []config.Changed
+	before, after grants
+}
+
+// reloadAndLog is like Reload, but notifies no users. The caller must hold reloading.
+func (a *App) reloadAndLog(ctx context.Context) (r reloaded, err error) {
+	r.before = grantsOf(a.now().Config)
+	if r.changes, err = a.reload(context.WithoutCancel(ctx)); err != nil { // a reload must not stop halfway
+		a.Log.Error("reload the configuration; the previous one stays in use", "err", err)
+		return r, err
+	}
+	for _, c := range r.changes {
 		a.Log.Info("the configuration changed", "key", c.Key, "before", c.Before, "after", c.After, "applies", c.Applies)
 	}
-	a.Log.Info("the configuration was reloaded", "changes", len(changes))
-	a.NotifyOfChanges(ctx)
-	return changes, nil
+	a.Log.Info("the configuration was reloaded", "changes", len(r.changes))
+	r.after = grantsOf(a.now().Config)
+	return r, nil
+}
+
+// reading is a configuration file that a reload can apply.
+type reading struct {
+	before, next config.Config
+	changes      []config.Changed
+	agents       agents
+	providers    []cli.Provider // agents of this machine
+	jobs         []orchestrator.Job
+}
+
+// readAgain reads the configuration file and checks whether a reload can apply it. It changes no settings.
+func (a *App) readAgain() (r reading, err error) {
+	file, err := a.Load()
+	if err != nil {
+		return r, err
+	}
+	r.before = a.now().Config
+	if r.next, r.changes, err = r.before.Reloaded(file); err != nil {
+		return r, err
+	}
+	for _, secret := range r.next.Secrets() {
+		a.Scrub.Add(secret)
+	}
+	r.agents = a.agents(r.next)
+	r.providers = r.agents.renewed(r.agents.hostEnv(a.host), r.before, a.machine.used)
+	if problems := ProblemsOfTools(r.next, r.providers); len(problems) > 0 {
+		return r, errors.New(strings.Join(problems, "\n"))
+	}
+	r.jobs, err = Jobs(r.next)
+	return r, err
 }
 
 func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
-	read, err := a.Load()
+	read, err := a.readAgain()
 	if err != nil {
 		return nil, err
 	}
-	before := a.now().Config
-	next, changes, err := before.Reloaded(read)
-	if err != nil {
-		return nil, err
-	}
-	for _, secret := range next.Secrets() {
-		a.Scrub.Add(secret)
-	}
-	agents := a.agents(next)
-	providers := agents.renewed(agents.hostEnv(a.host), before, a.machine.used)
-	if problems := ProblemsOfTools(next, providers); len(problems) > 0 {
-		return nil, errors.New(strings.Join(problems, "\n"))
-	}
-	jobs, err := Jobs(next)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.timers.scheduler.Sync(ctx, append(jobs, a.timers.hooks.Jobs()...)); err != nil {
+	before, next, agents, providers := read.before, read.next, read.agents, read.providers
+	if err := a.timers.scheduler.Sync(ctx, append(read.jobs, a.timers.hooks.Jobs()...)); err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
 	a.setCurrent(next)
@@ -115,28 +146,41 @@ func (a *App) reload(ctx context.Context) ([]config.Changed, error) {
 	for _, w := range next.Warnings {
 		a.Log.Warn("configuration", "doubt", w)
 	}
-	return changes, nil
+	return read.changes, nil
 }
 
 const mostChanges = 15
 
-// reloadFor reloads the configuration for a user in a conversation, and describes the result in the user's language. In
-// a group, it does not show the values of settings.
-func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) string {
-	p := a.lang.Of(in.Chat)
-	changes, err := a.Reload(ctx)
+// reloadFor reloads the configuration for a user, and describes the result in the user's language. In a group, it does
+// not show the values of settings. The other owners get a message about the changes.
+func (a *App) reloadFor(ctx context.Context, by orchestrator.Press) string {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	p, private := a.lang.Of(by.Conversation.Chat), !by.Conversation.Group()
+	owners := a.ownersBesides(by)
+	r, err := a.reloadAndLog(ctx)
 	switch {
 	case err != nil:
 		return a.Scrub.String(p.Text("config.not-reloaded", err.Error()))
-	case len(changes) == 0:
+	case len(r.changes) == 0:
 		return p.Text("config.nothing-new")
 	}
+	a.announceReload(ctx, owners, r, func(p lang.Printer) string {
+		lines := append(formatChanges(p, r.changes, config.AtOnce, true),
+			formatChanges(p, r.changes, config.AfterRestart, true)...)
+		// In a code block, the names and values of settings cannot be Markdown that hides other lines.
+		return p.Text("config.reloaded-by", a.bot.Chat().UserName(by.Person)) + r.granted(p) +
+			"\n\n```\n" + strings.Join(lines, "\n") + "\n```"
+	})
 	text := p.Text("config.reloaded")
+	if private {
+		text += r.granted(p)
+	}
 	for _, part := range []struct {
 		applies config.Applies
 		title   lang.Key
 	}{{config.AtOnce, "config.at-once"}, {config.AfterRestart, "config.after-restart"}} {
-		if lines := formatChanges(p, changes, part.applies, !in.Group()); len(lines) > 0 {
+		if lines := formatChanges(p, r.changes, part.applies, private); len(lines) > 0 {
 			text += "\n\n" + p.Text(part.title) + "\n" + strings.Join(lines, "\n")
 		}
 	}
@@ -144,6 +188,16 @@ func (a *App) reloadFor(ctx context.Context, in orchestrator.ConversationID) str
 		text += "\n\n" + p.Text("config.other-owner")
 	}
 	return a.Scrub.String(text)
+}
+
+// granted describes who can use and control the bot since the reload, or returns "" if these are the same users and
+// programs. It omits nothing, while a list of many changed settings is cut.
+func (r reloaded) granted(p lang.Printer) string {
+	lines := r.after.changes(p, r.before)
+	if len(lines) == 0 {
+		return ""
+	}
+	return "\n\n" + p.Text("config.granted") + "\n- " + strings.Join(lines, "\n- ")
 }
 
 func formatChanges(p lang.Printer, changes []config.Changed, applies config.Applies, values bool) (lines []string) {

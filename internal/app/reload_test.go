@@ -381,7 +381,7 @@ func TestAReloadWithAnErrorChangesNothing(t *testing.T) {
 	} {
 		before := r.now().Config
 		r.write(row)
-		said := r.reloadFor(t.Context(), orchestrator.ConversationID{Chat: 1})
+		said := r.reloadFor(t.Context(), orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}})
 		if !strings.Contains(said, want) || !strings.Contains(said, "The old settings stay in use") {
 			t.Errorf("%s: it says %q", row, said)
 		}

@@ -12,7 +12,8 @@ import (
 
 // TestTheConfigurationKnowsTheRolesThatShip tests that sessions.default_role accepts exactly the shipped roles.
 func TestTheConfigurationKnowsTheRolesThatShip(t *testing.T) {
-	if got, want := roles.Open("", config.Default().Roles, time.Now, slog.New(slog.DiscardHandler)).Names(), config.ShippedRoles(); !slices.Equal(got, want) {
+	book := roles.Open("", config.Default().Roles, time.Now, slog.New(slog.DiscardHandler))
+	if got, want := book.Names(), config.ShippedRoles(); !slices.Equal(got, want) {
 		t.Errorf("%q ship, and the configuration knows %q", got, want)
 	}
 }

@@ -117,7 +117,7 @@ func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orche
 	entries := a.service.Menu(ctx, in, nil)
 	choice, problem := naming.Names{Entries: entries, Aliases: a.now().Models}.Find(name)
 	// The caller ignores the effort, so a model without efforts is fine.
-	if problem == nil || problem.Kind == naming.NoEfforts {
+	if problem == nil || problem.Chosen() {
 		return orchestrator.ModelChoice(choice), nil
 	}
 	var there []string

@@ -33,7 +33,7 @@ var imports = map[string][]string{
 	"internal/attach/wire":       {},
 	"internal/growstack":         {},
 	"internal/backup":            {"internal/rooted", "internal/store"},
-	"internal/setup":             {"orchestrator", "bot/tgapi", "bot/users", "cli", "internal/config", "internal/paircode", "internal/secrets"},
+	"internal/setup":             {"orchestrator", "bot/render", "bot/tgapi", "bot/users", "cli", "internal/config", "internal/paircode", "internal/secrets"},
 	"internal/service":           {},
 	"internal/keys":              {"internal/rooted", "internal/secrets"},
 	"web":                        {},

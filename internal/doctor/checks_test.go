@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -15,6 +16,7 @@ import (
 	"ductor/cli/clitest"
 	"ductor/docker/dockertest"
 	"ductor/heartbeat/webhook"
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/keys"
 	agentsim "ductor/internal/sim/agent"
@@ -131,6 +133,40 @@ func rows() []row {
 			change(func(c *config.Config) { c.Sandbox.Mounts = []string{link} })(s)
 		}, fix: engine, state: Failed, says: "who may use it owns the machine", passes: nothing},
 	}...)
+}
+
+// TestTheFileOfARunningDuctor tests the finding about a configuration file that changed since ductor read it.
+func TestTheFileOfARunningDuctor(t *testing.T) {
+	running := config.Config{File: "/c/config.toml"}
+	limit := config.Changed{Key: "queue.max", Applies: config.AtOnce}
+	proxy := config.Changed{Key: "telegram.proxy", Applies: config.AfterRestart}
+	finding := func(state State, text, fix string) Finding {
+		return Finding{Name: string(configuration), State: state, Text: text, Fix: fix}
+	}
+	const differs = "/c/config.toml differs from the settings in use: "
+	for name, c := range map[string]struct {
+		mistakes error
+		changes  []config.Changed
+		want     Findings
+	}{
+		"unchanged": {want: Findings{finding(OK, "/c/config.toml", "")}},
+		"mistakes": {mistakes: errors.New("a.b: wrong\nc: mode; run: chmod 600 c"), want: Findings{
+			finding(Failed, "a.b: wrong", "correct /c/config.toml, then send /reload"),
+			finding(Failed, "c: mode", "run: chmod 600 c"),
+		}},
+		"changed": {changes: []config.Changed{limit, proxy}, want: Findings{
+			finding(Warning, differs+"queue.max, telegram.proxy", "send /reload"),
+		}},
+		"changed for a restart": {changes: []config.Changed{proxy}, want: Findings{
+			finding(Warning, differs+"telegram.proxy", "restart ductor"),
+		}},
+	} {
+		d := &doctor{scrub: app.NewScrubber(running)}
+		d.checkFile(app.Examined{Running: running, Mistakes: c.mistakes, Changes: c.changes})
+		if !slices.Equal(d.found, c.want) {
+			t.Errorf("%s: got %+v, want %+v", name, d.found, c.want)
+		}
+	}
 }
 
 // Each check finds its problem, names a fix, and passes once the problem is fixed.

@@ -26,16 +26,17 @@ const timeout = 30 * time.Second
 
 // Examine checks a configuration. The findings contain no secrets from the configuration or the environment.
 func Examine(ctx context.Context, cfg config.Config) Findings {
-	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) }).found
+	d := &doctor{scrub: app.NewScrubber(cfg)}
+	d.ok(configuration, cfg.File)
+	d.examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) })
+	return d.found
 }
 
-// examine implements Examine. withAgents provides the agents on this machine.
-func examine(ctx context.Context, cfg config.Config, withAgents func(func([]cli.Provider)) error) *doctor {
-	d := &doctor{scrub: app.NewScrubber(cfg)}
+// examine runs all checks of a valid configuration. withAgents provides the agents on this machine.
+func (d *doctor) examine(ctx context.Context, cfg config.Config, withAgents func(func([]cli.Provider)) error) {
 	unlimited := ctx
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	d.ok(configuration, cfg.File)
 	for _, w := range cfg.Warnings {
 		text, fix := cutFix(w, "change that in "+cfg.File+"; docs/configuration.md explains it")
 		d.warn(configuration, text, fix)
@@ -51,12 +52,14 @@ func examine(ctx context.Context, cfg config.Config, withAgents func(func([]cli.
 	}
 	d.checkServers(ctx, cfg)
 	d.checkSandboxes(unlimited, cfg)
-	return d
 }
 
-// Report checks the configuration of a running ductor, using the agents that this ductor runs.
-func Report(ctx context.Context, running config.Config, agents []cli.Provider) (r checks.Report) {
-	d := examine(ctx, running, func(f func([]cli.Provider)) error { f(agents); return nil })
+// Report checks a running ductor, using the agents that this ductor runs. It also checks whether the configuration file
+// could replace the configuration in use.
+func Report(ctx context.Context, e app.Examined) (r checks.Report) {
+	d := &doctor{scrub: app.NewScrubber(e.Running)}
+	d.checkFile(e)
+	d.examine(ctx, e.Running, func(f func([]cli.Provider)) error { f(e.Agents); return nil })
 	r.LogIn = d.loggedOut
 	for _, f := range d.found {
 		p := checks.Problem{Name: f.Name, Text: f.Text, Fix: f.Fix}
@@ -72,18 +75,45 @@ func Report(ctx context.Context, running config.Config, agents []cli.Provider) (
 	return r
 }
 
+// checkFile checks the configuration file of a running ductor, which may have changed since ductor read it.
+func (d *doctor) checkFile(e app.Examined) {
+	file := e.Running.File
+	switch {
+	case e.Mistakes != nil:
+		d.failEach(e.Mistakes, "correct "+file+", then send /reload")
+	case len(e.Changes) > 0:
+		var keys []string
+		fix := "restart ductor"
+		for _, c := range e.Changes {
+			keys = append(keys, c.Key)
+			if c.Applies == config.AtOnce {
+				fix = "send /reload"
+			}
+		}
+		d.warn(configuration, file+" differs from the settings in use: "+strings.Join(keys, ", "), fix)
+	default:
+		d.ok(configuration, file)
+	}
+}
+
 // Unreadable returns one finding for each mistake in a configuration that cannot be loaded.
 func Unreadable(path string, err error) Findings {
-	d := &doctor{}
 	general := "correct " + path + ", or run: ductor setup"
 	if errors.Is(err, fs.ErrNotExist) {
 		general = "run: ductor setup"
 	}
+	d := &doctor{}
+	d.failEach(err, general)
+	return d.found
+}
+
+// failEach adds one finding for each line of an error of the configuration. The parameter general is the fix of
+// mistakes that name none.
+func (d *doctor) failEach(err error, general string) {
 	for mistake := range strings.Lines(err.Error()) {
-		text, fix := cutFix(mistake, general)
+		text, fix := cutFix(strings.TrimSpace(mistake), general)
 		d.fail(configuration, text, fix)
 	}
-	return d.found
 }
 
 // cutFix splits a text that ends with a fix, such as "run: chmod 600 FILE", into the problem and the fix. If the text

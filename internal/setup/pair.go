@@ -1,13 +1,17 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/users"
 	"ductor/internal/paircode"
@@ -18,6 +22,7 @@ const (
 	pollSeconds  = 20
 	pollRetry    = 2 * time.Second
 	maxConflicts = 3 // number of consecutive polls by another program after which the pairing fails
+	maxLines     = 3 // number of lines about other messages that the pairing prints in one minute
 )
 
 // Errors of Pair.
@@ -45,22 +50,31 @@ type update struct {
 			ID   int64  `json:"id"`
 			Type string `json:"type"`
 		} `json:"chat"`
-		From *struct {
-			ID        int64  `json:"id"`
-			IsBot     bool   `json:"is_bot"`
-			FirstName string `json:"first_name"`
-			Language  string `json:"language_code"`
-		} `json:"from"`
+		From *sender `json:"from"`
 	} `json:"message"`
 }
 
+type sender struct {
+	ID        int64  `json:"id"`
+	IsBot     bool   `json:"is_bot"`
+	FirstName string `json:"first_name"`
+	Language  string `json:"language_code"`
+}
+
+// name returns the sender's first name for a terminal: on one line, and without invisible characters.
+func (s sender) name() string {
+	name := render.ShortLine(render.Revealed(render.OneLine(s.FirstName)), 60)
+	return cmp.Or(name, "user "+strconv.FormatInt(s.ID, 10))
+}
+
 // Pair waits until a user sends the code, or "/start CODE", to the bot in a private chat. It answers only this user. It
-// reads and discards all other updates, so use it only for a bot without users. It retries after network errors until
-// the code expires. It returns ErrExpired, ErrAttempts, ErrPolled or the error of ctx.
-func Pair(ctx context.Context, api API, code string) (Paired, error) {
+// reads and discards all other updates, so use it only for a bot without users. It calls say for other messages, because
+// the owner may have mistyped the code. It retries after network errors until the code expires. It returns ErrExpired,
+// ErrAttempts, ErrPolled or the error of ctx.
+func Pair(ctx context.Context, api API, code string, say func(format string, args ...any)) (Paired, error) {
 	within, cancel := context.WithTimeout(ctx, paircode.Life)
 	defer cancel()
-	p := pairing{api: api, code: code}
+	p := pairing{api: api, code: code, say: say}
 	for {
 		who, err := p.poll(within)
 		switch {
@@ -77,8 +91,10 @@ func Pair(ctx context.Context, api API, code string) (Paired, error) {
 type pairing struct {
 	api              API
 	code             string
+	say              func(format string, args ...any)
 	offset           int64
 	wrong, conflicts int
+	said             []time.Time // when the latest lines were printed
 }
 
 func (p *pairing) poll(ctx context.Context) (Paired, error) {
@@ -92,15 +108,34 @@ func (p *pairing) poll(ctx context.Context) (Paired, error) {
 		p.offset = u.ID + 1
 		switch p.classify(u) {
 		case right:
-			who := Paired{ID: u.Message.From.ID, Name: u.Message.From.FirstName}
+			who := Paired{ID: u.Message.From.ID, Name: u.Message.From.name()}
 			return who, p.welcome(ctx, u)
 		case wrong:
 			if p.wrong++; p.wrong >= paircode.MostWrong {
 				return Paired{}, ErrAttempts
 			}
+			p.report(u.Message.From)
+		case small:
+			p.report(u.Message.From)
 		}
 	}
 	return Paired{}, nil
+}
+
+// report tells the owner at the console that a user sent something else than the code. It prints only a few lines each
+// minute, because strangers can send many messages.
+func (p *pairing) report(from *sender) {
+	now := time.Now()
+	p.said = slices.DeleteFunc(p.said, func(at time.Time) bool { return now.Sub(at) >= time.Minute })
+	if len(p.said) == maxLines {
+		return
+	}
+	p.said = append(p.said, now)
+	left := "1 try is left"
+	if n := paircode.MostWrong - p.wrong; n != 1 {
+		left = strconv.Itoa(n) + " tries are left"
+	}
+	p.say("A message came from %s, but not the code; %s.", from.name(), left)
 }
 
 // handleError returns the error of a failed call if another attempt is useless. Otherwise it waits before the next
@@ -125,7 +160,8 @@ func (p *pairing) handleError(ctx context.Context, err error) error {
 type verdict string
 
 const (
-	other verdict = "other"
+	other verdict = "other" // not a private message of a user
+	small verdict = "small" // a private message that is no code
 	wrong verdict = "wrong"
 	right verdict = "right"
 )
@@ -146,7 +182,7 @@ func (p *pairing) classify(u update) verdict {
 	case isStart || len(sent) == len(p.code) && !strings.Contains(sent, " "):
 		return wrong
 	}
-	return other
+	return small
 }
 
 // welcome answers the user who sent the code. It also acknowledges the update with the code to Telegram, so that ductor

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,7 +17,7 @@ import (
 
 // scripted is a fake Bot API: each poll returns the next answer; polls after the last one block.
 type scripted struct {
-	polls []any // results of polls: updates as JSON, or an error
+	polls []any // results of polls: updates as JSON, an error, or the duration of a poll without updates
 	calls []string
 }
 
@@ -36,8 +37,12 @@ func (s *scripted) Call(ctx context.Context, method string, params, result any) 
 	}
 	next := s.polls[0]
 	s.polls = s.polls[1:]
-	if err, ok := next.(error); ok {
-		return err
+	switch next := next.(type) {
+	case error:
+		return next
+	case time.Duration:
+		time.Sleep(next)
+		return nil
 	}
 	return json.Unmarshal([]byte(next.(string)), result)
 }
@@ -78,7 +83,7 @@ func TestPair(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := &scripted{polls: c.polls}
 				began := time.Now()
-				who, err := Pair(t.Context(), api, code)
+				who, err := Pair(t.Context(), api, code, func(string, ...any) {})
 				if who.ID != c.want || !errors.Is(err, c.err) || (c.err == nil) != (err == nil) {
 					t.Errorf("paired %+v: %v", who, err)
 				}
@@ -98,8 +103,51 @@ func TestPairEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
-		if _, err := Pair(ctx, &scripted{}, "ABCDEFGHIJKL"); !errors.Is(err, context.Canceled) {
+		if _, err := Pair(ctx, &scripted{}, "ABCDEFGHIJKL", nil); !errors.Is(err, context.Canceled) {
 			t.Error(err)
+		}
+	})
+}
+
+// TestTheConsoleNamesOtherMessages tests that the owner, who may have mistyped the code, reads who sent other messages
+// and how many wrong codes are left, at most three times a minute.
+func TestTheConsoleNamesOtherMessages(t *testing.T) {
+	const code, wrong = "ABCDEFGHIJKL", "/start WRONGCODE123"
+	named := func(name, text string) string {
+		raw, err := json.Marshal(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Replace(from(1, 66, text), `"U66"`, string(raw), 1)
+	}
+	list := func(updates ...string) string { return "[" + strings.Join(updates, ",") + "]" }
+	group := strings.Replace(from(1, 66, "hi"), "private", "group", 1)
+	synctest.Test(t, func(t *testing.T) {
+		api := &scripted{polls: []any{
+			list(named("Zoe", "hello"), group, named("Zoe\n\x1b[2J\u202e", wrong), named("", wrong),
+				named("Zoe", wrong)),
+			time.Minute,
+			list(named("Zoe", "/start"), named("Zoe", wrong), named("Zoe", wrong), named("Zoe", wrong)),
+			time.Minute,
+			list(named("Zoe", wrong), named("Zoe", wrong), named("Zoe", wrong), from(2, 77, code)),
+		}}
+		var said []string
+		who, err := Pair(t.Context(), api, code, func(format string, args ...any) {
+			said = append(said, fmt.Sprintf(format, args...))
+		})
+		want := []string{
+			"A message came from Zoe, but not the code; 10 tries are left.",
+			`A message came from Zoe \u001b[2J\u202e, but not the code; 9 tries are left.`,
+			"A message came from user 66, but not the code; 8 tries are left.",
+			"A message came from Zoe, but not the code; 7 tries are left.",
+			"A message came from Zoe, but not the code; 6 tries are left.",
+			"A message came from Zoe, but not the code; 5 tries are left.",
+			"A message came from Zoe, but not the code; 3 tries are left.",
+			"A message came from Zoe, but not the code; 2 tries are left.",
+			"A message came from Zoe, but not the code; 1 try is left.",
+		}
+		if err != nil || who.ID != 77 || !slices.Equal(said, want) {
+			t.Errorf("%v, %v; it prints\n%s", who, err, strings.Join(said, "\n"))
 		}
 	})
 }

@@ -183,7 +183,7 @@ func (s *setup) pair(ctx context.Context) (Paired, error) {
 		}
 		s.Say("Open %s on your phone and press Start,", paircode.Link(s.bot, code))
 		s.Say("or send this code to @%s within %s: %s", s.bot, "10 minutes", code)
-		who, err := Pair(ctx, s.api, code)
+		who, err := Pair(ctx, s.api, code, s.Say)
 		switch {
 		case who.ID != 0:
 			return who, nil // ignore the error: only the greeting failed
