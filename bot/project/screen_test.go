@@ -127,11 +127,12 @@ func TestAWalkThroughTheProjects(t *testing.T) {
 		t.Errorf("the buttons are\n%s", got)
 	}
 	r.press(1, 0)
-	if r.fakeProjects.dir != "/src/web" || r.said != "From now on the agent works in /src/web." ||
+	if r.fakeProjects.dir != "/src/web" || r.said != "From now on the agent works in /src/web. Your next message begins a new session; /sessions has the earlier ones." ||
 		!strings.Contains(r.buttons(), "web ✓") {
 		t.Errorf("it works in %s: %q\n%s", r.fakeProjects.dir, r.said, r.buttons())
 	}
 	r.command("app@fix", "From now on the agent works in /src/app@fix.")
+	r.command("app@fix", "The agent already works in /src/app@fix.")
 	r.command("none", `There is no project "none"`)
 	r.command("", "The agent works in")
 	r.press(2, 0)
@@ -174,7 +175,7 @@ func TestTheRemovalOfTheOwnFolder(t *testing.T) {
 			r.fakeProjects.back = "/src/app"
 			r.press(0, 0)
 			if len(r.fakeProjects.trees) != 3 || len(r.messages) != 1 ||
-				!strings.Contains(string(r.messages[0].Content), "works in /src/app, on main.") {
+				!strings.Contains(string(r.messages[0].Content), "works in /src/app, on main. Your next message begins a new session; /sessions has the earlier ones.") {
 				t.Errorf("%d worktrees, messages %+v", len(r.fakeProjects.trees), r.messages)
 			}
 		})
@@ -187,7 +188,7 @@ func TestAnAnswerToAPressIsWhole(t *testing.T) {
 	r.fakeProjects.projects[1].Dir = "/src/" + strings.Repeat("x", 190)
 	r.command("", "The agent works in")
 	r.press(1, 0)
-	if want := "From now on the agent works in " + r.fakeProjects.projects[1].Dir + "."; r.said != want {
+	if want := "From now on the agent works in " + r.fakeProjects.projects[1].Dir + ". Your next message begins a new session; /sessions has the earlier ones."; r.said != want {
 		t.Errorf("it says %q", r.said)
 	}
 }
@@ -229,7 +230,9 @@ func TestTheAnswerNamesANewPlace(t *testing.T) {
 		{machine, machine, ""},
 		{box, box, ""},
 	} {
-		if got := project.Moved(lang.Printer{}, c.before, c.now); got != c.want {
+		c.now.Dir = "/web"
+		want := "From now on the agent works in /web. Your next message begins a new session; /sessions has the earlier ones." + c.want
+		if got := project.ChosenDir(lang.Printer{}, c.before, c.now); got != want {
 			t.Errorf("from %q to %q it says %q", c.before.Sandbox, c.now.Sandbox, got)
 		}
 	}

@@ -176,15 +176,18 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 	if err != nil {
 		return "", err
 	}
-	dir, err := e.opts.Places.Resolve(e.opts.Places.DirOf(conv), path)
+	session, err := e.nextSession(ctx, conv)
 	if err != nil {
 		return "", err
 	}
-	err = e.change(ctx, id, func(c *orchestrator.Conversation) {
-		if c.Dir != dir {
-			c.Dir, c.Session = dir, ""
-		}
-	}, orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Title: dir, By: by})
+	dir, err := e.opts.Places.Resolve(session.Dir, path)
+	if err != nil {
+		return "", err
+	}
+	if now, err := e.opts.Places.Resolve("", session.Dir); err == nil && now == dir {
+		return dir, nil
+	}
+	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Dir, c.Session = dir, "" }, orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Title: dir, By: by})
 	if err == nil {
 		e.reopen(ctx, id)
 	}

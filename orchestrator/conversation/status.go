@@ -16,7 +16,7 @@ import (
 
 // Status implements menu.Service.
 func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {
-	conv, _, in, err := e.next(ctx, id)
+	conv, session, in, err := e.next(ctx, id)
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
@@ -25,7 +25,7 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	who, _ := e.chooseAgent(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
-		Permission: e.permissionOf(conv, in), Dir: e.opts.Places.DirOf(conv), Sandbox: in, Role: e.roleOf(conv),
+		Permission: e.permissionOf(conv, in), Dir: session.Dir, Sandbox: in, Role: e.roleOf(conv),
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
 	st.Live.Resting = e.opts.Breakers.All(in, conv.Settings.Accounts)
