@@ -13,13 +13,13 @@ import (
 
 const titleLength = 60
 
-// Title returns the title of a session that begins with this prompt.
-func Title(prompt string) string {
-	words := strings.Join(strings.Fields(prompt), " ")
-	if words == "" {
-		return "(files)"
+// Title returns the title that a session gets from the prompt of a turn. It returns "" if the turn compacts the
+// context, or if its prompt has only files.
+func Title(t orchestrator.Turn) string {
+	if t.Wants.Task == cli.TaskCompact {
+		return ""
 	}
-	return cli.Shorten(words, titleLength)
+	return cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), titleLength)
 }
 
 // titledBy is the number of entries, from the newest, whose prompts Titles compares with the title of a session.
@@ -60,14 +60,14 @@ func (s *Titles) store(ctx context.Context, in orchestrator.Store, t orchestrato
 	if err != nil {
 		return nil // the turn will report this error
 	}
-	replaces := session.Title == now.title || s.stored == agentTitle{t.Session, session.Title}
+	replaces := session.Title == "" || session.Title == now.title || s.stored == agentTitle{t.Session, session.Title}
 	if !replaces {
 		entries, err := in.History(ctx, t.Session, titledBy)
 		if err != nil {
 			return err
 		}
 		replaces = slices.ContainsFunc(append(entries, t), func(t orchestrator.Turn) bool {
-			return Title(t.Prompt.Text) == session.Title
+			return Title(t) == session.Title
 		})
 	}
 	if !replaces {
