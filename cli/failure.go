@@ -88,12 +88,15 @@ func (f *Failure) Unwrap() error { return f.Cause }
 
 // Sentence describes the failure and a fix in one line.
 func (f *Failure) Sentence(p lang.Printer) string {
-	what, help := f.what(p), ""
-	if key := f.help(); key != "" && !f.advised() {
+	what, help, reason := f.what(p), "", f.Reason
+	if f.advised() && !p.IsEnglish() {
+		reason = ""
+	}
+	if key := f.help(); key != "" && (reason == "" || !f.advised()) {
 		help = " " + p.Text(key)
 	}
-	if f.Reason != "" {
-		what = p.Text("common.because", what, strings.TrimRight(firstLine(f.Reason), "."))
+	if reason != "" {
+		what = p.Text("common.because", what, strings.TrimRight(firstLine(reason), "."))
 	}
 	return upperFirst(what) + "." + help
 }
