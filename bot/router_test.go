@@ -170,9 +170,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "status in a sandbox of its own", update: func(r *inboundRig) map[string]any { return r.text("/status") },
 			set: func(r *inboundRig) { r.desk.status.Sandbox = "web/7/0" }, said: "Runs in the sandbox web (docker), in a container for this chat alone"},
 		{name: "cwd", update: func(r *inboundRig) map[string]any { return r.text("/cwd") }, said: "/home/u"},
-		{name: "cwd elsewhere", update: func(r *inboundRig) map[string]any { return r.text("/cwd src") }, calls: []string{"cwd 7/0 src"}, said: "/home/u/src. Your next message begins a new session"},
-		{name: "cwd to the same folder", update: func(r *inboundRig) map[string]any { return r.text("/cwd .") }, calls: []string{"cwd 7/0 ."},
-			said: "The agent already works in /home/u. Nothing has changed."},
+		{name: "cwd elsewhere", update: func(r *inboundRig) map[string]any { return r.text("/cwd src") }, calls: []string{"cwd 7/0 src"}, said: "/home/u/src"},
 		{name: "cwd outside", update: func(r *inboundRig) map[string]any { return r.text("/cwd /etc") },
 			set: func(r *inboundRig) { r.desk.fail = orchestrator.ErrOutsideRoot }, calls: []string{"cwd 7/0 /etc"}, said: "outside"},
 		{name: "full queue", update: func(r *inboundRig) map[string]any { return r.text("more") },
@@ -216,6 +214,23 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 					t.Errorf("want one notice with %q, got %q", tt.said, said)
 				}
 			})
+		})
+	}
+}
+
+// The answer to /cwd names the new session of another folder, and that nothing changes in the same folder.
+func TestCwdNamesWhatChanges(t *testing.T) {
+	for path, want := range map[string]string{
+		".": "The agent already works in /home/u. Nothing has changed.",
+		"src": "From now on the agent works in /home/u/src. Your next message begins a new session; " +
+			"/sessions has the earlier ones.",
+	} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.send(r.text("/cwd " + path))
+			r.settle()
+			if l := r.journal.lastNotice(t); l.Text != want {
+				t.Errorf("/cwd %s says %q", path, l.Text)
+			}
 		})
 	}
 }

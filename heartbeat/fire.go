@@ -113,7 +113,8 @@ func skipped(j orchestrator.Job, due time.Time, standsFor int, reason orchestrat
 }
 
 func skip(r orchestrator.JobRun, at time.Time, reason orchestrator.RunReason) orchestrator.JobRun {
-	r.State, r.Result.Reason, r.Ended, r.Result.Notified, r.Prompt = orchestrator.RunSkipped, string(reason), at, true, ""
+	r.State, r.Result.Reason = orchestrator.RunSkipped, string(reason)
+	r.Ended, r.Result.Notified, r.Prompt = at, true, ""
 	return r
 }
 

@@ -272,7 +272,7 @@ type JobRun struct {
 
 // JobRunResult is the result of a run.
 type JobRunResult struct {
-	Text     string  // the answer as the chat shows it
+	Text string // the answer as the chat shows it
 	// Reason explains why the run failed or was skipped: a RunReason, or the failure of the turn. Explain returns it as
 	// a sentence.
 	Reason   string

@@ -262,7 +262,7 @@ func TestPromptsWithoutText(t *testing.T) {
 	r := newRig(t)
 	r.session(here, "s1", "")
 	for id, turn := range map[cli.TurnID]orchestrator.Turn{
-		"compact": {Wants: orchestrator.Wants{Title: "🗜 Den Kontext kürzen", Purpose: orchestrator.Purpose{Task: cli.TaskCompact}}},
+		"compact": {Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCompact}}},
 		"files":   {Prompt: orchestrator.Prompt{Attachments: []orchestrator.Attachment{{Path: "/a.png", Name: "a.png"}}}},
 		"voice":   {},
 	} {

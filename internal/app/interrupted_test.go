@@ -52,7 +52,8 @@ func TestAnInterruptedCheckOfAnAgentIsNotAFailure(t *testing.T) {
 			t.Setenv("HOME", dir)
 			started, program := filepath.Join(dir, "started"), filepath.Join(dir, "claude")
 			script := fmt.Sprintf("#!/bin/sh\n: > '%s'\nexec sleep 600\n", started)
-			if err := errors.Join(unix.Mkfifo(started, 0o600), os.WriteFile(program, []byte(script), 0o700)); err != nil {
+			err := errors.Join(unix.Mkfifo(started, 0o600), os.WriteFile(program, []byte(script), 0o700))
+			if err != nil {
 				t.Fatal(err)
 			}
 			cfg := config.Default()

@@ -286,7 +286,7 @@ func newerArchive(t *testing.T, archive string) string {
 	})(t, archive)
 }
 
-// Before the first start there is no database. Write says so and leaves no file.
+// Without a database, Write returns ErrNothing and creates no archive.
 func TestABackupBeforeTheFirstStart(t *testing.T) {
 	for _, state := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
 		target := filepath.Join(t.TempDir(), "archive")

@@ -613,7 +613,8 @@ func TestCheckpointsAndDiffs(t *testing.T) {
 		t.Errorf("of one path: %v\n%s", err, diff)
 	}
 	for path, want := range map[string]error{
-		"nothere.txt": orchestrator.ErrNoFile, "none/of/it": orchestrator.ErrNoFile, "b.txt": nil, ".gitignore": nil, "../none": nil,
+		"nothere.txt": orchestrator.ErrNoFile, "none/of/it": orchestrator.ErrNoFile,
+		"b.txt": nil, ".gitignore": nil, "../none": nil,
 		filepath.Join(t.TempDir(), "none"): nil,
 	} {
 		if _, err := r.DiffSince(ctx, chat, orchestrator.SinceSession, path); !errors.Is(err, want) {

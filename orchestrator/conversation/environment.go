@@ -12,22 +12,15 @@ import (
 // like sessionFor, but creates no session.
 func (e *Engine) nextPlace(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox,
 	error) {
-	session, err := e.nextSession(ctx, conv)
+	session, ok, err := e.currentSession(ctx, conv.Session)
 	if err != nil {
-		return session, "", err
+		return orchestrator.Session{}, "", err
+	}
+	if !ok {
+		session = orchestrator.Session{Dir: e.opts.Places.DirOf(conv)}
 	}
 	in, err := e.opts.Places.Sandbox(conv.ID, session.Dir, "")
 	return session, in, err
-}
-
-// nextSession returns the session that the next turn of the conversation would continue. If the turn would begin a
-// session, it returns a session with the directory only.
-func (e *Engine) nextSession(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, error) {
-	session, ok, err := e.currentSession(ctx, conv.Session)
-	if err == nil && !ok {
-		session = orchestrator.Session{Dir: e.opts.Places.DirOf(conv)}
-	}
-	return session, err
 }
 
 // next loads a conversation, and returns the session and the environment that its next turn would use. If nextPlace

@@ -28,7 +28,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	case err != nil:
 		return s, err
 	case ok && s.Conversation == conv.ID:
-		return e.titled(ctx, s, t)
+		return sessions.Titled(ctx, e.opts.Store, s, t)
 	case own:
 		return e.ownSession(ctx, conv, t)
 	}
@@ -41,30 +41,16 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	return s, nil
 }
 
-// titled gives a session without a title the title of the turn's prompt.
-func (e *Engine) titled(ctx context.Context, s orchestrator.Session, t orchestrator.Turn) (orchestrator.Session, error) {
-	title := sessions.Title(t)
-	if s.Title != "" || title == "" {
-		return s, nil
-	}
-	s.Title = title
-	if err := e.opts.Store.TitleSession(ctx, s.ID, "", title); err != nil {
-		return s, fmt.Errorf("title session: %w", err)
-	}
-	return s, nil
-}
-
 func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn) orchestrator.Session {
-	var owner orchestrator.PersonID
-	if t.Prompt.Rights.OfChat() {
-		owner = t.Prompt.Person
-	}
-	return orchestrator.Session{
-		Person: owner,
-		ID:     orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: sessions.Title(t),
+	s := orchestrator.Session{
+		ID: orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: sessions.Title(t),
 		Dir: e.opts.Places.DirOf(conv), Created: e.now(), Used: e.now(),
 		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{},
 	}
+	if t.Prompt.Rights.OfChat() {
+		s.Person = t.Prompt.Person
+	}
+	return s
 }
 
 // SideSession returns the session of a question outside of the conversation's turns; see ConsultQuestion.Session. It

@@ -172,22 +172,16 @@ func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, a
 // SetDir implements bot.Desk.
 func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, path string,
 	by orchestrator.PersonID) (string, error) {
-	conv, err := e.load(ctx, id)
+	_, session, _, err := e.next(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	session, err := e.nextSession(ctx, conv)
-	if err != nil {
-		return "", err
+	dir, moves, err := e.opts.Places.Move(session.Dir, path)
+	if err != nil || !moves {
+		return dir, err
 	}
-	dir, err := e.opts.Places.Resolve(session.Dir, path)
-	if err != nil {
-		return "", err
-	}
-	if now, err := e.opts.Places.Resolve("", session.Dir); err == nil && now == dir {
-		return dir, nil
-	}
-	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Dir, c.Session = dir, "" }, orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Title: dir, By: by})
+	err = e.change(ctx, id, func(c *orchestrator.Conversation) { c.Dir, c.Session = dir, "" },
+		orchestrator.AuditEntry{What: orchestrator.AuditDirectory, Title: dir, By: by})
 	if err == nil {
 		e.reopen(ctx, id)
 	}

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -20,6 +21,21 @@ func Title(t orchestrator.Turn) string {
 		return ""
 	}
 	return cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), titleLength)
+}
+
+// Label returns the first words of a turn's prompt. For a turn without such words, it returns the title of the turn's
+// card, which may be empty.
+func Label(t orchestrator.Turn) string { return cmp.Or(Title(t), t.Wants.Title) }
+
+// Titled gives a session without a title the title of a turn's prompt, and stores it.
+func Titled(ctx context.Context, in orchestrator.Store, s orchestrator.Session,
+	t orchestrator.Turn) (orchestrator.Session, error) {
+	title := Title(t)
+	if s.Title != "" || title == "" {
+		return s, nil
+	}
+	s.Title = title
+	return s, in.TitleSession(ctx, s.ID, "", title)
 }
 
 // titledBy is the number of entries, from the newest, whose prompts Titles compares with the title of a session.
